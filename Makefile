@@ -1,0 +1,43 @@
+# The verbs of this project; CI uses the same ones.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: help setup demo check test quick bench clean
+
+help:
+	@echo "make demo    train a real model through the yard, from nothing"
+	@echo "make test    the whole test suite          make quick   the tests that need no downloads"
+	@echo "make check   format, lint, types, imports  make bench   speed, side by side with peers"
+	@echo "make setup   the development environment   make clean   remove it"
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml
+	@echo "setup: a Python environment in $(VENV)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	@$(BIN)/python -m pip install --quiet --editable . --group dev
+	@touch $@
+
+demo: setup
+	@$(BIN)/python examples/digits/submit.py
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: setup
+	@scripts/test
+
+quick: setup
+	$(BIN)/python -m pytest -n 2 -m "not real"
+
+bench: setup
+	$(BIN)/python -m bench
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

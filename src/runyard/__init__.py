@@ -1,0 +1,44 @@
+"""Runyard: a training service on your own machines. The public names, and nothing else.
+
+Names resolve on first use, so that `import runyard` costs nothing in a training script.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME_OF = {
+    "AmlCompute": "runyard.sdk.compute_target",
+    "ComputeTarget": "runyard.sdk.compute_target",
+    "CondaDependencies": "runyard.sdk.conda_dependencies",
+    "Environment": "runyard.sdk.environment",
+    "Estimator": "runyard.sdk.estimator",
+    "Experiment": "runyard.sdk.experiment",
+    "PyTorch": "runyard.sdk.frameworks",
+    "Resources": "runyard.spec.resources",
+    "Run": "runyard.sdk.run",
+    "RunConfiguration": "runyard.sdk.run_configuration",
+    "SKLearn": "runyard.sdk.frameworks",
+    "ScriptRunConfig": "runyard.sdk.script_run_config",
+    "TensorFlow": "runyard.sdk.frameworks",
+    "Workspace": "runyard.sdk.workspace",
+}
+
+__all__ = ["__version__", *sorted(_HOME_OF)]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'runyard' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

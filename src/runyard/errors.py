@@ -1,0 +1,102 @@
+"""Every error that a caller can catch.
+
+    RunyardException                     message, hint, facts; the root of all of them
+    ├── UserErrorException               the request itself is wrong
+    │   ├── RunNotFound
+    │   └── HomeUnusable                 the yard's folder cannot be used (not writable, path too long, disk full)
+    ├── TrainingException                an estimator cannot be what it was asked to be
+    ├── RunConfigurationException
+    ├── ExperimentExecutionException     a submission was refused; nothing was started
+    ├── EnvironmentException             the Python of a run could not be made
+    ├── SnapshotException                the code of a run could not be frozen
+    ├── ComputeTargetException
+    ├── RunEnvironmentException          asked for the submitted run outside of one
+    ├── ActivityFailedException          the run that was waited for failed
+    ├── YardUnavailable                  the yard does not answer and could not be started
+    └── StoreCorrupted                   the yard's database is damaged; it was kept as it is
+
+A message says what happened with the names involved; the hint says what to do next.
+The names that end in ``Exception`` are those that scripts written for the SDK v1 catch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class RunyardException(Exception):
+    """The root: ``message`` says what happened, ``hint`` what to do next, ``facts`` carry the names involved."""
+
+    def __init__(
+        self, message: str = "", *, hint: str = "", inner_exception: BaseException | None = None, **facts: Any
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.inner_exception = inner_exception
+        self.facts = facts
+
+    def __str__(self) -> str:
+        return f"{self.message}\n\nhint: {self.hint}" if self.hint else self.message
+
+
+class UserErrorException(RunyardException):
+    pass
+
+
+class RunNotFound(UserErrorException):
+    pass
+
+
+class HomeUnusable(UserErrorException):
+    pass
+
+
+class TrainingException(RunyardException):
+    pass
+
+
+class RunConfigurationException(RunyardException):
+    pass
+
+
+class ExperimentExecutionException(RunyardException):
+    pass
+
+
+class EnvironmentException(RunyardException):
+    pass
+
+
+class SnapshotException(RunyardException):
+    pass
+
+
+class ComputeTargetException(RunyardException):
+    pass
+
+
+class RunEnvironmentException(RunyardException):
+    def __init__(self, message: str = "", **rest: Any) -> None:
+        super().__init__(
+            message or "this process is not part of a submitted run",
+            hint=rest.pop("hint", "use Run.get_context(), which gives an offline run here"),
+            **rest,
+        )
+
+
+class ActivityFailedException(RunyardException):
+    """A run that was waited for failed; ``error_details`` is the error of ``run.get_details()``."""
+
+    def __init__(self, error_details: Any = "", **rest: Any) -> None:
+        message = error_details if isinstance(error_details, str) else str(error_details.get("message", error_details))
+        super().__init__(message, **rest)
+        self.error_details = error_details
+
+
+class YardUnavailable(RunyardException):
+    pass
+
+
+class StoreCorrupted(RunyardException):
+    pass

@@ -1,0 +1,1 @@
+"""How a run may change. ``step(life, event) -> (life, actions)`` is the one author of states, and it is pure."""

@@ -1,0 +1,78 @@
+"""That a run ended, and, kept apart from it, why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Optional
+
+
+class RunState(str, Enum):
+    """The words are the SDK v1's, so that nothing has to be translated anywhere."""
+
+    NOT_STARTED = "NotStarted"
+    PREPARING = "Preparing"
+    QUEUED = "Queued"
+    STARTING = "Starting"
+    RUNNING = "Running"
+    FINALIZING = "Finalizing"
+    CANCEL_REQUESTED = "CancelRequested"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+    CANCELED = "Canceled"
+
+    @property
+    def is_terminal(self) -> bool:
+        return self in TERMINAL
+
+
+TERMINAL = frozenset({RunState.COMPLETED, RunState.FAILED, RunState.CANCELED})
+
+
+class EndReason(str, Enum):
+    SUCCEEDED = "succeeded"
+    SCRIPT_FAILED = "script failed"  # it ended by itself with another exit code than 0
+    OUT_OF_MEMORY = "out of memory"
+    KILLED = "killed"  # by a signal that was not ours
+    CANCELED = "canceled"
+    TIMED_OUT = "timed out"
+    MARKED_FAILED = "marked as failed"  # somebody called run.fail()
+    ENVIRONMENT_FAILED = "environment failed"
+    LAUNCH_FAILED = "launch failed"
+    AGENT_LOST = "agent lost"  # the agent that held the processes is gone
+    PROCESS_LOST = "process lost"  # the process of an interactive run went away without complete()
+
+
+_STATE_OF_REASON = {
+    EndReason.SUCCEEDED: RunState.COMPLETED,
+    EndReason.CANCELED: RunState.CANCELED,
+    EndReason.TIMED_OUT: RunState.CANCELED,  # as the SDK v1's service did: it cancels a run after its time
+}
+
+
+@dataclass(frozen=True)
+class End:
+    """Why a run ended: the first thing that people see."""
+
+    reason: EndReason
+    message: str = ""  # one line: the script's own last error line where there is one
+    exit_code: Optional[int] = None
+    signal: Optional[str] = None  # "SIGKILL"
+    rank: Optional[int] = None
+    node: Optional[str] = None
+    traceback: str = ""  # the script's own, as it printed it
+    last_lines: str = ""  # of its log
+    processes_left: Optional[int] = None  # counted after the last was stopped: 0 is the promise
+
+    @property
+    def state(self) -> RunState:
+        return _STATE_OF_REASON.get(self.reason, RunState.FAILED)
+
+
+@dataclass(frozen=True)
+class Life:
+    """The part of a run that events change."""
+
+    state: RunState = RunState.NOT_STARTED
+    end: Optional[End] = None  # known from FINALIZING on; in CANCEL_REQUESTED it is what the run will end as
+    managed: bool = True  # False: an interactive run, whose process is not the yard's

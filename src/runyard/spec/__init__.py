@@ -1,0 +1,1 @@
+"""What was asked for: frozen values, no I/O. Everything else in the house may import these."""

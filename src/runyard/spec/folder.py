@@ -1,0 +1,62 @@
+"""The files of one run: every name that crosses between the yard, the agent and the script is in this class.
+
+The folder is the truth. The agent and the script append to it first and tell the yard afterwards, so that a yard
+which was away reads on from where it stopped, and nothing depends on it being there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    root: Path
+
+    @property
+    def order(self) -> Path:
+        """What the agent was told: a WorkOrder as JSON."""
+        return self.root / "order.json"
+
+    @property
+    def work(self) -> Path:
+        """The copy of the code: the script's working directory, with its `outputs` and `logs`."""
+        return self.root / "work"
+
+    @property
+    def logs(self) -> Path:
+        """`20_environment_log.txt`, `70_driver_log.txt`: shown to people as `azureml-logs/…`."""
+        return self.root / "azureml-logs"
+
+    @property
+    def environment_log(self) -> Path:
+        return self.logs / "20_environment_log.txt"
+
+    def driver_log(self, suffix: str = "") -> Path:
+        return self.logs / f"70_driver_log{suffix}.txt"
+
+    @property
+    def journal(self) -> Path:
+        """Metrics, one pair of files per process that logs."""
+        return self.root / "journal"
+
+    @property
+    def events(self) -> Path:
+        """What the agent saw, one JSON object a line, appended only."""
+        return self.root / "events.jsonl"
+
+    @property
+    def agent_lock(self) -> Path:
+        """Locked by the agent as long as it lives; holds its pid."""
+        return self.root / "agent.lock"
+
+    @property
+    def client_lock(self) -> Path:
+        """Locked by the process of an interactive run as long as it lives."""
+        return self.root / "client.lock"
+
+    @property
+    def lock_file(self) -> Path:
+        """The resolved packages of the environment."""
+        return self.root / "environment.lock.txt"

@@ -1,0 +1,30 @@
+"""One run, as asked for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Optional
+
+from runyard.spec.environment import EnvironmentSpec
+from runyard.spec.launch import Launch, Single
+from runyard.spec.resources import Resources
+
+EXPERIMENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,400}")
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    script: str  # relative to the snapshot, with forward slashes
+    arguments: tuple[str, ...] = ()
+    environment: EnvironmentSpec = field(default_factory=EnvironmentSpec)
+    resources: Resources = field(default_factory=Resources)
+    launch: Launch = field(default_factory=Single)
+    target: str = "local"
+    framework: str = "Python"
+    communicator: str = "None"
+    environment_variables: dict[str, str] = field(default_factory=dict)
+    max_run_duration_seconds: Optional[int] = None
+    directories_to_watch: tuple[str, ...] = ("logs",)  # kept while the script runs; `outputs` is kept at its end
+    grace_s: float = 10.0  # between the polite signal and the last one

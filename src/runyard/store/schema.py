@@ -1,0 +1,122 @@
+"""The tables. A change here is a new file in migrations/, never an edit of an old one."""
+
+from __future__ import annotations
+
+from sqlalchemy import JSON, Column, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text
+
+metadata = MetaData()
+
+experiments = Table(
+    "experiments",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("created_at", Float, nullable=False),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=True),  # the order of submission
+    Column("run_id", String, nullable=False, unique=True),
+    Column("experiment", String, nullable=False),
+    Column("parent_id", String),
+    Column("root_id", String, nullable=False),
+    Column("type", String),
+    Column("name", String),
+    Column("state", String, nullable=False),
+    Column("managed", Integer, nullable=False),
+    Column("end", JSON),
+    Column("spec", JSON),
+    Column("target", String),
+    Column("snapshot_id", String),
+    Column("environment_key", String),
+    Column("timeline", JSON, nullable=False),  # state -> when it was first entered
+    Column("warnings", JSON, nullable=False),
+    Column("submitted_by", String),
+    Column("created_at", Float, nullable=False),
+    Column("started_at", Float),
+    Column("ended_at", Float),
+    Column("version", Integer, nullable=False, default=0),  # counts changes; followers wait for the next one
+    Index("runs_by_experiment", "experiment", "number"),
+    Index("runs_by_parent", "parent_id", "number"),
+    Index("runs_by_state", "state"),
+)
+
+tags = Table(
+    "tags",
+    metadata,
+    Column("run_id", String, primary_key=True),
+    Column("key", String, primary_key=True),
+    Column("value", Text),
+    Index("tags_by_key", "key", "value"),
+)
+
+properties = Table(
+    "properties",
+    metadata,
+    Column("run_id", String, primary_key=True),
+    Column("key", String, primary_key=True),
+    Column("value", Text),
+    Index("properties_by_key", "key", "value"),
+)
+
+# One row per metric of a run; its points are in blocks.
+series = Table(
+    "series",
+    metadata,
+    Column("series_id", Integer, primary_key=True, autoincrement=True),
+    Column("run_id", String, nullable=False),
+    Column("name", String, nullable=False),
+    Column("kind", String, nullable=False),  # "scalar" (also lists), "row", "table", "image"
+    Column("count", Integer, nullable=False),
+    Column("last", JSON),  # the newest value, for listings
+    Index("series_by_run", "run_id", "name", unique=True),
+)
+
+blocks = Table(
+    "blocks",
+    metadata,
+    Column("series_id", Integer, primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("count", Integer, nullable=False),
+    Column("minimum", Float),
+    Column("maximum", Float),
+    Column("data", LargeBinary, nullable=False),
+)
+
+# How far each journal file has been read; saved in the transaction that stores its points, so each is stored once.
+journals = Table(
+    "journals",
+    metadata,
+    Column("run_id", String, primary_key=True),
+    Column("name", String, primary_key=True),
+    Column("position", JSON, nullable=False),
+)
+
+artifacts = Table(
+    "artifacts",
+    metadata,
+    Column("run_id", String, primary_key=True),
+    Column("path", String, primary_key=True),
+    Column("digest", String, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("created_at", Float, nullable=False),
+)
+
+computes = Table(
+    "computes",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("kind", String, nullable=False),
+    Column("configuration", JSON, nullable=False),
+    Column("created_at", Float, nullable=False),
+)
+
+registered_environments = Table(
+    "registered_environments",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("definition", JSON, nullable=False),
+    Column("created_at", Float, nullable=False),
+)
