@@ -1,0 +1,290 @@
+"""Where a script's metrics go first: memory-mapped files that outlive the process which wrote them.
+
+``log`` packs a record straight into a file's pages. There is nothing to flush and nobody to wait for: once the call
+has returned, the kernel owns the bytes, and ``kill -9`` of the process does not lose them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import errno
+import json
+import mmap
+import os
+import struct
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any, Union
+
+from runyard.context import format as layout
+from runyard.context.values import Plain, checked_name, checked_step, list_of, row_of, scalar, table_of
+
+_SEGMENT_BYTES = (1 << 14, 1 << 17, 1 << 20)  # the first are small: most processes log little, and runs are many
+_RETRY_S = 1.0
+
+_pack_float = layout.FLOAT_RECORD.pack_into
+_pack_int = layout.INT_RECORD.pack_into
+_now = time.time
+_FLOAT, _INT, _NO_STEP, _COMMITTED = layout.FLOAT, layout.INT, layout.NO_STEP, layout.COMMITTED
+
+_Buffer = Union[mmap.mmap, bytearray]
+_Segment = tuple[Callable[[], int], _Buffer]
+
+
+class Journal:
+    """The metrics of one process. Every method may be called from any thread, and returns when the point is safe.
+
+    Files are made by the first point. A forked child goes on with files of its own. A full disk never stops the
+    training: points are dropped and counted, and it is said on stderr.
+    """
+
+    def __init__(self, folder: Path, *, rank: int = 0) -> None:
+        self._folder = Path(folder)
+        self._rank = rank
+        self._dropped = 0
+        self._warned = False
+        self._lock = threading.Lock()
+        self._begin()
+        _journals.add(self)
+
+    def log(self, name: str, value: Any, step: int | None = None) -> None:
+        """One value. Lists, dicts and generators are refused; a type that is not known is kept as its repr text."""
+        at = -1
+        try:
+            metric = self._metrics[name]
+            claim, buffer = self._segment
+            if type(value) is float:
+                at = claim()
+                _pack_float(buffer, at, value, _now(), _NO_STEP if step is None else step, metric, _FLOAT, _COMMITTED)
+                return
+            if type(value) is int:
+                at = claim()
+                _pack_int(buffer, at, value, _now(), _NO_STEP if step is None else step, metric, _INT, _COMMITTED)
+                return
+        except (KeyError, TypeError, struct.error):
+            # a new name, a full segment, or something that does not fit the record; the slot must not stay a hole,
+            # at which a reader would wait for as long as this process lives
+            if at >= 0:
+                _void(buffer, at)
+        except BaseException:
+            # Ctrl-C between claiming a slot and filling it; readers are told not to wait for it
+            _mark_interrupted(self._segment[1])
+            raise
+        self._log_any(name, value, step)
+
+    def log_list(self, name: str, values: Any, step: int | None = None) -> None:
+        """The values in order, as if logged one by one; none of them when one cannot be kept."""
+        kept = list_of(name, values)
+        if kept:
+            self._put(checked_name(name), layout.LIST, kept, step)
+
+    def log_row(self, name: str, **columns: Any) -> None:
+        self._put(checked_name(name), layout.ROW, row_of(name, columns), None)
+
+    def log_table(self, name: str, table: Any, step: int | None = None) -> None:
+        columns = table_of(name, table)
+        if any(columns.values()):
+            self._put(checked_name(name), layout.TABLE, columns, step)
+
+    def log_image(self, name: str, artifact_path: str, step: int | None = None) -> None:
+        """An image that is, or will be, among the run's files under ``artifact_path``."""
+        self._put(checked_name(name), layout.IMAGE, str(artifact_path), step)
+
+    def flush(self) -> None:
+        """Does nothing, and that is true: no point is ever held back in the process."""
+
+    def close(self) -> None:
+        """Gives back the open files. Logging may go on: it then begins new ones."""
+        with self._lock:
+            self._close_files()
+            self._begin()
+
+    @property
+    def dropped(self) -> int:
+        """Points lost to a full disk and not yet noted in a file."""
+        return self._dropped
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._stem = f"{self._rank:05d}-{self._pid}-{os.urandom(4).hex()}"
+        self._metrics: dict[str, int] = {}
+        self._number = 0
+        self._segment: _Segment = _no_segment()
+        self._names_file = self._side_file = -1
+        self._side_bytes = 0
+        self._retry_at = 0.0
+
+    def _log_any(self, name: str, value: Any, step: int | None) -> None:
+        name = checked_name(name)
+        plain = scalar(name, value)
+        kind = _kind_of(plain)
+        self._put(name, kind, str(plain) if kind == layout.BIG_INT else plain, step)
+
+    def _put(self, name: str, kind: int, value: Any, step: int | None) -> None:
+        """The slow way in: it may write to files, under a lock."""
+        number = _NO_STEP if step is None else checked_step(step)
+        with self._lock:
+            if self._retry_at and time.monotonic() < self._retry_at:
+                self._dropped += 1
+                return
+            try:
+                metric = self._metric(name)
+                payload = value if kind in _IN_RECORD else self._aside(value)
+                self._write(metric, kind, payload, number)
+                self._retry_at = 0.0
+            except OSError as error:
+                self._drop(error)
+
+    def _metric(self, name: str) -> int:
+        known = self._metrics.get(name)
+        if known is not None:
+            return known
+        if self._names_file < 0:
+            self._names_file = self._open(layout.NAMES_SUFFIX)
+        _append(self._names_file, json.dumps(name).encode() + b"\n")
+        # known to `log` only now: a record whose name is not on disk could not be read
+        self._metrics[name] = len(self._metrics)
+        return self._metrics[name]
+
+    def _aside(self, value: Any) -> int:
+        if self._side_file < 0:
+            self._side_file = self._open(layout.SIDE_SUFFIX)
+        line = json.dumps(value).encode() + b"\n"
+        _append(self._side_file, line)
+        self._side_bytes += len(line)
+        return self._side_bytes - len(line)
+
+    def _write(self, metric: int, kind: int, payload: Any, step: int) -> None:
+        pack = _pack_float if kind == _FLOAT else _pack_int
+        while True:
+            claim, buffer = self._segment
+            at = claim()
+            if at + layout.RECORD_BYTES <= len(buffer):
+                pack(buffer, at, payload or 0, _now(), step, metric, kind, _COMMITTED)
+                return
+            self._segment = self._new_segment()
+
+    def _new_segment(self) -> _Segment:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        size = _SEGMENT_BYTES[min(self._number, len(_SEGMENT_BYTES) - 1)]
+        header = layout.Header(
+            number=self._number,
+            rank=self._rank,
+            pid=self._pid,
+            started=layout.process_start(self._pid) or 0,
+            dropped=self._dropped,
+            created=_now(),
+            machine=layout.this_machine(),
+        )
+        path = layout.segment_path(self._folder, self._stem, self._number)
+        unfinished = path.with_suffix(".new")
+        file = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            _allocate(file, size)
+            os.pwrite(file, header.pack(), 0)
+            mapped = mmap.mmap(file, size)
+            unfinished.rename(path)
+        except BaseException:
+            unfinished.unlink()
+            raise
+        finally:
+            os.close(file)
+        self._number += 1
+        self._dropped = 0
+        return count(layout.HEADER_BYTES, layout.RECORD_BYTES).__next__, mapped
+
+    def _open(self, suffix: str) -> int:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        return os.open(self._folder / f"{self._stem}{suffix}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+    def _close_files(self) -> None:
+        for file in (self._names_file, self._side_file):
+            if file >= 0:
+                os.close(file)
+
+    def _drop(self, error: OSError) -> None:
+        self._dropped += 1
+        self._retry_at = time.monotonic() + _RETRY_S
+        if not self._warned:
+            self._warned = True
+            atexit.register(_tell_dropped, weakref.ref(self))
+            _say(f"runyard: metrics cannot be written ({error.strerror or error}); the run goes on without them")
+
+
+_journals: weakref.WeakSet[Journal] = weakref.WeakSet()
+_IN_RECORD = (layout.FLOAT, layout.INT, layout.BOOL, layout.NONE)
+
+
+def _begin_anew_in_child() -> None:
+    # the child shares the parent's pages: its points would land in slots that the parent claims too
+    for journal in list(_journals):
+        journal._lock = threading.Lock()  # the old one may be held by a thread that the child does not have
+        journal._close_files()
+        journal._dropped = 0
+        journal._begin()
+
+
+os.register_at_fork(after_in_child=_begin_anew_in_child)
+
+
+def _no_segment() -> _Segment:
+    offsets: Iterator[int] = count(layout.HEADER_BYTES, layout.RECORD_BYTES)
+    return offsets.__next__, bytearray()
+
+
+def _void(buffer: _Buffer, at: int) -> None:
+    if at + layout.RECORD_BYTES <= len(buffer):
+        _pack_int(buffer, at, 0, _now(), _NO_STEP, 0, layout.VOID, _COMMITTED)
+
+
+def _mark_interrupted(buffer: _Buffer) -> None:
+    if buffer:
+        buffer[layout.INTERRUPTED_AT] = 1
+
+
+def _kind_of(value: Plain) -> int:
+    if value is None:
+        return layout.NONE
+    if isinstance(value, bool):
+        return layout.BOOL
+    if isinstance(value, int):
+        return _INT if -(2**63) <= value < 2**63 else layout.BIG_INT
+    return _FLOAT if isinstance(value, float) else layout.TEXT
+
+
+def _allocate(file: int, size: int) -> None:
+    # a mapped page without a block behind it kills the process (SIGBUS) when the disk is full; an error here does not
+    try:
+        os.posix_fallocate(file, 0, size)
+    except (AttributeError, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+            raise
+        if os.pwrite(file, bytes(size), 0) < size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from None
+
+
+def _append(file: int, line: bytes) -> None:
+    size = os.fstat(file).st_size
+    try:
+        written = os.write(file, line)
+        if written < len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError:
+        os.ftruncate(file, size)  # half a line would spoil the next one
+        raise
+
+
+def _tell_dropped(reference: weakref.ref[Journal]) -> None:
+    journal = reference()
+    if journal is not None and journal.dropped:
+        _say(f"runyard: {journal.dropped} metric points were lost, because they could not be written")
+
+
+def _say(line: str) -> None:
+    if sys.stderr is not None:
+        sys.stderr.write(f"{line}\n")
