@@ -67,7 +67,7 @@ series = Table(
     Column("series_id", Integer, primary_key=True, autoincrement=True),
     Column("run_id", String, nullable=False),
     Column("name", String, nullable=False),
-    Column("kind", String, nullable=False),  # "scalar" (also lists), "row", "table", "image"
+    Column("kind", String, nullable=False),  # "scalar" (also lists), "row" (also tables), "image"
     Column("count", Integer, nullable=False),
     Column("last", JSON),  # the newest value, for listings
     Index("series_by_run", "run_id", "name", unique=True),
@@ -78,9 +78,11 @@ blocks = Table(
     metadata,
     Column("series_id", Integer, primary_key=True),
     Column("number", Integer, primary_key=True),
+    Column("first", Integer, nullable=False),  # index in the series of the block's first point
     Column("count", Integer, nullable=False),
     Column("minimum", Float),
     Column("maximum", Float),
+    Column("summary", LargeBinary),  # the extremes of each stretch of points, as a small block: what charts read
     Column("data", LargeBinary, nullable=False),
 )
 
@@ -90,7 +92,9 @@ journals = Table(
     metadata,
     Column("run_id", String, primary_key=True),
     Column("name", String, primary_key=True),
-    Column("position", JSON, nullable=False),
+    Column("segment", Integer, nullable=False),
+    Column("slot", Integer, nullable=False),
+    Column("dropped", Integer, nullable=False),  # points that the process lost to a full disk
 )
 
 artifacts = Table(
