@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Union
 
 from runyard.context import format as layout
-from runyard.context.values import Plain, checked_name, checked_step, list_of, row_of, scalar, table_of
+from runyard.context.values import checked_name, checked_step, kind_of, list_of, row_of, scalar, table_of
 
 _SEGMENT_BYTES = (1 << 14, 1 << 17, 1 << 20)  # the first are small: most processes log little, and runs are many
 _RETRY_S = 1.0
@@ -122,7 +122,7 @@ class Journal:
     def _log_any(self, name: str, value: Any, step: int | None) -> None:
         name = checked_name(name)
         plain = scalar(name, value)
-        kind = _kind_of(plain)
+        kind = kind_of(plain)
         self._put(name, kind, str(plain) if kind == layout.BIG_INT else plain, step)
 
     def _put(self, name: str, kind: int, value: Any, step: int | None) -> None:
@@ -245,16 +245,6 @@ def _void(buffer: _Buffer, at: int) -> None:
 def _mark_interrupted(buffer: _Buffer) -> None:
     if buffer:
         buffer[layout.INTERRUPTED_AT] = 1
-
-
-def _kind_of(value: Plain) -> int:
-    if value is None:
-        return layout.NONE
-    if isinstance(value, bool):
-        return layout.BOOL
-    if isinstance(value, int):
-        return _INT if -(2**63) <= value < 2**63 else layout.BIG_INT
-    return _FLOAT if isinstance(value, float) else layout.TEXT
 
 
 def _allocate(file: int, size: int) -> None:

@@ -6,6 +6,7 @@ import types
 from collections.abc import Iterable, Mapping
 from typing import Any, Union
 
+from runyard.context import format as layout
 from runyard.errors import RunyardException, UserErrorException
 
 Plain = Union[float, int, bool, str, None]
@@ -55,6 +56,16 @@ def list_of(name: str, values: Any) -> list[Plain]:
             hint="use log for one value",
         )
     return [_strict(name, f"element {index}", value) for index, value in enumerate(values)]
+
+
+def kind_of(value: Plain) -> int:
+    if value is None:
+        return layout.NONE
+    if isinstance(value, bool):
+        return layout.BOOL
+    if isinstance(value, int):
+        return layout.INT if -(2**63) <= value < 2**63 else layout.BIG_INT
+    return layout.FLOAT if isinstance(value, float) else layout.TEXT
 
 
 def row_of(name: str, columns: Mapping[str, Any]) -> dict[str, Plain]:

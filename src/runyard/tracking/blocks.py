@@ -1,0 +1,187 @@
+"""Points as columns, and a few thousand of them as bytes."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from runyard.context import format as layout
+from runyard.context.values import Plain
+
+BLOCK_POINTS = 4096
+STRETCH_POINTS = 256  # a block's summary has the least and the greatest of each such stretch
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bytes = npt.NDArray[np.uint8]
+Indices = npt.NDArray[np.intp]
+
+# version, which columns are one value for all, number of points, bytes of text at the end
+_HEAD = struct.Struct("<HHII")
+_COLUMNS: tuple[tuple[str, np.dtype[Any]], ...] = (
+    ("steps", np.dtype("<i8")),
+    ("times", np.dtype("<f8")),
+    ("values", np.dtype("<i8")),
+    ("ranks", np.dtype("<i4")),
+    ("kinds", np.dtype("u1")),
+)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Points of one metric. ``values`` are 64 bits each, to be read by kind; for texts an index into ``texts``."""
+
+    steps: Integers
+    times: Floats
+    values: Integers
+    ranks: npt.NDArray[np.int32]
+    kinds: Bytes
+    texts: Sequence[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, chosen: Indices | slice) -> Columns:
+        part = Columns(
+            self.steps[chosen], self.times[chosen], self.values[chosen], self.ranks[chosen], self.kinds[chosen]
+        )
+        if not self.texts:
+            return part
+        textual = np.flatnonzero(_is_text(part.kinds))
+        texts = [self.texts[index] for index in part.values[textual]]
+        values = part.values.copy()
+        values[textual] = np.arange(len(texts))
+        return Columns(part.steps, part.times, values, part.ranks, part.kinds, texts)
+
+    def numbers(self) -> Floats:
+        """As floats; what is not a number (a text, None) is NaN."""
+        as_floats = self.values.view(np.float64)
+        kinds = self.kinds
+        if (kinds == layout.FLOAT).all():
+            return as_floats
+        result = np.full(len(self), np.nan)
+        floats = kinds == layout.FLOAT
+        result[floats] = as_floats[floats]
+        whole = (kinds == layout.INT) | (kinds == layout.BOOL)
+        result[whole] = self.values[whole]
+        for index in np.flatnonzero(kinds == layout.BIG_INT):
+            result[index] = as_float(int(self.texts[self.values[index]]))
+        return result
+
+    def plain(self) -> list[Plain]:
+        """As Python values, each of the kind that was logged."""
+        kinds = self.kinds
+        if not len(self):
+            return []
+        if (kinds == kinds[0]).all() and kinds[0] in (layout.FLOAT, layout.INT):
+            same: list[Plain] = (self.values.view(np.float64) if kinds[0] == layout.FLOAT else self.values).tolist()
+            return same
+        floats = self.values.view(np.float64).tolist()
+        result: list[Plain] = []
+        for kind, value, as_float in zip(kinds.tolist(), self.values.tolist(), floats):
+            if kind == layout.FLOAT:
+                result.append(as_float)
+            elif kind == layout.INT:
+                result.append(value)
+            elif kind == layout.BOOL:
+                result.append(bool(value))
+            elif kind == layout.TEXT:
+                result.append(self.texts[value])
+            elif kind == layout.BIG_INT:
+                result.append(int(self.texts[value]))
+            else:
+                result.append(None)
+        return result
+
+
+def join(parts: Sequence[Columns]) -> Columns:
+    if len(parts) == 1:
+        return parts[0]
+    texts: list[str] = []
+    values: list[Integers] = []
+    for part in parts:
+        moved = part.values
+        if part.texts and texts:
+            moved = np.where(_is_text(part.kinds), part.values + len(texts), part.values)
+        values.append(moved)
+        texts.extend(part.texts)
+    return Columns(
+        np.concatenate([part.steps for part in parts]),
+        np.concatenate([part.times for part in parts]),
+        np.concatenate(values),
+        np.concatenate([part.ranks for part in parts]),
+        np.concatenate([part.kinds for part in parts]),
+        texts,
+    )
+
+
+def encode(columns: Columns) -> bytes:
+    """A column whose values are all the same is one value: mostly steps that nobody gave, ranks and kinds."""
+    constant = 0
+    pieces: list[bytes] = []
+    for bit, (name, kind) in enumerate(_COLUMNS):
+        column = getattr(columns, name)
+        if len(column) and (column[0] == column).all():
+            constant |= 1 << bit
+            column = column[:1]
+        pieces.append(column.astype(kind, copy=False).tobytes())
+    text = json.dumps(list(columns.texts)).encode() if columns.texts else b""
+    return b"".join([_HEAD.pack(1, constant, len(columns), len(text)), *pieces, text])
+
+
+def decode(data: bytes) -> Columns:
+    _, constant, count, text_bytes = _HEAD.unpack_from(data)
+    at = _HEAD.size
+    found = []
+    for bit, (_, kind) in enumerate(_COLUMNS):
+        size = 1 if constant >> bit & 1 else count
+        column = np.frombuffer(data, kind, size, at)
+        at += size * kind.itemsize
+        found.append(np.repeat(column, count) if size != count else column)
+    texts = json.loads(data[at : at + text_bytes]) if text_bytes else []
+    return Columns(found[0], found[1], found[2], found[3], found[4], texts)
+
+
+def extremes(numbers: Floats, buckets: int) -> Indices:
+    """Indices, ascending, of the least and the greatest number in each of ``buckets`` equal stretches.
+
+    NaN is neither; a stretch of nothing else is stood for by its first point.
+    """
+    count = len(numbers)
+    if count <= 2 * buckets:
+        return np.arange(count)
+    edges = np.linspace(0, count, buckets + 1).astype(np.intp)
+    size = int(np.diff(edges).max())
+    # one row per stretch; the shorter ones end with their last number again
+    grid = np.minimum(edges[:-1, None] + np.arange(size), edges[1:, None] - 1)
+    laid = numbers[grid]
+    missing = np.isnan(laid)
+    least = np.where(missing, np.inf, laid).argmin(axis=1)
+    greatest = np.where(missing, -np.inf, laid).argmax(axis=1)
+    rows = np.arange(buckets)
+    return np.unique(np.concatenate([grid[rows, least], grid[rows, greatest]]))
+
+
+def summarize(columns: Columns) -> bytes | None:
+    """A small block of the extremes, for charts; None when the block is small itself."""
+    if len(columns) <= 2 * STRETCH_POINTS:
+        return None
+    return encode(columns.take(extremes(columns.numbers(), -(-len(columns) // STRETCH_POINTS))))
+
+
+def as_float(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return float("-inf" if value < 0 else "inf")
+
+
+def _is_text(kinds: Bytes) -> npt.NDArray[np.bool_]:
+    textual: npt.NDArray[np.bool_] = (kinds == layout.TEXT) | (kinds == layout.BIG_INT)
+    return textual

@@ -1,0 +1,52 @@
+"""Reading logs by the byte: any size, any content, while they grow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_CHUNK_BYTES = 1 << 16
+
+
+def read_log(path: Path, offset: int = 0, limit: int = 1 << 20) -> tuple[bytes, int]:
+    """At most ``limit`` bytes from ``offset`` on, and the offset to read on from.
+
+    A log that is not there yet is empty. A negative offset counts from the end.
+    """
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, 2)
+            begin = max(size + offset, 0) if offset < 0 else offset
+            file.seek(begin)
+            data = file.read(limit) if begin < size else b""
+    except FileNotFoundError:
+        return b"", max(offset, 0)
+    return data, begin + len(data)
+
+
+def tail_offset(path: Path, lines: int) -> int:
+    """Where the last ``lines`` lines begin. Only the end of the file is read."""
+    try:
+        with open(path, "rb") as file:
+            end = at = file.seek(0, 2)
+            missing = lines
+            while at > 0 and missing >= 0:
+                begin = max(at - _CHUNK_BYTES, 0)
+                file.seek(begin)
+                chunk = file.read(at - begin)
+                newline = len(chunk)
+                while (newline := chunk.rfind(b"\n", 0, newline)) >= 0:
+                    if begin + newline == end - 1:
+                        continue  # the newline that ends the last line begins no line
+                    missing -= 1
+                    if missing <= 0:
+                        return begin + newline + 1
+                at = begin
+    except FileNotFoundError:
+        pass
+    return 0
+
+
+def tail(path: Path, lines: int) -> bytes:
+    """The last ``lines`` lines."""
+    with_end, _ = read_log(path, tail_offset(path, lines), -1)
+    return with_end
