@@ -54,7 +54,8 @@ def _build(kind: Any, data: Any, where: str) -> Any:
                 f"{where} has no field {', '.join(map(repr, unknown))}",
                 hint=f"its fields: {', '.join(sorted(hints))}",
             )
-        return kind(**{k: _build(hints[k], v, f"{where}.{k}") for k, v in data.items()})
+        make: Any = kind
+        return make(**{k: _build(hints[k], v, f"{where}.{k}") for k, v in data.items()})
     return data
 
 

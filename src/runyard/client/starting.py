@@ -1,0 +1,77 @@
+"""Starting the yard of a home folder when nobody answers there."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from runyard import errors
+from runyard.client.home import usable
+from runyard.errors import RunyardException, YardUnavailable
+from runyard.launch.single import ROLE, clean
+
+_PATIENCE_S = 60.0
+
+
+def start_yard(home: Path, answers: Callable[[], bool]) -> None:
+    """Returns when the yard of this home answers, whoever started it. Many may call this at once."""
+    usable(home)
+    began = time.monotonic()
+    process: subprocess.Popen[bytes] | None = None
+    pause_s = 0.01
+    while not answers():
+        code = process.poll() if process else None
+        if code:
+            raise _reason(home, f"it ended with exit code {code}")
+        if (process is None or code == 0) and _nobody_holds(home / "yard.lock"):
+            # also when one that we started gave way to a yard which was just closing
+            process = _spawn(home)
+        if time.monotonic() - began > _PATIENCE_S:
+            raise _reason(home, f"it did not answer within {_PATIENCE_S:.0f} s")
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 1.5, 0.1)
+
+
+def _spawn(home: Path) -> subprocess.Popen[bytes]:
+    inside_a_run = "RUNYARD_RUN_ID" in os.environ
+    # a script's Python has only the node kit, and its variables are its run's: neither is for the yard
+    python = os.environ.get("RUNYARD_YARD_PYTHON", sys.executable) if inside_a_run else sys.executable
+    variables = clean(os.environ) if inside_a_run else dict(os.environ)
+    with open(home / "yard.log", "ab") as log:
+        return subprocess.Popen(
+            [python, "-m", "runyard.yard", "--home", str(home)],
+            env={**variables, ROLE: "yard"},  # so that it is not taken for a process of the run that started it
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=home,
+            start_new_session=True,  # Ctrl-C in this terminal is not meant for the yard
+        )
+
+
+def _nobody_holds(lock: Path) -> bool:
+    try:
+        with open(lock, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return True
+    except FileNotFoundError:
+        return True
+    except BlockingIOError:
+        return False
+
+
+def _reason(home: Path, otherwise: str) -> RunyardException:
+    """The yard's own words, when it left any."""
+    try:
+        said = json.loads((home / "yard.failure.json").read_text(encoding="utf-8"))
+        kind = getattr(errors, said["code"], YardUnavailable)
+        error: RunyardException = kind(said["message"], hint=said["hint"])
+        return error
+    except (OSError, ValueError, KeyError):
+        return YardUnavailable(f"the yard of {home} could not be started: {otherwise}", hint=f"see {home / 'yard.log'}")

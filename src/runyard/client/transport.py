@@ -1,0 +1,175 @@
+"""Requests to the yard. Every request may be sent twice: ids are made by the client, so a second one changes nothing."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Optional, Union
+from urllib.parse import quote, urlencode
+
+from runyard import errors
+from runyard.client.home import home_folder, socket_of
+from runyard.client.starting import start_yard
+from runyard.errors import RunyardException, YardUnavailable
+
+_TIMEOUT_S = 120.0
+Body = Union[bytes, BinaryIO, None]
+
+
+class Connection:
+    """One yard. Safe for threads and forks: each thread of each process has its own socket."""
+
+    def __init__(self, home: Path | str | None = None) -> None:
+        self.home = home_folder(home)
+        self.socket = socket_of(self.home)
+        self._own = threading.local()
+
+    def get(self, path: str, **query: Any) -> Any:
+        return self._json("GET", path, query=query)
+
+    def post(self, path: str, body: Any = None, **query: Any) -> Any:
+        return self._json("POST", path, body, query)
+
+    def patch(self, path: str, body: Any = None) -> Any:
+        return self._json("PATCH", path, body)
+
+    def delete(self, path: str, **query: Any) -> Any:
+        return self._json("DELETE", path, query=query)
+
+    def read(self, path: str, **query: Any) -> bytes:
+        response = self._send("GET", _target(path, query))
+        return response.read()
+
+    def download(self, path: str, destination: Path) -> None:
+        response = self._send("GET", _target(path, {}))
+        with open(destination, "wb") as out:
+            shutil.copyfileobj(response, out, 1 << 20)
+
+    def upload(self, path: str, source: BinaryIO) -> Any:
+        """The source must be seekable or small: a broken connection sends it again from its beginning."""
+        seekable = source if source.seekable() else None
+        body: Body = source if seekable else source.read()
+        start = source.tell() if seekable else 0
+        headers = {"Content-Type": "application/octet-stream", "Transfer-Encoding": "chunked"}
+        response = self._send("PUT", quote(path), body, headers if seekable else {}, rewind=(seekable, start))
+        return _decoded(response.read())
+
+    def events(self, path: str, **query: Any) -> Iterator[tuple[str, Any]]:
+        """Server-sent events as (name, data), until the server ends the stream. One socket of its own."""
+        channel = self._open(timeout_s=45.0)  # the server says something at least every 15 s
+        try:
+            channel.request("GET", _target(path, query), headers={"Accept": "text/event-stream"})
+            response = channel.getresponse()
+            if response.status >= 400:
+                raise _problem(response.status, response.read())
+            name = ""
+            while True:
+                line = response.readline()
+                if not line:
+                    return
+                if line.startswith(b"event:"):
+                    name = line[6:].strip().decode()
+                elif line.startswith(b"data:"):
+                    yield name, json.loads(line[5:])
+        finally:
+            channel.close()
+
+    def answers(self) -> bool:
+        probe = socket.socket(socket.AF_UNIX)
+        try:
+            probe.settimeout(5)
+            probe.connect(str(self.socket))
+            return True
+        except OSError:
+            return False
+        finally:
+            probe.close()
+
+    def _json(self, method: str, path: str, body: Any = None, query: dict[str, Any] | None = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {} if data is None else {"Content-Type": "application/json"}
+        return _decoded(self._send(method, _target(path, query or {}), data, headers).read())
+
+    def _send(
+        self,
+        method: str,
+        target: str,
+        body: Body = None,
+        headers: dict[str, str] | None = None,
+        rewind: tuple[Optional[BinaryIO], int] = (None, 0),
+    ) -> http.client.HTTPResponse:
+        for attempt in (1, 2, 3):
+            channel = self._channel()
+            try:
+                channel.request(method, target, body, headers or {}, encode_chunked="Transfer-Encoding" in (headers or {}))
+                response = channel.getresponse()
+                break
+            except (http.client.HTTPException, OSError) as error:
+                channel.close()
+                self._own.channel = None
+                if isinstance(error, socket.timeout) or attempt == 3:
+                    raise YardUnavailable(
+                        f"the yard of {self.home} did not answer: {error or type(error).__name__}",
+                        hint=f"see {self.home / 'yard.log'}",
+                    ) from error
+                if rewind[0] is not None:
+                    rewind[0].seek(rewind[1])
+        if response.status >= 400:
+            raise _problem(response.status, response.read())
+        return response
+
+    def _channel(self) -> http.client.HTTPConnection:
+        if getattr(self._own, "pid", None) != os.getpid() or getattr(self._own, "channel", None) is None:
+            self._own.pid = os.getpid()
+            self._own.channel = self._open(_TIMEOUT_S)
+        channel: http.client.HTTPConnection = self._own.channel
+        return channel
+
+    def _open(self, timeout_s: float) -> http.client.HTTPConnection:
+        channel = _UnixConnection(str(self.socket), timeout_s)
+        try:
+            channel.connect()
+        except OSError:
+            start_yard(self.home, self.answers)
+            channel.connect()
+        return channel
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout_s: float) -> None:
+        super().__init__("yard", timeout=timeout_s)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        try:
+            self.sock.connect(self._path)
+        except OSError:
+            self.sock.close()
+            raise
+
+
+def _target(path: str, query: dict[str, Any]) -> str:
+    given = {k: json.dumps(v) if isinstance(v, bool) else v for k, v in query.items() if v is not None}
+    return quote(path) + (f"?{urlencode(given, doseq=True)}" if given else "")
+
+
+def _decoded(data: bytes) -> Any:
+    return json.loads(data) if data else None
+
+
+def _problem(status: int, data: bytes) -> RunyardException:
+    try:
+        said = json.loads(data)
+        kind = getattr(errors, said["code"])
+        error: RunyardException = kind(said["message"], hint=said.get("hint", ""), **said.get("facts", {}))
+        return error
+    except (ValueError, KeyError, AttributeError, TypeError):
+        return YardUnavailable(f"the yard answered {status}: {data[:500].decode(errors='replace')}")

@@ -1,0 +1,173 @@
+"""Events in, states saved, actions done. One thread decides at a time; what takes long is done elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from runyard.errors import RunyardException
+from runyard.lifecycle import actions as do
+from runyard.lifecycle import events as on
+from runyard.lifecycle.state import End, EndReason, RunState
+from runyard.lifecycle.step import step
+from runyard.orchestrator import begin, finalize, prepare
+from runyard.orchestrator.activity import Activities
+from runyard.orchestrator.bell import Bell
+from runyard.orchestrator.rooms import Rooms
+from runyard.store.runs import RunRecord, entered
+
+log = logging.getLogger(__name__)
+
+
+class Conductor:
+    def __init__(self, rooms: Rooms) -> None:
+        self.rooms = rooms
+        self.bell = Bell()
+        self.activities = Activities()
+        self.live: set[str] = set()  # managed runs with an agent, and interactive runs that hold their folder
+        self._deciding = threading.RLock()
+        self._abandoned: dict[str, threading.Event] = {}
+        # Preparing may wait for minutes on a build, so it never takes the place of a start or an end.
+        self._preparing = ThreadPoolExecutor(16, "prepare")
+        self._acting = ThreadPoolExecutor(8, "act")
+        self._closed = False
+
+    def post(self, run_id: str, event: on.Event) -> RunRecord:
+        """The one way in which a run changes."""
+        with self._deciding:
+            record = self.rooms.runs.load(run_id)
+            life, actions = step(record.life, event)
+            if life != record.life:
+                record = self.rooms.runs.save(entered(record, life))
+            if life.state.is_terminal:
+                self.live.discard(run_id)
+                self.activities.forget(run_id)
+        self.bell.ring(run_id)
+        for action in actions:
+            self._perform(record, action)
+        return record
+
+    def note(self, run_id: str, *, environment_key: str | None = None, warnings: tuple[str, ...] = ()) -> None:
+        """Facts about a run that its preparation brought to light."""
+        with self._deciding:
+            record = self.rooms.runs.load(run_id)
+            fresh = tuple(w for w in warnings if w not in record.warnings)
+            if fresh or environment_key != record.environment_key:
+                key = environment_key or record.environment_key
+                self.rooms.runs.save(replace(record, environment_key=key, warnings=record.warnings + fresh))
+        self.bell.ring(run_id)
+
+    def activity(self, record: RunRecord) -> tuple[str, float | None]:
+        """What the run is doing or waiting for, and since when."""
+        if record.life.state is RunState.QUEUED:
+            return self.rooms.queue.reason(record.run_id), record.timeline.get(RunState.QUEUED.value)
+        return self.activities.get(record.run_id)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a run of the yard's own is under way, in any state before its end."""
+        return bool(self.rooms.runs.unfinished())
+
+    def recover(self) -> None:
+        """After a start of the yard: every run that has not ended is taken up again."""
+        for record in self.rooms.runs.unfinished():
+            if not record.life.managed:
+                self.live.add(record.run_id)
+            self.post(record.run_id, on.YardRestarted())
+
+    def place_waiting(self) -> None:
+        for placement in self.rooms.queue.place():
+            self.post(placement.run_id, on.Placed())
+
+    def close(self) -> None:
+        self._closed = True
+        for abandoned in list(self._abandoned.values()):
+            abandoned.set()
+        self._preparing.shutdown(wait=False, cancel_futures=True)
+        self._acting.shutdown(wait=False, cancel_futures=True)
+
+    def _perform(self, record: RunRecord, action: do.Action) -> None:
+        run_id = record.run_id
+        if isinstance(action, do.Prepare):
+            abandoned = self._abandoned[run_id] = threading.Event()
+            self._in(self._preparing, run_id, lambda: self._prepare(record, abandoned))
+        elif isinstance(action, do.AbandonPreparation):
+            self._abandoned.setdefault(run_id, threading.Event()).set()
+        elif isinstance(action, do.Enqueue):
+            begin.enqueue(self.rooms, record)
+            self.place_waiting()
+        elif isinstance(action, do.LeaveQueue):
+            self.rooms.queue.leave(run_id)
+            self.place_waiting()
+        elif isinstance(action, do.StartAgent):
+            self._in(self._acting, run_id, lambda: self._start(record))
+        elif isinstance(action, do.Watch):
+            begin.take_up(self.rooms, record)
+            self.live.add(run_id)
+        elif isinstance(action, do.StopAgent):
+            self._in(self._acting, run_id, lambda: begin.stop(self.rooms, record))
+        elif isinstance(action, do.Finalize):
+            self._in(self._acting, run_id, lambda: self._finalize(record))
+        else:
+            raise AssertionError(f"nobody does {action}")
+
+    def _in(self, pool: ThreadPoolExecutor, run_id: str, work: Callable[[], None]) -> None:
+        def guarded() -> None:
+            try:
+                work()
+            except Exception:  # noqa: BLE001  the edge of the loop: a run must not hang because of our mistake
+                if not self._closed:
+                    log.exception("run %s: an action failed", run_id)
+                    end = End(EndReason.LAUNCH_FAILED, "an internal error of the yard; see yard.log in its home folder")
+                    self.post(run_id, on.MarkedFailed(end))
+
+        try:
+            pool.submit(guarded)
+        except RuntimeError:  # the yard is closing: the next one takes the run up again
+            log.info("run %s: left for the next yard", run_id)
+
+    def _prepare(self, record: RunRecord, abandoned: threading.Event) -> None:
+        try:
+            found = prepare.prepare(self.rooms, record, self._say_for(record.run_id), abandoned)
+        except RunyardException as error:
+            if not abandoned.is_set():
+                self.post(record.run_id, on.PreparationFailed(prepare.failure(self.rooms, record, error)))
+            return
+        finally:
+            self._abandoned.pop(record.run_id, None)
+        self.note(record.run_id, environment_key=found.key, warnings=found.warnings)
+        self.post(record.run_id, on.Prepared())
+
+    def _start(self, record: RunRecord) -> None:
+        self.activities.set(record.run_id, "starting the script")
+        try:
+            begin.start(self.rooms, record)
+        except (RunyardException, OSError) as error:
+            end = End(EndReason.LAUNCH_FAILED, str(error), node="local")
+            self.post(record.run_id, on.LaunchFailed(end))
+            return
+        self.live.add(record.run_id)
+        self.read_news(record.run_id)
+
+    def read_news(self, run_id: str) -> None:
+        """What the agent wrote since; reading a line twice is harmless."""
+        for event in begin.news(self.rooms, run_id):
+            self.post(run_id, event)
+
+    def _finalize(self, record: RunRecord) -> None:
+        self.activities.set(record.run_id, "keeping outputs")
+        warnings = finalize.finalize(self.rooms, record)
+        if warnings:
+            self.note(record.run_id, warnings=warnings)
+        self.post(record.run_id, on.Finalized())
+        finalize.tidy(self.rooms, record)
+
+    def _say_for(self, run_id: str) -> Callable[[str], None]:
+        def say(text: str) -> None:
+            self.activities.set(run_id, text)
+            self.bell.ring(run_id)
+
+        return say

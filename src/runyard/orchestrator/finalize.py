@@ -1,0 +1,39 @@
+"""The end of a run: its metrics read to the last point, its outputs kept, its working copy gone."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+
+from runyard.errors import RunyardException
+from runyard.orchestrator.rooms import Rooms
+from runyard.spec.json import from_json
+from runyard.spec.run import RunSpec
+from runyard.store.runs import RunRecord
+from runyard.tracking.ingest import ingest
+
+
+def finalize(rooms: Rooms, record: RunRecord) -> tuple[str, ...]:
+    """Returns warnings: what could not be kept. Doing it twice is safe."""
+    folder = rooms.folder(record.run_id)
+    warnings: list[str] = []
+    ingest(rooms.database, record.run_id, folder.journal)
+    if record.spec is not None:
+        spec = from_json(RunSpec, record.spec)
+        for name in dict.fromkeys(("outputs", *spec.directories_to_watch)):
+            source = folder.work / name
+            if source.is_dir():
+                try:
+                    warnings += rooms.artifacts.keep_tree(record.run_id, source, name, move=True).warnings
+                except (RunyardException, OSError) as error:  # the run's verdict stands; what was lost is said
+                    warnings.append(f"{name}/ was not kept whole: {error}")
+    return tuple(warnings)
+
+
+def tidy(rooms: Rooms, record: RunRecord) -> None:
+    """Files outside outputs/ and logs/ are not kept; after a failure to keep them the copy stays, to look at."""
+    folder = rooms.folder(record.run_id)
+    if any("was not kept whole" in warning for warning in rooms.runs.load(record.run_id).warnings):
+        return
+    with suppress(OSError):
+        shutil.rmtree(folder.work)

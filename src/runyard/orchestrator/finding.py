@@ -1,0 +1,45 @@
+"""Where a file of a run is: kept, a log, or still in the working copy of a running script."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from runyard.orchestrator.rooms import Rooms
+from runyard.spec.json import from_json
+from runyard.spec.run import RunSpec
+from runyard.store.runs import RunRecord
+
+LOGS = "azureml-logs"
+
+
+def list_files(rooms: Rooms, record: RunRecord) -> list[tuple[str, int]]:
+    """Names as people say them, with sizes, sorted."""
+    found = {kept.path: kept.size for kept in rooms.artifacts.files(record.run_id)}
+    for prefix, folder in _open_folders(rooms, record):
+        for path in folder.rglob("*") if folder.is_dir() else ():
+            if path.is_file() and _inside(path, folder):
+                name = f"{prefix}/{path.relative_to(folder).as_posix()}"
+                found.setdefault(name, path.stat().st_size)
+    return sorted(found.items())
+
+
+def locate(rooms: Rooms, record: RunRecord, name: str) -> Path | None:
+    if any(kept.path == name for kept in rooms.artifacts.files(record.run_id)):
+        return rooms.artifacts.path_of(record.run_id, name)
+    for prefix, folder in _open_folders(rooms, record):
+        if name.startswith(prefix + "/"):
+            path = folder / name[len(prefix) + 1 :]
+            if path.is_file() and _inside(path, folder):
+                return path
+    return None
+
+
+def _open_folders(rooms: Rooms, record: RunRecord) -> list[tuple[str, Path]]:
+    folder = rooms.folder(record.run_id)
+    watched = from_json(RunSpec, record.spec).directories_to_watch if record.spec else ()
+    return [(LOGS, folder.logs), *((name, folder.work / name) for name in watched)]
+
+
+def _inside(path: Path, folder: Path) -> bool:
+    """A link that a script made must not lead a reader out of the run's own folder."""
+    return path.resolve().is_relative_to(folder.resolve())

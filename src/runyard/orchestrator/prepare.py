@@ -1,0 +1,47 @@
+"""Preparing: the environment of a run, built or found, with every step said in the run's own log."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from runyard import clock
+from runyard.environments.base import Prepared
+from runyard.errors import RunyardException
+from runyard.lifecycle.state import End, EndReason
+from runyard.orchestrator.rooms import Rooms
+from runyard.spec.json import from_json
+from runyard.spec.run import RunSpec
+from runyard.store.runs import RunRecord
+
+
+def prepare(rooms: Rooms, record: RunRecord, say: Callable[[str], None], abandoned: threading.Event) -> Prepared:
+    spec = from_json(RunSpec, record.spec)
+    folder = rooms.folder(record.run_id)
+    folder.logs.mkdir(parents=True, exist_ok=True)
+    began = clock.monotonic()
+    with open(folder.environment_log, "a", encoding="utf-8", errors="replace") as log:
+
+        def tell(text: str) -> None:
+            log.write(f"[{clock.monotonic() - began:7.2f} s] {text}\n")
+            log.flush()
+            say(text)
+
+        prepared = rooms.environments.prepare(
+            spec.environment,
+            has_gpu=bool(rooms.compute.capacity().gpus),
+            say=tell,
+            abandoned=abandoned,
+            run_folder=folder.root,
+            kit=rooms.kit,
+            run_id=record.run_id,
+        )
+    folder.lock_file.write_text(prepared.lock, encoding="utf-8")
+    return prepared
+
+
+def failure(rooms: Rooms, record: RunRecord, error: RunyardException) -> End:
+    """The builder's real message is the run's error."""
+    log = rooms.folder(record.run_id).environment_log
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-20:] if log.exists() else []
+    return End(EndReason.ENVIRONMENT_FAILED, str(error), last_lines="\n".join(lines))

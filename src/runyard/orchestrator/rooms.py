@@ -1,0 +1,32 @@
+"""What the orchestrator works with: one of each room, handed to it by the yard."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from runyard.compute.base import Compute
+from runyard.compute.queue import LocalQueue
+from runyard.environments.base import EnvironmentDepot
+from runyard.snapshots.depot import Depot
+from runyard.spec.folder import RunFolder
+from runyard.store.database import Database
+from runyard.store.runs import RunStore
+from runyard.tracking.artifacts import Artifacts
+
+
+@dataclass(frozen=True)
+class Rooms:
+    home: Path
+    socket: Path
+    kit: Path
+    database: Database
+    runs: RunStore
+    snapshots: Depot
+    environments: EnvironmentDepot
+    artifacts: Artifacts
+    compute: Compute
+    queue: LocalQueue
+
+    def folder(self, run_id: str) -> RunFolder:
+        return RunFolder(self.home / "runs" / run_id)

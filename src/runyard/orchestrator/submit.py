@@ -1,0 +1,99 @@
+"""Taking a run in: everything that can be refused is refused here, before anything is written or started."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from runyard import clock
+from runyard.compute.queue import fit
+from runyard.errors import ComputeTargetException, SnapshotException, UserErrorException
+from runyard.lifecycle import events as on
+from runyard.lifecycle.state import Life
+from runyard.orchestrator.conductor import Conductor
+from runyard.spec.json import from_json
+from runyard.spec.run import EXPERIMENT_NAME, RUN_ID, RunSpec
+from runyard.store.runs import RunRecord
+from runyard.wire.runs import BeginRun, SubmitRun
+
+
+def submit(conductor: Conductor, request: SubmitRun) -> RunRecord:
+    rooms = conductor.rooms
+    _check_names(request.run_id, request.experiment)
+    spec = from_json(RunSpec, request.spec)
+    if spec.target != "local":
+        raise ComputeTargetException(f"no compute target named {spec.target!r}", hint="targets here: local")
+    if not rooms.snapshots.has(request.snapshot_id):
+        raise SnapshotException(f"snapshot {request.snapshot_id} is not here yet", hint="offer it first")
+    _, warnings = fit(spec.resources, rooms.compute.capacity())
+    record = RunRecord(
+        run_id=request.run_id,
+        experiment=request.experiment,
+        life=Life(),
+        created_at=clock.now(),
+        parent_id=request.parent_id,
+        root_id=_root(conductor, request.parent_id) or request.run_id,
+        type="azureml.scriptrun",
+        spec=request.spec,
+        target=spec.target,
+        snapshot_id=request.snapshot_id,
+        warnings=(*request.warnings, *warnings),
+        submitted_by=request.submitted_by,
+    )
+    rooms.folder(record.run_id).logs.mkdir(parents=True, exist_ok=True)
+    properties = {"ContentSnapshotId": request.snapshot_id, **request.properties}
+    if rooms.runs.insert(record, request.tags, properties):
+        return conductor.post(record.run_id, on.Submitted())
+    return rooms.runs.load(record.run_id)
+
+
+def begin(conductor: Conductor, request: BeginRun) -> RunRecord:
+    rooms = conductor.rooms
+    _check_names(request.run_id, request.experiment)
+    record = RunRecord(
+        run_id=request.run_id,
+        experiment=request.experiment,
+        life=Life(managed=False),
+        created_at=clock.now(),
+        parent_id=request.parent_id,
+        root_id=_root(conductor, request.parent_id) or request.run_id,
+        name=_chained(conductor, request),
+        target="local",
+        snapshot_id=request.snapshot_id,
+        submitted_by=request.submitted_by,
+    )
+    rooms.folder(record.run_id).journal.mkdir(parents=True, exist_ok=True)
+    properties = {"ContentSnapshotId": request.snapshot_id} if request.snapshot_id else {}
+    rooms.runs.insert(record, request.tags, properties)
+    record = conductor.post(record.run_id, on.Begun())
+    if request.hold:
+        conductor.live.add(record.run_id)
+    return record
+
+
+def snapshot_taken(conductor: Conductor, run_id: str, snapshot_id: str) -> RunRecord:
+    """An interactive run may freeze its code after its start."""
+    rooms = conductor.rooms
+    rooms.runs.add_properties(run_id, {"ContentSnapshotId": snapshot_id})
+    return rooms.runs.save(replace(rooms.runs.load(run_id), snapshot_id=snapshot_id))
+
+
+def _check_names(run_id: str, experiment: str) -> None:
+    if not EXPERIMENT_NAME.fullmatch(experiment):
+        raise UserErrorException(
+            f"{experiment!r} cannot be the name of an experiment",
+            hint="1 to 255 characters: a letter or digit first, then letters, digits, '-' and '_'",
+        )
+    if not RUN_ID.fullmatch(run_id):
+        raise UserErrorException(f"{run_id!r} cannot be the id of a run")
+
+
+def _root(conductor: Conductor, parent_id: str | None) -> str | None:
+    return conductor.rooms.runs.load(parent_id).root_id if parent_id else None
+
+
+def _chained(conductor: Conductor, request: BeginRun) -> str | None:
+    """Names of children chain with `>`."""
+    if request.name and request.parent_id:
+        parent = conductor.rooms.runs.load(request.parent_id).name
+        return f"{parent}>{request.name}" if parent else request.name
+    return request.name

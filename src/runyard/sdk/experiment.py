@@ -1,0 +1,96 @@
+"""Experiment: a name under which runs are kept together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+from runyard.errors import RunyardException, UserErrorException
+from runyard.sdk.submitting import begin_run, submit_run
+from runyard.spec.run import EXPERIMENT_NAME
+
+if TYPE_CHECKING:
+    from runyard.sdk.run import Run
+    from runyard.sdk.workspace import Workspace
+
+Wanted = Optional[Union[str, dict[str, Any]]]
+
+
+class Experiment:
+    """``Experiment(workspace, 'digits')``, or ``Experiment('digits')`` in the yard of this machine."""
+
+    def __init__(self, workspace: Workspace | str, name: str | None = None, **ignored: Any) -> None:
+        from runyard.sdk.workspace import Workspace
+
+        if isinstance(workspace, str) and name is None:
+            name = workspace
+            workspace = Workspace()
+        if not isinstance(workspace, Workspace):
+            raise UserErrorException(f"an experiment needs a Workspace, not {type(workspace).__name__} {workspace!r}")
+        if not isinstance(name, str) or not EXPERIMENT_NAME.fullmatch(name):
+            raise UserErrorException(
+                f"{name!r} cannot be the name of an experiment",
+                hint="1 to 255 characters: a letter or digit first, then letters, digits, '-' and '_'",
+            )
+        self.workspace = workspace
+        self.name = name
+
+    def submit(self, config: Any, tags: dict[str, Any] | None = None, **kwargs: Any) -> Run:
+        """Starts an estimator or a ScriptRunConfig and returns at once."""
+        submission = getattr(config, "_submission", None)
+        if submission is None:
+            raise RunyardException(
+                f"a {type(config).__name__} cannot be submitted",
+                hint="submit an Estimator, PyTorch, TensorFlow, SKLearn or ScriptRunConfig",
+            )
+        return submit_run(self, submission(**kwargs), tags)
+
+    def start_logging(
+        self,
+        *args: Any,
+        snapshot_directory: str | None = ".",
+        outputs: str | None = None,
+        display_name: str | None = None,
+        **kwargs: Any,
+    ) -> Run:
+        """An interactive run of this very process: logs at once, ends with ``complete()`` or the ``with`` block."""
+        return begin_run(self, snapshot_directory=snapshot_directory, outputs=outputs or "outputs", name=display_name)
+
+    def get_runs(
+        self,
+        type: str | None = None,
+        tags: Wanted = None,
+        properties: Wanted = None,
+        include_children: bool = False,
+    ) -> Iterator[Run]:
+        """Newest first; a label given as text must be there, one given in a dict must have that value."""
+        from runyard.sdk.run import list_runs
+
+        return list_runs(
+            self.workspace,
+            experiment=self.name,
+            type=type,
+            tags=tags,
+            properties=properties,
+            include_children=include_children,
+        )
+
+    def remove_tags(self, tags: list[str]) -> None:
+        for run in self.get_runs():
+            run.remove_tags(tags)
+
+    @staticmethod
+    def list(workspace: Workspace, experiment_name: str | None = None) -> list[Experiment]:
+        found = workspace.experiments.values()
+        return [e for e in found if experiment_name is None or e.name == experiment_name]
+
+    def __repr__(self) -> str:
+        return f"Experiment(Name: {self.name},\nWorkspace: {self.workspace.name})"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return (
+            '<table style="width:100%"><tr><th>Name</th><th>Workspace</th></tr>'
+            f"<tr><td>{escape(self.name)}</td><td>{escape(self.workspace.name)}</td></tr></table>"
+        )

@@ -1,0 +1,75 @@
+"""The process behind an interactive run: while it lives the run is Running, and its end is told however it comes."""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runyard.errors import RunyardException
+from runyard.sdk import run_files
+from runyard.spec.folder import RunFolder
+
+if TYPE_CHECKING:
+    from runyard.sdk.run import Run
+
+
+class Hold:
+    """Locks the run's folder for as long as this process lives, so that the yard sees a process that was killed.
+
+    A process that simply ends completes its runs; one that ends by an exception fails them.
+    """
+
+    def __init__(self, run: Run, folder: Path, outputs: Path | None) -> None:
+        self._run, self._pid = run, os.getpid()
+        self._outputs = outputs.absolute() if outputs else None
+        if self._outputs is not None:
+            self._outputs.mkdir(parents=True, exist_ok=True)
+        path = RunFolder(folder).client_lock
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        _Failures.watch()
+        atexit.register(self._at_exit)
+
+    def upload_outputs(self) -> None:
+        if self._outputs is not None and self._outputs.is_dir():
+            run_files.upload_folder(self._run._connection, self._run.id, "outputs", str(self._outputs))
+
+    def release(self) -> None:
+        atexit.unregister(self._at_exit)
+        os.close(self._lock)
+
+    def _at_exit(self) -> None:
+        if os.getpid() != self._pid:
+            return  # a forked child inherits the hook, not the run
+        try:
+            if _Failures.last is not None:
+                self._run.fail(error_details=_Failures.last)
+            else:
+                self._run.complete()
+        except (RunyardException, OSError) as error:
+            sys.stderr.write(f"run {self._run.id} could not be completed: {error}\n")
+
+
+class _Failures:
+    """Remembers the exception that ends this process, since an exit hook is not told of it."""
+
+    last: str | None = None
+    _watching = False
+
+    @classmethod
+    def watch(cls) -> None:
+        if cls._watching:
+            return
+        cls._watching = True
+        shown = sys.excepthook
+
+        def note(kind: type[BaseException], value: BaseException, trace: Any) -> None:
+            cls.last = f"{kind.__name__}: {value}"
+            shown(kind, value, trace)
+
+        sys.excepthook = note

@@ -1,0 +1,74 @@
+"""A run that is none: what `Run.get_context()` gives a script that was started by hand. It prints and keeps nothing."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from typing import Any
+
+
+class OfflineRun:
+    def __init__(self) -> None:
+        self.id = f"OfflineRun_{uuid.uuid4()}"
+
+    def log(self, name: str, value: Any, description: str = "", step: int | None = None) -> None:
+        _say("scalar metric", name, value)
+
+    def log_list(self, name: str, value: Any, description: str = "") -> None:
+        _say("list metric", name, list(value))
+
+    def log_row(self, name: str, description: str = "", **columns: Any) -> None:
+        _say("row metric", name, columns)
+
+    def log_table(self, name: str, value: Any, description: str = "") -> None:
+        _say("table metric", name, value)
+
+    def log_image(self, name: str, path: Any = None, plot: Any = None, description: str = "") -> None:
+        _say("image", name, path or "a plot")
+
+    def tag(self, key: str, value: Any = None) -> None:
+        _say("tag", key, value)
+
+    def set_tags(self, tags: dict[str, Any]) -> None:
+        for key, value in tags.items():
+            self.tag(key, value)
+
+    def add_properties(self, properties: dict[str, Any]) -> None:
+        for key, value in properties.items():
+            _say("property", key, value)
+
+    def upload_file(self, name: str, path_or_stream: Any, **_: Any) -> None:
+        _say("file", name, path_or_stream)
+
+    def upload_files(self, names: list[str], paths: list[str], **_: Any) -> None:
+        for name, path in zip(names, paths):
+            self.upload_file(name, path)
+
+    def upload_folder(self, name: str, path: str, **_: Any) -> None:
+        _say("folder", name, path)
+
+    def child_run(self, name: str | None = None, **_: Any) -> OfflineRun:
+        return OfflineRun()
+
+    def complete(self, **_: Any) -> None:
+        pass
+
+    def fail(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def cancel(self) -> None:
+        pass
+
+    def flush(self, timeout_seconds: float = 300) -> None:
+        pass
+
+    def __enter__(self) -> OfflineRun:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        pass
+
+
+def _say(kind: str, name: str, value: Any) -> None:
+    sys.stdout.write(f"Attempted to log {kind} {name}:\n{value}\n")
+    sys.stdout.flush()

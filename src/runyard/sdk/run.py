@@ -1,0 +1,400 @@
+"""Run: one run, looked at from outside or from inside its own script."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Optional, Union
+
+from runyard.client.transport import Connection
+from runyard.errors import RunEnvironmentException, RunyardException, UserErrorException
+from runyard.lifecycle.state import TERMINAL
+from runyard.sdk import run_details, run_files, run_waiting
+from runyard.sdk.run_metrics import MetricLogging
+from runyard.sdk.submitting import as_labels, begin_run, submit_run, take_snapshot
+
+if TYPE_CHECKING:
+    from runyard.sdk.environment import Environment
+    from runyard.sdk.experiment import Experiment
+    from runyard.sdk.offline import OfflineRun
+    from runyard.sdk.workspace import Workspace
+
+_ENDED = frozenset(state.value for state in TERMINAL)
+_contexts: dict[tuple[int, str], Run] = {}
+
+
+class Run(MetricLogging):
+    """``Run(experiment, run_id)`` opens one again; ``Run.get_context()`` is the run of this very script."""
+
+    def __init__(
+        self, experiment: Experiment, run_id: str, outputs: Any = None, *, _view: dict[str, Any] | None = None, **_: Any
+    ) -> None:
+        if not isinstance(run_id, str) or not run_id:
+            raise UserErrorException(f"a run id is a text, not {run_id!r}")
+        self.experiment = experiment
+        self.id = run_id
+        self._inside = False
+        self._interactive: Any = None  # the hold of the process that opened the run
+        self._connection: Connection = experiment.workspace.connection
+        self._view = _view if _view is not None else self._connection.get(f"/api/runs/{run_id}")
+        super().__init__(Path(self._view["folder"]), rank=0)
+
+    @classmethod
+    def get_context(
+        cls, allow_offline: bool = True, used_for_context_manager: bool = False, **_: Any
+    ) -> Run | OfflineRun:
+        """The run that this script is. Outside of one: an offline run that prints what is logged."""
+        run_id = os.environ.get("RUNYARD_RUN_ID")
+        if not run_id:
+            if not allow_offline:
+                raise RunEnvironmentException()
+            from runyard.sdk.offline import OfflineRun
+
+            return OfflineRun()
+        key = (os.getpid(), run_id)
+        if key not in _contexts:
+            _contexts[key] = _RunOfThisScript(run_id)
+        return _contexts[key]
+
+    @classmethod
+    def get_submitted_run(cls, **_: Any) -> Run | OfflineRun:
+        """The name of :meth:`get_context` in the SDK's first releases; it never was offline."""
+        return cls.get_context(allow_offline=False)
+
+    # what it is
+
+    @property
+    def type(self) -> Optional[str]:
+        kind: Optional[str] = self._view["type"]
+        return kind
+
+    @property
+    def name(self) -> str:
+        return self._view["name"] or ""
+
+    @property
+    def number(self) -> int:
+        number: int = self._view["number"]
+        return number
+
+    @property
+    def status(self) -> str:
+        """As last seen; :meth:`get_status` asks again."""
+        status: str = self._view["status"]
+        return status
+
+    @property
+    def tags(self) -> dict[str, str | None]:
+        return dict(self._view["tags"])
+
+    @property
+    def properties(self) -> dict[str, str | None]:
+        return dict(self._view["properties"])
+
+    @property
+    def parent(self) -> Optional[Run]:
+        parent_id = self._view["parent_id"]
+        return Run(self.experiment, parent_id) if parent_id else None
+
+    def get_status(self) -> str:
+        if self.status not in _ENDED:
+            self._refresh()
+        return self.status
+
+    def get_details(self) -> dict[str, Any]:
+        return run_details.details(self._refresh(), self._file_names())
+
+    def get_details_with_logs(self) -> dict[str, Any]:
+        details = self.get_details()
+        details["logFiles"] = {
+            name: run_files.read(self._connection, self.id, name).decode(errors="replace")
+            for name in details["logFiles"]
+        }
+        return details
+
+    def get_portal_url(self) -> str:
+        return Path(self._view["folder"]).as_uri()
+
+    def get_environment(self) -> Environment:
+        from runyard.sdk.environment import Environment
+
+        spec = self._view["spec"]
+        if spec is None:
+            raise UserErrorException(f"run {self.id} is interactive: its environment is that of the process it ran in")
+        return Environment.from_spec(spec["environment"])
+
+    # waiting and ending
+
+    def wait_for_completion(
+        self, show_output: bool = False, wait_post_processing: bool = False, raise_on_error: bool = True
+    ) -> dict[str, Any]:
+        """Returns the details of the ended run; a failed one raises ActivityFailedException, a canceled one does not."""
+        self._view = run_waiting.wait(self._connection, self._view, show_output)
+        return run_waiting.verdict(self.get_details(), raise_on_error)
+
+    def cancel(self) -> None:
+        self._view = self._connection.post(f"/api/runs/{self.id}/cancel")
+        self._let_go(upload=True)
+
+    def complete(self, _set_status: bool = True) -> None:
+        """Ends an interactive run; in a submitted script it only makes sure that everything is written."""
+        self.flush()
+        if self._interactive is not None:
+            self._interactive.upload_outputs()
+        if not self._inside:
+            self._view = self._connection.post(f"/api/runs/{self.id}/complete")
+            self._let_go(upload=False)
+
+    def fail(self, error_details: Any = None, error_code: str | None = None, _set_status: bool = True) -> None:
+        self.flush()
+        body = {"message": "" if error_details is None else str(error_details), "code": error_code or ""}
+        if self._interactive is not None:
+            self._interactive.upload_outputs()
+        self._view = self._connection.post(f"/api/runs/{self.id}/fail", body)
+        self._let_go(upload=False)
+
+    def flush(self, timeout_seconds: float = 300) -> None:
+        """Nothing is held back in this process, so there is nothing to wait for."""
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        if kind is None:
+            self.complete()
+        else:
+            self.fail(error_details=f"{kind.__name__}: {value}")
+
+    # labels
+
+    def tag(self, key: str, value: Any = None) -> None:
+        self.set_tags({key: value})
+
+    def set_tags(self, tags: dict[str, Any]) -> None:
+        self._view = self._connection.patch(f"/api/runs/{self.id}/tags", {"set": as_labels(tags, "tags"), "remove": []})
+
+    def remove_tags(self, tags: list[str]) -> None:
+        self._view = self._connection.patch(f"/api/runs/{self.id}/tags", {"set": {}, "remove": list(tags)})
+
+    def get_tags(self) -> dict[str, str | None]:
+        return dict(self._refresh()["tags"])
+
+    def add_properties(self, properties: dict[str, Any]) -> None:
+        """Written once: another value for the same key is refused."""
+        body = {"set": as_labels(properties, "properties"), "remove": []}
+        self._view = self._connection.patch(f"/api/runs/{self.id}/properties", body)
+
+    def get_properties(self) -> dict[str, str | None]:
+        return dict(self._refresh()["properties"])
+
+    # metrics (logging is in MetricLogging)
+
+    def get_metrics(
+        self, name: str | None = None, recursive: bool = False, run_type: str | None = None, populate: bool = False
+    ) -> dict[str, Any]:
+        query = {"run_ids": [self.id], "name": name, "recursive": recursive}
+        found: dict[str, dict[str, Any]] = self._connection.post("/api/metrics", query)
+        return found if recursive else found.get(self.id, {})
+
+    # files
+
+    def get_file_names(self) -> list[str]:
+        return self._file_names()
+
+    def download_file(self, name: str, output_file_path: str | None = None, _validate_checksum: bool = False) -> None:
+        run_files.download(self._connection, self.id, name, output_file_path)
+
+    def download_files(
+        self,
+        prefix: str | None = None,
+        output_directory: str | None = None,
+        output_paths: list[str] | None = None,
+        batch_size: int = 100,
+        append_prefix: bool = True,
+        timeout_seconds: float | None = None,
+    ) -> None:
+        run_files.download_many(self._connection, self.id, prefix, output_directory, output_paths, append_prefix)
+
+    def upload_file(
+        self, name: str, path_or_stream: Union[str, Path, BinaryIO], datastore_name: str | None = None
+    ) -> run_files.Uploaded:
+        return run_files.upload(self._connection, self.id, name, path_or_stream)
+
+    def upload_files(
+        self,
+        names: list[str],
+        paths: list[str],
+        return_artifacts: bool = False,
+        timeout_seconds: float | None = None,
+        datastore_name: str | None = None,
+    ) -> None:
+        if len(names) != len(paths):
+            raise UserErrorException(f"{len(names)} names were given for {len(paths)} paths")
+        for name, path in zip(names, paths):
+            self.upload_file(name, path)
+
+    def upload_folder(self, name: str, path: str, datastore_name: str | None = None) -> None:
+        run_files.upload_folder(self._connection, self.id, name, path)
+
+    def restore_snapshot(self, snapshot_id: str | None = None, path: str | None = None) -> str:
+        """Writes ``<id>.zip`` into ``path`` (made if needed) and returns where it is."""
+        wanted = snapshot_id or self._refresh()["snapshot_id"]
+        if not wanted:
+            raise UserErrorException(f"run {self.id} has no snapshot", hint="run.take_snapshot(folder) takes one")
+        return run_files.restore_snapshot(self._connection, wanted, path)
+
+    def take_snapshot(self, file_or_folder_path: str) -> str:
+        """The code of an interactive run. One that has a snapshot keeps it: the code as it was at the start."""
+        existing = self._refresh()["snapshot_id"]
+        if existing:
+            return str(existing)
+        snapshot_id = take_snapshot(self._connection, Path(file_or_folder_path))
+        self._view = self._connection.post(f"/api/runs/{self.id}/snapshot", {"snapshot_id": snapshot_id})
+        return snapshot_id
+
+    # children
+
+    def child_run(self, name: str | None = None, run_id: str | None = None, outputs: str | None = None) -> Run:
+        return begin_run(self.experiment, name=name, outputs=outputs, parent_id=self.id)
+
+    def create_children(
+        self, count: int | None = None, tag_key: str | None = None, tag_values: list[Any] | None = None
+    ) -> list[Run]:
+        """Several started runs at once: by count, or one for each value of a tag."""
+        if (count is None) == (tag_key is None) or (tag_key is None) != (tag_values is None):
+            raise UserErrorException("create_children takes either count, or tag_key with tag_values")
+        if count is not None and (not isinstance(count, int) or not 1 <= count <= 100):
+            raise UserErrorException(f"create_children makes 1 to 100 runs, not {count!r}")
+        tags: list[dict[str, Any] | None] = [None] * (count or 0)
+        if tag_key is not None:
+            tags = [{tag_key: value} for value in tag_values or []]
+        return [begin_run(self.experiment, parent_id=self.id, tags=tag) for tag in tags]
+
+    def get_children(
+        self,
+        recursive: bool = False,
+        tags: Any = None,
+        properties: Any = None,
+        type: str | None = None,
+        status: str | None = None,
+        _rehydrate_runs: bool = True,
+    ) -> Iterator[Run]:
+        children = list_runs(
+            self.experiment.workspace, parent=self.id, tags=tags, properties=properties, type=type, status=status
+        )
+        for child in children:
+            yield child
+            if recursive:
+                yield from child.get_children(True, tags, properties, type, status)
+
+    def submit_child(self, config: Any, tags: dict[str, Any] | None = None, **kwargs: Any) -> Run:
+        submission = getattr(config, "_submission", None)
+        if submission is None:
+            raise RunyardException(f"a {type(config).__name__} cannot be submitted")
+        return submit_run(self.experiment, submission(**kwargs), tags, parent_id=self.id)
+
+    # how it shows itself
+
+    def __repr__(self) -> str:
+        return (
+            f"Run(Experiment: {self.experiment.name},\nId: {self.id},\nType: {self.type},\nStatus: {self.get_status()})"
+        )
+
+    def _repr_html_(self) -> str:
+        return run_details.html(self._refresh())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Run) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def _refresh(self) -> dict[str, Any]:
+        self._view = self._connection.get(f"/api/runs/{self.id}")
+        return self._view
+
+    def _file_names(self) -> list[str]:
+        return [file["name"] for file in self._connection.get(f"/api/runs/{self.id}/files")]
+
+    def _keep_image(self, name: str, data: Path | BinaryIO) -> None:
+        self.upload_file(name, data)
+
+    def _hold(self, outputs: Path | None) -> None:
+        from runyard.sdk.interactive import Hold
+
+        self._interactive = Hold(self, Path(self._view["folder"]), outputs)
+
+    def _let_go(self, *, upload: bool) -> None:
+        if self._interactive is not None:
+            if upload:
+                self._interactive.upload_outputs()
+            self._interactive.release()
+            self._interactive = None
+
+
+class _RunOfThisScript(Run):
+    """Made from the environment alone: logging needs no yard, so a script never waits for one to log."""
+
+    def __init__(self, run_id: str) -> None:
+        from runyard.sdk.experiment import Experiment
+        from runyard.sdk.workspace import Workspace
+
+        workspace = Workspace(
+            os.environ.get("AZUREML_ARM_SUBSCRIPTION") or "local",
+            os.environ.get("AZUREML_ARM_RESOURCEGROUP") or "local",
+            os.environ.get("AZUREML_ARM_WORKSPACE_NAME") or "runyard",
+        )
+        self.experiment = Experiment(workspace, os.environ["AZUREML_ARM_PROJECT_NAME"])
+        self.id = run_id
+        self._inside = True
+        self._interactive = None
+        self._connection = workspace.connection
+        self._fetched: dict[str, Any] | None = None
+        MetricLogging.__init__(
+            self, Path(os.environ["RUNYARD_RUN_FOLDER"]), rank=int(os.environ.get("RUNYARD_RANK", "0"))
+        )
+
+    @property
+    def _view(self) -> dict[str, Any]:
+        if self._fetched is None:
+            fetched: dict[str, Any] = self._connection.get(f"/api/runs/{self.id}")
+            self._fetched = fetched
+        return self._fetched
+
+    @_view.setter
+    def _view(self, view: dict[str, Any]) -> None:
+        self._fetched = view
+
+    def cancel(self) -> None:
+        """A script does not cancel itself: it ends."""
+
+    def __repr__(self) -> str:
+        return super().__repr__()
+
+
+def list_runs(workspace: Workspace, *, tags: Any = None, properties: Any = None, **query: Any) -> Iterator[Run]:
+    from runyard.sdk.experiment import Experiment
+
+    before: Optional[int] = None
+    while True:
+        page = workspace.connection.get(
+            "/api/runs",
+            tags=_wanted(tags, "tags"),
+            properties=_wanted(properties, "properties"),
+            before=before,
+            limit=200,
+            **query,
+        )
+        for view in page["runs"]:
+            yield Run(Experiment(workspace, view["experiment"]), view["run_id"], _view=view)
+        before = page["next"]
+        if before is None:
+            return
+
+
+def _wanted(labels: Any, what: str) -> str | None:
+    if labels is None:
+        return None
+    return json.dumps({labels: None} if isinstance(labels, str) else as_labels(labels, what))

@@ -1,0 +1,94 @@
+"""The details of a run, in the shape that scripts for the SDK v1 read, and as an HTML table for notebooks."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from runyard.clock import utc_text
+
+_LOGS = "azureml-logs/"
+
+
+def details(view: dict[str, Any], files: list[str]) -> dict[str, Any]:
+    """Absent values are left out, as v1 did."""
+    found = {
+        "runId": view["run_id"],
+        "target": view["target"],
+        "status": view["status"],
+        "startTimeUtc": utc_text(view["started_at"]) if view["started_at"] else None,
+        "endTimeUtc": utc_text(view["ended_at"]) if view["ended_at"] else None,
+        "error": _error(view),
+        "warnings": [{"source": "runyard", "message": text} for text in view["warnings"]] or None,
+        "runDefinition": _definition(view),
+        "submittedBy": view["submitted_by"],
+    }
+    return {
+        **{key: value for key, value in found.items() if value is not None},
+        "services": {},
+        "properties": view["properties"],
+        "inputDatasets": [],
+        "outputDatasets": [],
+        "logFiles": {
+            name: (Path(view["folder"]) / name).as_uri() for name in files if name.startswith(_LOGS)
+        },
+    }
+
+
+def _error(view: dict[str, Any]) -> dict[str, Any] | None:
+    """The truth first: the script's own message, its traceback, its last lines."""
+    end = view["end"]
+    if not end or view["status"] == "Completed":
+        return None
+    user = end["reason"] in ("script failed", "out of memory", "marked as failed")
+    return {
+        "error": {
+            "code": "UserError" if user else "ServiceError",
+            "message": end["message"],
+            "reason": end["reason"],
+            "details": {key: end[key] for key in ("exit_code", "signal", "rank", "node", "processes_left")},
+            "traceback": end["traceback"],
+            "lastLines": end["last_lines"],
+        },
+        "message": end["message"],
+        "time": utc_text(view["ended_at"]) if view["ended_at"] else None,
+    }
+
+
+def _definition(view: dict[str, Any]) -> dict[str, Any] | None:
+    spec = view["spec"]
+    if spec is None:
+        return None
+    resources, environment = spec["resources"], spec["environment"]
+    return {
+        "script": spec["script"],
+        "arguments": spec["arguments"],
+        "framework": spec["framework"],
+        "communicator": spec["communicator"],
+        "target": spec["target"],
+        "nodeCount": resources["nodes"],
+        "dataReferences": {},
+        "data": {},
+        "maxRunDurationSeconds": spec["max_run_duration_seconds"],
+        "environment": environment,
+        "environmentVariables": spec["environment_variables"],
+        "history": {"outputCollection": True, "directoriesToWatch": spec["directories_to_watch"]},
+        "tensorflow": {"workerCount": 1, "parameterServerCount": 1},
+        "mpi": {"processCountPerNode": resources["processes_per_node"]},
+        "pyTorch": {"communicationBackend": spec["communicator"], "processCount": None},
+    }
+
+
+def html(view: dict[str, Any]) -> str:
+    cells = {
+        "Experiment": view["experiment"],
+        "Id": view["run_id"],
+        "Type": view["type"] or "",
+        "Status": view["status"],
+        "Why": (view["end"] or {}).get("message", ""),
+        "Folder": view["folder"],
+    }
+    head = "".join(f"<th>{escape(name)}</th>" for name in cells)
+    body = "".join(f"<td>{escape(str(value))}</td>" for value in cells.values())
+    return f'<table style="width:100%"><tr>{head}</tr><tr>{body}</tr></table>'

@@ -1,0 +1,153 @@
+"""From a description to a run: freeze the code, hand it over, ask the yard. One request when the yard knows the code."""
+
+from __future__ import annotations
+
+import base64
+import getpass
+import logging
+import os
+import secrets
+import time
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runyard.client.home import usable
+from runyard.errors import SnapshotException, UserErrorException
+from runyard.sdk.submission import Submission
+from runyard.snapshots.freeze import Frozen, freeze
+from runyard.snapshots.handover import pack_missing
+from runyard.spec.json import to_json
+from runyard.wire.runs import BeginRun, SubmitRun
+
+if TYPE_CHECKING:
+    from runyard.client.transport import Connection
+    from runyard.sdk.experiment import Experiment
+    from runyard.sdk.run import Run
+
+log = logging.getLogger("runyard")
+
+
+def submit_run(
+    experiment: Experiment, submission: Submission, tags: dict[str, Any] | None, parent_id: str | None = None
+) -> Run:
+    from runyard.sdk.run import Run
+
+    connection = experiment.workspace.connection
+    frozen = _freeze(connection, submission.source_directory)
+    request = SubmitRun(
+        run_id=f"{experiment.name}_{int(time.time())}_{secrets.token_hex(4)}",
+        experiment=experiment.name,
+        spec=to_json(submission.spec),
+        snapshot_id=frozen.id,
+        tags=as_labels(tags, "tags"),
+        warnings=list(frozen.warnings),
+        submitted_by=_user(),
+        parent_id=parent_id,
+    )
+    body = to_json(request)
+    try:
+        view = connection.post("/api/runs", body)
+    except SnapshotException:  # the yard does not have this code yet
+        hand_over(connection, frozen)
+        view = connection.post("/api/runs", body)
+    finally:
+        _drop_pack(frozen)
+    for warning in view["warnings"]:
+        log.warning("%s", warning)
+    return Run(experiment, request.run_id, _view=view)
+
+
+def begin_run(
+    experiment: Experiment,
+    *,
+    snapshot_directory: str | None = None,
+    outputs: str | None = None,
+    name: str | None = None,
+    parent_id: str | None = None,
+    tags: dict[str, Any] | None = None,
+) -> Run:
+    """A run whose process is this one: interactive, or a child."""
+    from runyard.sdk.run import Run
+
+    connection = experiment.workspace.connection
+    frozen = None
+    if snapshot_directory is not None:
+        if not Path(snapshot_directory).is_dir():
+            raise UserErrorException(f"snapshot_directory {snapshot_directory!r} is not a folder")
+        frozen = _frozen_and_there(connection, Path(snapshot_directory))
+    request = BeginRun(
+        run_id=str(uuid.uuid4()),
+        experiment=experiment.name,
+        parent_id=parent_id,
+        name=name,
+        snapshot_id=frozen.id if frozen else None,
+        tags=as_labels(tags, "tags"),
+        submitted_by=_user(),
+    )
+    view = connection.post("/api/runs/begin", to_json(request))
+    run = Run(experiment, request.run_id, _view=view)
+    run._hold(Path(outputs) if outputs else None)
+    return run
+
+
+def take_snapshot(connection: Connection, directory: Path) -> str:
+    return _frozen_and_there(connection, directory).id
+
+
+def hand_over(connection: Connection, frozen: Frozen) -> None:
+    """Content travels once, as one pack; the yard checks every hash before it takes the snapshot in."""
+    offer = {"manifest": base64.b64encode(frozen.manifest.to_bytes()).decode(), "pack": None}
+    answer = connection.post("/api/snapshots", offer)
+    if answer["snapshot_id"] is None:
+        pack = pack_missing(frozen, answer["missing"], _incoming(connection))
+        assert pack is not None
+        try:
+            connection.post("/api/snapshots", {**offer, "pack": pack.name})
+        finally:
+            pack.unlink(missing_ok=True)  # the yard has moved it by now, unless something failed
+
+
+def as_labels(labels: Any, what: str) -> dict[str, str | None]:
+    """Labels are text; None stays None, everything else is turned into text."""
+    if labels is None:
+        return {}
+    if not isinstance(labels, dict):
+        raise UserErrorException(f"{what} must be a dict, not {type(labels).__name__} {labels!r}")
+    return {str(key): None if value is None else str(value) for key, value in labels.items()}
+
+
+def _frozen_and_there(connection: Connection, directory: Path) -> Frozen:
+    frozen = _freeze(connection, directory)
+    try:
+        if not connection.get(f"/api/snapshots/{frozen.id}")["there"]:
+            hand_over(connection, frozen)
+    finally:
+        _drop_pack(frozen)
+    return frozen
+
+
+def _freeze(connection: Connection, directory: Path) -> Frozen:
+    pack = _incoming(connection)
+    if not pack.parent.is_dir():
+        usable(connection.home)
+        pack.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    index = connection.home / "snapshots" / "index"
+    return freeze(directory, index_folder=index, pack_to=pack, say=log.info)
+
+
+def _incoming(connection: Connection) -> Path:
+    """A new name in the folder from which the yard takes packs in by a rename."""
+    return connection.home / "snapshots" / "incoming" / f"{os.getpid()}-{secrets.token_hex(8)}.pack"
+
+
+def _drop_pack(frozen: Frozen) -> None:
+    if frozen.pack is not None:
+        frozen.pack.unlink(missing_ok=True)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user without a name
+        return f"uid {os.getuid()}"

@@ -1,0 +1,197 @@
+"""Workspace: the yard of this machine, seen from people's side."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from runyard.client.transport import Connection
+from runyard.errors import UserErrorException
+
+if TYPE_CHECKING:
+    from runyard.sdk.compute_target import ComputeTarget
+    from runyard.sdk.environment import Environment
+    from runyard.sdk.experiment import Experiment
+
+log = logging.getLogger("runyard")
+V = TypeVar("V")
+_PLACES = (".azureml/config.json", ".azureml/project.json", "aml_config/config.json", "aml_config/project.json")
+_BARE = ("config.json", "project.json")
+
+
+class Workspace:
+    """``Workspace()`` is the yard of this machine; its process is started by the first call that needs it.
+
+    ``subscription_id``, ``resource_group``, ``workspace_name`` are names that scripts written for the SDK v1 print;
+    they are kept as they were given and select nothing. Which yard it is, is said by ``home`` (or RUNYARD_HOME).
+    """
+
+    def __init__(
+        self,
+        subscription_id: str = "local",
+        resource_group: str = "local",
+        workspace_name: str = "runyard",
+        *,
+        home: str | Path | None = None,
+        location: str = "local",
+        **ignored: Any,
+    ) -> None:
+        for label, value in (
+            ("subscription_id", subscription_id),
+            ("resource_group", resource_group),
+            ("workspace_name", workspace_name),
+        ):
+            if not isinstance(value, str) or not value:
+                raise UserErrorException(f"{label} must be a text that is not empty, not {value!r}")
+        self.subscription_id = subscription_id
+        self.resource_group = resource_group
+        self.name = workspace_name
+        self.location = location
+        self.connection = Connection(home)
+
+    @classmethod
+    def from_config(
+        cls, path: str | Path | None = None, auth: Any = None, _logger: Any = None, **rest: Any
+    ) -> Workspace:
+        """From the nearest ``config.json`` (in ``.azureml/``, ``aml_config/`` or the folder itself), going up.
+
+        Without one it is the yard of this machine: a configuration names a workspace, it does not select a yard.
+        """
+        found = _find_config(Path(path or ".").absolute())
+        if found is None:
+            if path is not None:
+                raise UserErrorException(
+                    f"no config.json at or above {Path(path).absolute()}",
+                    hint="Workspace() needs none: it is the yard of this machine",
+                )
+            log.info("no config.json here or above: this is the yard of this machine")
+            return cls()
+        return cls(**_read_config(found), home=rest.get("home"))
+
+    @classmethod
+    def create(
+        cls,
+        name: str,
+        auth: Any = None,
+        subscription_id: str = "local",
+        resource_group: str = "local",
+        location: str = "local",
+        create_resource_group: bool = True,
+        exist_ok: bool = False,
+        **ignored: Any,
+    ) -> Workspace:
+        return cls(subscription_id or "local", resource_group or "local", name, location=location or "local")
+
+    @classmethod
+    def get(
+        cls, name: str, auth: Any = None, subscription_id: str = "local", resource_group: str = "local", **ignored: Any
+    ) -> Workspace:
+        return cls(subscription_id or "local", resource_group or "local", name)
+
+    def write_config(self, path: str | Path | None = None, file_name: str | None = None) -> None:
+        """``.azureml/config.json`` below ``path``, or ``aml_config/`` where that folder is there already."""
+        base = Path(path or ".")
+        folder = base / "aml_config" if (base / "aml_config").is_dir() else base / ".azureml"
+        folder.mkdir(parents=True, exist_ok=True)
+        content = {
+            "subscription_id": self.subscription_id,
+            "resource_group": self.resource_group,
+            "workspace_name": self.name,
+        }
+        (folder / (file_name or "config.json")).write_text(json.dumps(content, indent=4) + "\n", encoding="utf-8")
+
+    def get_details(self) -> dict[str, Any]:
+        health = self.connection.get("/api/health")
+        return {
+            "id": f"/subscriptions/{self.subscription_id}/resourceGroups/{self.resource_group}/workspaces/{self.name}",
+            "name": self.name,
+            "location": self.location,
+            "home": health["home"],
+            "version": health["version"],
+        }
+
+    @property
+    def home(self) -> Path:
+        return self.connection.home
+
+    @property
+    def experiments(self) -> Named[Experiment]:
+        from runyard.sdk.experiment import Experiment
+
+        return Named((e["name"], Experiment(self, e["name"])) for e in self.connection.get("/api/experiments"))
+
+    @property
+    def compute_targets(self) -> Named[ComputeTarget]:
+        from runyard.sdk.compute_target import ComputeTarget
+
+        return Named((target.name, target) for target in ComputeTarget.list(self))
+
+    @property
+    def environments(self) -> Named[Environment]:
+        from runyard.sdk.environment import Environment
+
+        return Named(Environment.list(self).items())
+
+    def __repr__(self) -> str:
+        return (
+            f"Workspace.create(name={self.name!r}, subscription_id={self.subscription_id!r}, "
+            f"resource_group={self.resource_group!r})"
+        )
+
+
+class Named(dict[str, V]):
+    """A dict by name that can also be called: in the SDK's first releases these were methods."""
+
+    def __init__(self, items: Iterator[tuple[str, V]] | Any = ()) -> None:
+        super().__init__(items)
+
+    def __call__(self) -> Named[V]:
+        return self
+
+
+def _find_config(start: Path) -> Path | None:
+    if start.is_file():
+        return start
+    for folder in (start, *start.parents):
+        for place in (*_PLACES, *_BARE):
+            # a bare config.json is everybody's name for a file: only one that says what it is counts
+            if (folder / place).is_file() and (place not in _BARE or _names_a_workspace(folder / place)):
+                return folder / place
+    return None
+
+
+def _names_a_workspace(path: Path) -> bool:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(content, dict) and bool({"workspace_name", "Scope", "subscription_id"} & set(content))
+
+
+def _read_config(path: Path) -> dict[str, str]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserErrorException(
+            f"{path} cannot be read: {error}", hint="ws.write_config() writes a good one"
+        ) from error
+    if isinstance(content, dict) and "Scope" in content:
+        parts = str(content["Scope"]).strip("/").split("/")
+        named = dict(zip((part.lower() for part in parts[::2]), parts[1::2]))
+        content = {
+            "subscription_id": named.get("subscriptions"),
+            "resource_group": named.get("resourcegroups"),
+            "workspace_name": named.get("workspaces"),
+        }
+    wanted = ("subscription_id", "resource_group", "workspace_name")
+    missing = [key for key in wanted if not isinstance(content, dict) or not content.get(key)]
+    if missing:
+        raise UserErrorException(
+            f"{os.fspath(path)} lacks {', '.join(missing)}",
+            hint='it looks like {"subscription_id": "…", "resource_group": "…", "workspace_name": "…"}; any text will do',
+        )
+    return {key: str(content[key]) for key in wanted}

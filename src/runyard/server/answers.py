@@ -1,0 +1,60 @@
+"""Values to responses. orjson knows dataclasses, so nothing is checked or copied on the way out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from fastapi import Response
+
+from runyard.orchestrator.conductor import Conductor
+from runyard.spec.json import to_json
+from runyard.store.runs import RunRecord
+from runyard.wire.runs import EndView, RunView
+
+
+def answer(value: Any, status: int = 200) -> Response:
+    return Response(orjson.dumps(value), status, media_type="application/json")
+
+
+def views(conductor: Conductor, records: list[RunRecord]) -> list[RunView]:
+    labels = conductor.rooms.runs.labels([r.run_id for r in records])
+    return [_view(conductor, record, *labels[record.run_id]) for record in records]
+
+
+def view(conductor: Conductor, record: RunRecord) -> RunView:
+    return views(conductor, [record])[0]
+
+
+def _view(
+    conductor: Conductor, record: RunRecord, tags: dict[str, str | None], properties: dict[str, str | None]
+) -> RunView:
+    activity, since = conductor.activity(record)
+    end = record.life.end
+    return RunView(
+        run_id=record.run_id,
+        number=record.number,
+        experiment=record.experiment,
+        status=record.life.state.value,
+        type=record.type,
+        name=record.name,
+        parent_id=record.parent_id,
+        root_id=record.root_id,
+        target=record.target,
+        snapshot_id=record.snapshot_id,
+        environment_key=record.environment_key,
+        submitted_by=record.submitted_by,
+        created_at=record.created_at,
+        started_at=record.started_at,
+        ended_at=record.ended_at,
+        end=EndView(**to_json(end)) if end and record.life.state.is_terminal else None,
+        timeline=record.timeline,
+        activity=activity,
+        activity_since=since,
+        warnings=list(record.warnings),
+        tags=tags,
+        properties=properties,
+        spec=record.spec,
+        folder=str(conductor.rooms.folder(record.run_id).root),
+        version=record.version,
+    )

@@ -1,0 +1,59 @@
+"""Errors to answers: the class says the status, the message travels as it is."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from pathlib import Path
+
+import orjson
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import DatabaseError
+
+from runyard import errors
+from runyard.store.opening import corrupted
+
+log = logging.getLogger(__name__)
+
+STATUS_OF: dict[type[errors.RunyardException], int] = {
+    errors.RunNotFound: 404,
+    errors.StoreCorrupted: 500,
+    errors.YardUnavailable: 503,
+    errors.SnapshotException: 409,
+}
+
+
+def install(app: FastAPI, database: Path) -> None:
+    @app.exception_handler(errors.RunyardException)
+    def known(request: Request, error: errors.RunyardException) -> Response:
+        status = next((STATUS_OF[k] for k in type(error).__mro__ if k in STATUS_OF), 400)
+        return problem(status, type(error).__name__, error.message, error.hint)
+
+    @app.exception_handler(RequestValidationError)
+    def malformed(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"][1:])
+        return problem(422, "UserErrorException", f"{request.url.path}: {where}: {first['msg']}", "see the API reference")
+
+    @app.exception_handler(DatabaseError)
+    def damaged(request: Request, error: DatabaseError) -> Response:
+        log.exception("%s %s", request.method, request.url.path)
+        if isinstance(error.orig, sqlite3.DatabaseError) and not isinstance(error.orig, sqlite3.IntegrityError):
+            text = str(error.orig)
+            if "disk is full" in text or "disk I/O" in text:
+                return problem(507, "HomeUnusable", f"the yard cannot write to {database}: {text}", "free some disk space")
+            if "malformed" in text or "not a database" in text:
+                known = corrupted(database, text)
+                return problem(500, "StoreCorrupted", known.message, known.hint)
+        return problem(500, "RunyardException", f"the yard failed on its database: {error.orig}", "see yard.log")
+
+    @app.exception_handler(Exception)
+    def unknown(request: Request, error: Exception) -> Response:
+        log.exception("%s %s", request.method, request.url.path)
+        return problem(500, "RunyardException", f"the yard failed: {type(error).__name__}: {error}", "see yard.log")
+
+
+def problem(status: int, code: str, message: str, hint: str = "") -> Response:
+    body = orjson.dumps({"code": code, "message": message, "hint": hint, "facts": {}})
+    return Response(body, status, media_type="application/json")

@@ -1,0 +1,65 @@
+"""Environments: those that people registered by name, and those that were built."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from runyard.lifecycle.state import TERMINAL, RunState
+from runyard.orchestrator.conductor import Conductor
+from runyard.server.answers import answer
+from runyard.store.registered import RegisteredEnvironments
+
+
+@dataclass(frozen=True)
+class Registration:
+    name: str
+    definition: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Prune:
+    """Neither given: all. One that an unfinished run uses is never taken."""
+
+    keys: list[str] | None = None
+    unused_for_s: float | None = None
+
+
+def routes(conductor: Conductor) -> APIRouter:
+    router = APIRouter(tags=["environments"])
+    registered = RegisteredEnvironments(conductor.rooms.database)
+    built = conductor.rooms.environments
+
+    @router.get("/environments")
+    def list_built() -> Response:
+        return answer(built.list())
+
+    @router.post("/environments/prune")
+    def prune(request: Prune) -> Response:
+        unfinished = conductor.rooms.runs.find(
+            states=[s for s in RunState if s not in TERMINAL], include_children=True, limit=10_000
+        )
+        in_use = {record.environment_key for record in unfinished if record.environment_key}
+        return answer(built.prune(
+                keys=request.keys or (),
+                older_than_s=request.unused_for_s,
+                all=request.keys is None and request.unused_for_s is None,
+                in_use=in_use,
+            ))
+
+    @router.get("/environments/registered")
+    def list_registered() -> Response:
+        return answer(registered.list())
+
+    @router.post("/environments/registered")
+    def register(request: Registration) -> Response:
+        """The same definition again keeps its version."""
+        return answer(registered.register(request.name, request.definition))
+
+    @router.get("/environments/registered/{name}")
+    def get_registered(name: str, version: int | None = None) -> Response:
+        return answer(registered.get(name, version))
+
+    return router

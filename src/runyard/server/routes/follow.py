@@ -1,0 +1,101 @@
+"""A run as it happens: server-sent events of its status and its logs, pushed."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import orjson
+from fastapi import APIRouter, Response
+from fastapi.responses import StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from runyard import clock
+from runyard.lifecycle.state import RunState
+from runyard.orchestrator.conductor import Conductor
+from runyard.server.answers import view
+from runyard.tracking.logs import read_log
+from runyard.wire.runs import RunView
+
+_LOOK_EVERY_S = 0.05  # how often a log that somebody reads is looked at; ends and states are pushed
+_SAY_SOMETHING_EVERY_S = 15.0
+_CHUNK = 256 * 1024
+
+
+def routes(conductor: Conductor) -> APIRouter:
+    router = APIRouter(tags=["runs"])
+
+    @router.get("/runs/{run_id}/follow")
+    async def follow(run_id: str, logs: bool = True, after: str = "") -> Response:
+        """Events `status` (a run), `log` ({name, offset, text}), and at the end `end` (a run).
+
+        `after` says what the caller has of each log already, as `name:offset,…`.
+        """
+        await run_in_threadpool(conductor.rooms.runs.load, run_id)  # an unknown run is an error, not an empty stream
+        offsets = {name: int(at) for name, _, at in (part.rpartition(":") for part in after.split(",") if part)}
+        return StreamingResponse(_events(conductor, run_id, logs, offsets), media_type="text/event-stream")
+
+    return router
+
+
+async def _events(conductor: Conductor, run_id: str, logs: bool, offsets: dict[str, int]) -> AsyncIterator[bytes]:
+    folder = conductor.rooms.folder(run_id)
+    tails = _Tails(folder.logs, offsets)
+    told: tuple[int, str] | None = None
+    spoke_at = 0.0
+    rung = True
+    async with conductor.bell.listen(run_id) as listener:
+        while True:
+            # the state is read before the logs: what is read after an end is all there will ever be
+            if rung:
+                run = await run_in_threadpool(_current, conductor, run_id)
+            ended = RunState(run.status).is_terminal
+            if logs:
+                for event in tails.read():
+                    spoke_at = clock.monotonic()
+                    yield event
+            if ended:
+                yield _event("end", orjson.dumps(run))
+                return
+            if (run.version, run.activity) != told:
+                told, spoke_at = (run.version, run.activity), clock.monotonic()
+                yield _event("status", orjson.dumps(run))
+            elif clock.monotonic() - spoke_at > _SAY_SOMETHING_EVERY_S:
+                spoke_at = clock.monotonic()
+                yield b": still here\n\n"
+            rung = await listener.next(_LOOK_EVERY_S if logs else _SAY_SOMETHING_EVERY_S)
+
+
+def _current(conductor: Conductor, run_id: str) -> RunView:
+    return view(conductor, conductor.rooms.runs.load(run_id))
+
+
+@dataclass
+class _Tails:
+    """The logs of a run, in the order of their names, each from where the reader is."""
+
+    folder: Path
+    offsets: dict[str, int]
+    decoders: dict[str, codecs.IncrementalDecoder] = field(default_factory=dict)
+
+    def read(self) -> list[bytes]:
+        found = []
+        for path in sorted(self.folder.glob("[0-9][0-9]*.txt")) if self.folder.is_dir() else []:
+            decoder = self.decoders.setdefault(path.name, codecs.getincrementaldecoder("utf-8")("replace"))
+            while True:
+                offset = self.offsets.get(path.name, 0)
+                data, following = read_log(path, offset, _CHUNK)
+                if not data:
+                    break
+                self.offsets[path.name] = following
+                text = decoder.decode(data)
+                found.append(
+                    _event("log", orjson.dumps({"name": f"azureml-logs/{path.name}", "offset": following, "text": text}))
+                )
+        return found
+
+
+def _event(name: str, data: bytes) -> bytes:
+    return b"event: " + name.encode() + b"\ndata: " + data + b"\n\n"

@@ -1,0 +1,45 @@
+"""Metrics: all of a run as the SDK gives them, and one metric's points by cursor."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from runyard.orchestrator.conductor import Conductor
+from runyard.server.answers import answer
+from runyard.tracking.ingest import ingest
+from runyard.tracking.metrics import encode_points, read_chart, read_metrics, read_points
+from runyard.wire.runs import MetricsQuery
+
+
+def routes(conductor: Conductor) -> APIRouter:
+    router = APIRouter(tags=["metrics"])
+    rooms = conductor.rooms
+
+    def read_up(run_ids: list[str]) -> None:
+        """What was logged a moment ago is in the answer: journals are read on before they are asked about."""
+        for run_id in run_ids:
+            ingest(rooms.database, run_id, rooms.folder(run_id).journal)
+
+    @router.post("/metrics")
+    def metrics(query: MetricsQuery) -> Response:
+        """Run id -> metric name -> value; `recursive` adds the runs below."""
+        wanted = list(query.run_ids)
+        for run_id in query.run_ids:
+            rooms.runs.load(run_id)
+            if query.recursive:
+                wanted += rooms.runs.descendants(run_id)
+        read_up(wanted)
+        return answer(read_metrics(rooms.database, wanted, query.name))
+
+    @router.get("/runs/{run_id}/metrics/{name:path}")
+    def points(run_id: str, name: str, after: int = 0, limit: int | None = None, most: int | None = None) -> Response:
+        """The points of one metric as binary columns (see runyard.wire.points); `most` asks for a down-sampled chart."""
+        rooms.runs.load(run_id)
+        read_up([run_id])
+        if most is not None:
+            found = read_chart(rooms.database, run_id, name, most)
+        else:
+            found = read_points(rooms.database, run_id, name, after=after, limit=limit)
+        return Response(encode_points(found), media_type="application/octet-stream")
+
+    return router

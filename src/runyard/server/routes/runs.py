@@ -1,0 +1,124 @@
+"""Runs: submit, begin, look, list, end, label."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from runyard.errors import UserErrorException
+from runyard.lifecycle import events as on
+from runyard.lifecycle.state import End, EndReason, RunState
+from runyard.orchestrator.conductor import Conductor
+from runyard.orchestrator.submit import begin, snapshot_taken, submit
+from runyard.server.answers import answer, view, views
+from runyard.wire.runs import BeginRun, FailRun, Labels, RunPage, RunView, SubmitRun, TakenSnapshot
+
+
+def routes(conductor: Conductor) -> APIRouter:
+    router = APIRouter(tags=["runs"])
+    store = conductor.rooms.runs
+
+    @router.post("/runs", response_model=RunView)
+    def submit_run(request: SubmitRun) -> Response:
+        """Submit a run. The same id again is the same run."""
+        return answer(view(conductor, submit(conductor, request)))
+
+    @router.post("/runs/begin", response_model=RunView)
+    def begin_run(request: BeginRun) -> Response:
+        """Open a run whose process is the caller's own."""
+        return answer(view(conductor, begin(conductor, request)))
+
+    @router.get("/runs", response_model=RunPage)
+    def list_runs(
+        experiment: str | None = None,
+        parent: str | None = None,
+        type: str | None = None,
+        tags: str | None = None,
+        properties: str | None = None,
+        status: str | None = None,
+        include_children: bool = False,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> Response:
+        """Newest first. `tags` and `properties` are JSON objects; a null value asks only for the key."""
+        records = store.find(
+            experiment=experiment,
+            parent_id=parent,
+            type=type,
+            tags=_object(tags, "tags"),
+            properties=_object(properties, "properties"),
+            states=None if status is None else [_state(word) for word in status.split(",")],
+            include_children=include_children,
+            before=before,
+            limit=max(1, min(limit, 10_000)) + 1,
+        )
+        page, more = records[:limit], len(records) > limit
+        return answer(RunPage(views(conductor, page), page[-1].number if more else None))
+
+    @router.get("/runs/{run_id}", response_model=RunView)
+    def get_run(run_id: str) -> Response:
+        return answer(view(conductor, store.load(run_id)))
+
+    @router.post("/runs/{run_id}/cancel", response_model=RunView)
+    def cancel_run(run_id: str) -> Response:
+        return answer(view(conductor, conductor.post(run_id, on.CancelRequested())))
+
+    @router.post("/runs/{run_id}/complete", response_model=RunView)
+    def complete_run(run_id: str) -> Response:
+        return answer(view(conductor, conductor.post(run_id, on.MarkedComplete())))
+
+    @router.post("/runs/{run_id}/fail", response_model=RunView)
+    def fail_run(run_id: str, request: FailRun) -> Response:
+        message = f"{request.code}: {request.message}" if request.code else request.message
+        end = End(EndReason.MARKED_FAILED, message or "marked as failed by its owner")
+        return answer(view(conductor, conductor.post(run_id, on.MarkedFailed(end))))
+
+    @router.post("/runs/{run_id}/snapshot", response_model=RunView)
+    def set_snapshot(run_id: str, request: TakenSnapshot) -> Response:
+        return answer(view(conductor, snapshot_taken(conductor, run_id, request.snapshot_id)))
+
+    @router.post("/runs/{run_id}/news", status_code=204)
+    def news(run_id: str) -> Response:
+        """The run's agent wrote something: the yard reads it now instead of in a second."""
+        conductor.read_news(run_id)
+        return Response(status_code=204)
+
+    @router.patch("/runs/{run_id}/tags", response_model=RunView)
+    def set_tags(run_id: str, request: Labels) -> Response:
+        store.set_tags(run_id, request.set, request.remove)
+        conductor.bell.ring(run_id)
+        return answer(view(conductor, store.load(run_id)))
+
+    @router.patch("/runs/{run_id}/properties", response_model=RunView)
+    def add_properties(run_id: str, request: Labels) -> Response:
+        store.add_properties(run_id, request.set)
+        return answer(view(conductor, store.load(run_id)))
+
+    @router.get("/experiments")
+    def experiments() -> Response:
+        return answer([{"name": name, "created_at": at} for name, at in store.experiments()])
+
+    return router
+
+
+def _object(text: str | None, what: str) -> dict[str, str | None] | None:
+    if text is None:
+        return None
+    import orjson
+
+    try:
+        value: Any = orjson.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise UserErrorException(f"{what} must be a JSON object, not {text!r}")
+    return value
+
+
+def _state(word: str) -> RunState:
+    for state in RunState:
+        if state.value.lower() == word.strip().lower():
+            return state
+    known = ", ".join(s.value for s in RunState)
+    raise UserErrorException(f"there is no run status {word!r}", hint=f"the statuses: {known}")

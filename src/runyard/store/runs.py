@@ -1,0 +1,254 @@
+"""The records of runs: what they are, how they stand, what people wrote on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, delete, exists, insert, select, update
+from sqlalchemy.dialects.sqlite import insert as upsert
+
+from runyard import clock
+from runyard.errors import RunNotFound, UserErrorException
+from runyard.lifecycle.state import TERMINAL, End, Life, RunState
+from runyard.spec.json import from_json, to_json
+from runyard.store import schema
+from runyard.store.database import Database
+
+Labels = dict[str, "str | None"]
+_runs = schema.runs
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    run_id: str
+    experiment: str
+    life: Life
+    created_at: float
+    number: int = 0
+    parent_id: str | None = None
+    root_id: str = ""
+    type: str | None = None
+    name: str | None = None
+    spec: dict[str, Any] | None = None
+    target: str | None = None
+    snapshot_id: str | None = None
+    environment_key: str | None = None
+    timeline: dict[str, float] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    submitted_by: str | None = None
+    started_at: float | None = None
+    ended_at: float | None = None
+    version: int = 0
+
+
+class RunStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def insert(self, record: RunRecord, tags: Mapping[str, str | None], properties: Mapping[str, str | None]) -> bool:
+        """False: a run of this id is there already, and was left as it is."""
+        with self._database.write() as connection:
+            if connection.execute(select(_runs.c.number).where(_runs.c.run_id == record.run_id)).first():
+                return False
+            connection.execute(
+                upsert(schema.experiments)
+                .values(name=record.experiment, created_at=record.created_at)
+                .on_conflict_do_nothing()
+            )
+            connection.execute(insert(_runs).values(_columns(record)))
+            _set_labels(connection, schema.tags, record.run_id, tags)
+            _set_labels(connection, schema.properties, record.run_id, properties)
+        return True
+
+    def load(self, run_id: str) -> RunRecord:
+        with self._database.read() as connection:
+            row = connection.execute(select(_runs).where(_runs.c.run_id == run_id)).first()
+            if row is None:
+                raise _not_found(connection, run_id)
+        return _record(row)
+
+    def save(self, record: RunRecord) -> RunRecord:
+        """Writes the record and counts its version up, in one transaction."""
+        record = replace(record, version=record.version + 1)
+        with self._database.write() as connection:
+            connection.execute(update(_runs).where(_runs.c.run_id == record.run_id).values(_columns(record)))
+        return record
+
+    def find(
+        self,
+        *,
+        experiment: str | None = None,
+        parent_id: str | None = None,
+        run_ids: Sequence[str] | None = None,
+        type: str | None = None,
+        tags: Labels | None = None,
+        properties: Labels | None = None,
+        states: Iterable[RunState] | None = None,
+        include_children: bool = False,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> list[RunRecord]:
+        """Newest first. A label that is asked for with the value None must only be there."""
+        query = select(_runs).order_by(_runs.c.number.desc()).limit(limit)
+        if experiment is not None:
+            query = query.where(_runs.c.experiment == experiment)
+        if parent_id is not None:
+            query = query.where(_runs.c.parent_id == parent_id)
+        elif run_ids is not None:
+            query = query.where(_runs.c.run_id.in_(run_ids))
+        elif not include_children:
+            query = query.where(_runs.c.parent_id.is_(None))
+        if type is not None:
+            query = query.where(_runs.c.type == type)
+        if states is not None:
+            query = query.where(_runs.c.state.in_([s.value for s in states]))
+        if before is not None:
+            query = query.where(_runs.c.number < before)
+        for table, labels in ((schema.tags, tags), (schema.properties, properties)):
+            for key, value in (labels or {}).items():
+                wanted = and_(table.c.run_id == _runs.c.run_id, table.c.key == key)
+                query = query.where(exists().where(wanted if value is None else and_(wanted, table.c.value == value)))
+        with self._database.read() as connection:
+            return [_record(row) for row in connection.execute(query)]
+
+    def unfinished(self) -> list[RunRecord]:
+        query = select(_runs).where(_runs.c.state.not_in([s.value for s in TERMINAL])).order_by(_runs.c.number)
+        with self._database.read() as connection:
+            return [_record(row) for row in connection.execute(query)]
+
+    def descendants(self, run_id: str) -> list[str]:
+        """The ids of all runs below this one, breadth first."""
+        found: list[str] = []
+        level = [run_id]
+        with self._database.read() as connection:
+            while level:
+                query = select(_runs.c.run_id).where(_runs.c.parent_id.in_(level)).order_by(_runs.c.number)
+                level = [row.run_id for row in connection.execute(query)]
+                found += level
+        return found
+
+    def experiments(self) -> list[tuple[str, float]]:
+        with self._database.read() as connection:
+            query = select(schema.experiments).order_by(schema.experiments.c.created_at)
+            return [(row.name, row.created_at) for row in connection.execute(query)]
+
+    def labels(self, run_ids: Sequence[str]) -> dict[str, tuple[Labels, Labels]]:
+        """The tags and the properties of each run."""
+        found: dict[str, tuple[Labels, Labels]] = {run_id: ({}, {}) for run_id in run_ids}
+        with self._database.read() as connection:
+            for place, table in enumerate((schema.tags, schema.properties)):
+                for row in connection.execute(select(table).where(table.c.run_id.in_(list(run_ids)))):
+                    found[row.run_id][place][row.key] = row.value
+        return found
+
+    def set_tags(self, run_id: str, tags: Mapping[str, str | None], remove: Sequence[str] = ()) -> None:
+        with self._database.write() as connection:
+            _touch(connection, run_id)
+            _set_labels(connection, schema.tags, run_id, tags)
+            for key in remove:
+                connection.execute(
+                    delete(schema.tags).where(schema.tags.c.run_id == run_id, schema.tags.c.key == key)
+                )
+
+    def add_properties(self, run_id: str, properties: Mapping[str, str | None]) -> None:
+        """Properties are written once: another value for a key that is there is refused, and nothing is written."""
+        table = schema.properties
+        with self._database.write() as connection:
+            _touch(connection, run_id)
+            query = select(table).where(table.c.run_id == run_id, table.c.key.in_(list(properties)))
+            for row in connection.execute(query):
+                if row.value != properties[row.key]:
+                    raise UserErrorException(
+                        f"property {row.key!r} of run {run_id} is {row.value!r} already and cannot become "
+                        f"{properties[row.key]!r}",
+                        hint="properties are written once; use a tag for what changes",
+                    )
+            _set_labels(connection, table, run_id, properties)
+
+
+def _touch(connection: Connection, run_id: str) -> None:
+    changed = connection.execute(
+        update(_runs).where(_runs.c.run_id == run_id).values(version=_runs.c.version + 1)
+    ).rowcount
+    if not changed:
+        raise _not_found(connection, run_id)
+
+
+def _set_labels(connection: Connection, table: Any, run_id: str, labels: Mapping[str, str | None]) -> None:
+    for key, value in labels.items():
+        statement = upsert(table).values(run_id=run_id, key=key, value=value)
+        connection.execute(statement.on_conflict_do_update(index_elements=["run_id", "key"], set_={"value": value}))
+
+
+def _not_found(connection: Connection, run_id: str) -> RunNotFound:
+    similar = select(_runs.c.run_id).where(_runs.c.run_id.startswith(run_id[:12], autoescape=True))
+    near = [row.run_id for row in connection.execute(similar.order_by(_runs.c.number.desc()).limit(3))]
+    hint = f"did you mean {', '.join(near)}?" if near and run_id else "`runyard runs` lists them"
+    return RunNotFound(f"no run {run_id!r} in this yard", hint=hint, run_id=run_id)
+
+
+def _columns(record: RunRecord) -> dict[str, Any]:
+    return {
+        "run_id": record.run_id,
+        "experiment": record.experiment,
+        "parent_id": record.parent_id,
+        "root_id": record.root_id or record.run_id,
+        "type": record.type,
+        "name": record.name,
+        "state": record.life.state.value,
+        "managed": int(record.life.managed),
+        "end": to_json(record.life.end) if record.life.end else None,
+        "spec": record.spec,
+        "target": record.target,
+        "snapshot_id": record.snapshot_id,
+        "environment_key": record.environment_key,
+        "timeline": record.timeline,
+        "warnings": list(record.warnings),
+        "submitted_by": record.submitted_by,
+        "created_at": record.created_at,
+        "started_at": record.started_at,
+        "ended_at": record.ended_at,
+        "version": record.version,
+    }
+
+
+def _record(row: Row[Any]) -> RunRecord:
+    return RunRecord(
+        run_id=row.run_id,
+        experiment=row.experiment,
+        life=Life(RunState(row.state), from_json(End, row.end) if row.end else None, bool(row.managed)),
+        created_at=row.created_at,
+        number=row.number,
+        parent_id=row.parent_id,
+        root_id=row.root_id,
+        type=row.type,
+        name=row.name,
+        spec=row.spec,
+        target=row.target,
+        snapshot_id=row.snapshot_id,
+        environment_key=row.environment_key,
+        timeline=row.timeline,
+        warnings=tuple(row.warnings),
+        submitted_by=row.submitted_by,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        version=row.version,
+    )
+
+
+def entered(record: RunRecord, life: Life) -> RunRecord:
+    """The record after its life changed: the times follow from the state."""
+    if life.state == record.life.state:
+        return replace(record, life=life)
+    at = clock.now()
+    timeline = dict(record.timeline)
+    timeline.setdefault(life.state.value, at)
+    return replace(
+        record,
+        life=life,
+        timeline=timeline,
+        started_at=record.started_at or (at if life.state is RunState.RUNNING else None),
+        ended_at=at if life.state.is_terminal else record.ended_at,
+    )

@@ -1,0 +1,115 @@
+"""Runs on the wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+
+@dataclass(frozen=True)
+class SubmitRun:
+    """A run to be started by the yard. Sent again with the same id, it is the same run."""
+
+    run_id: str
+    experiment: str
+    spec: dict[str, Any]  # a RunSpec
+    snapshot_id: str
+    tags: dict[str, Optional[str]] = field(default_factory=dict)
+    properties: dict[str, str] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    submitted_by: str = ""
+    parent_id: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class BeginRun:
+    """A run whose process is the caller's own: interactive, or a child."""
+
+    run_id: str
+    experiment: str
+    parent_id: Optional[str] = None
+    name: Optional[str] = None
+    snapshot_id: Optional[str] = None
+    tags: dict[str, Optional[str]] = field(default_factory=dict)
+    submitted_by: str = ""
+    hold: bool = True  # True: the caller locks the run's folder, and the run ends when the caller goes away
+
+
+@dataclass(frozen=True)
+class EndView:
+    reason: str
+    message: str = ""
+    exit_code: Optional[int] = None
+    signal: Optional[str] = None
+    rank: Optional[int] = None
+    node: Optional[str] = None
+    traceback: str = ""
+    last_lines: str = ""
+    processes_left: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class RunView:
+    run_id: str
+    number: int
+    experiment: str
+    status: str
+    type: Optional[str]
+    name: Optional[str]
+    parent_id: Optional[str]
+    root_id: str
+    target: Optional[str]
+    snapshot_id: Optional[str]
+    environment_key: Optional[str]
+    submitted_by: Optional[str]
+    created_at: float
+    started_at: Optional[float]
+    ended_at: Optional[float]
+    end: Optional[EndView]
+    timeline: dict[str, float]  # state -> when it was first entered
+    activity: str  # what is being done or waited for right now
+    activity_since: Optional[float]
+    warnings: list[str]
+    tags: dict[str, Optional[str]]
+    properties: dict[str, Optional[str]]
+    spec: Optional[dict[str, Any]]
+    folder: str
+    version: int
+
+
+@dataclass(frozen=True)
+class RunPage:
+    runs: list[RunView]
+    next: Optional[int]  # the cursor of the following page; None: that was the last
+
+
+@dataclass(frozen=True)
+class FailRun:
+    message: str = ""
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class TakenSnapshot:
+    snapshot_id: str
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Tags or properties to set; tags also to remove."""
+
+    set: dict[str, Optional[str]] = field(default_factory=dict)
+    remove: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class FileView:
+    name: str
+    size: int
+
+
+@dataclass(frozen=True)
+class MetricsQuery:
+    run_ids: list[str]
+    name: Optional[str] = None
+    recursive: bool = False

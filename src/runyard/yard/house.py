@@ -1,0 +1,107 @@
+"""The rooms of a yard put together, served, and closed when nobody is here."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import threading
+from pathlib import Path
+
+import uvicorn
+
+from runyard import clock
+from runyard.client.home import socket_of
+from runyard.compute.local import LocalCompute
+from runyard.compute.queue import LocalQueue
+from runyard.environments.base import EnvironmentDepot
+from runyard.environments.kit import kit
+from runyard.orchestrator.conductor import Conductor
+from runyard.orchestrator.rooms import Rooms
+from runyard.orchestrator.watch import Watcher
+from runyard.server.app import create_app
+from runyard.snapshots.depot import Depot
+from runyard.store.opening import back_up, backup_is_due, open_database
+from runyard.store.runs import RunStore
+from runyard.tracking.artifacts import Artifacts
+
+log = logging.getLogger("runyard.yard")
+
+
+class Yard:
+    def __init__(self, home: Path, idle_s: float) -> None:
+        self._idle_s = idle_s
+        self._used_at = clock.monotonic()
+        os.umask(0o077)  # whatever is written here is the owner's alone
+        for name in ("runs", "snapshots", "environments", "artifacts", "kit"):
+            (home / name).mkdir(exist_ok=True)
+        database = open_database(home / "yard.db")
+        compute = LocalCompute(home)
+        self._rooms = Rooms(
+            home=home,
+            socket=socket_of(home),
+            kit=kit(home / "kit"),
+            database=database,
+            runs=RunStore(database),
+            snapshots=Depot(home / "snapshots"),
+            environments=EnvironmentDepot(home / "environments"),
+            artifacts=Artifacts(database, home / "artifacts"),
+            compute=compute,
+            queue=LocalQueue(compute.capacity()),
+        )
+        self._compute = compute
+        self._conductor = Conductor(self._rooms)
+        self._watcher = Watcher(self._conductor)
+
+    def serve(self) -> None:
+        rooms = self._rooms
+        app = create_app(self._conductor, on_request=self._used)
+        config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", http="httptools", ws="none")
+        server = uvicorn.Server(config)
+        listening = _listen(rooms.socket)
+        rooms.environments.clean_leftovers()
+        self._conductor.recover()
+        self._watcher.start()
+        self._compute.nursery.warm_up()
+        if backup_is_due(rooms.database.path):
+            threading.Thread(target=back_up, args=(rooms.database.path,), name="backup", daemon=True).start()
+        log.info("open: home %s, pid %d", rooms.home, os.getpid())
+        try:
+            asyncio.run(self._serve(server, listening))
+        finally:
+            rooms.socket.unlink(missing_ok=True)
+            self._watcher.stop()
+            self._conductor.close()
+            self._compute.close()
+            rooms.database.close()
+            log.info("closed")
+        # threads that wait for a build must not keep the process: the next yard takes their runs up again
+        os._exit(0)
+
+    def _used(self) -> None:
+        self._used_at = clock.monotonic()
+
+    async def _serve(self, server: uvicorn.Server, listening: socket.socket) -> None:
+        idle = asyncio.create_task(self._leave_when_idle(server))
+        await server.serve(sockets=[listening])
+        idle.cancel()
+
+    async def _leave_when_idle(self, server: uvicorn.Server) -> None:
+        while True:
+            await asyncio.sleep(min(1.0, self._idle_s / 4))
+            if self._conductor.bell.listeners or self._conductor.busy:
+                self._used()
+            elif clock.monotonic() - self._used_at > self._idle_s:
+                log.info("nobody was here for %s: closing", clock.duration_text(self._idle_s))
+                server.should_exit = True
+                return
+
+
+def _listen(path: Path) -> socket.socket:
+    path.unlink(missing_ok=True)  # left by a yard that was killed; the lock says that it is gone
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(str(path))  # owner-only: the umask is set
+    path.chmod(0o600)
+    listening.listen(512)
+    return listening
