@@ -1,0 +1,1 @@
+"""Where the processes of runs are started. ``base`` is the contract; its neighbours implement it."""

@@ -17,3 +17,4 @@ class WorkOrder:
     memory_limit_gb: float = 0.0  # 0 = none
     yard_socket: str = ""  # where to tell that there is news; the folder is read in any case
     stop_argv: tuple[str, ...] = ()  # run first when stopping (a container engine's own stop)
+    gpus: tuple[int, ...] = ()  # what the queue gave, so that a yard which adopts the run can keep them taken

@@ -1,0 +1,12 @@
+"""``python -m runyard.agent order.json``: the cold start, for computes that have no nursery."""
+
+from __future__ import annotations
+
+import sys
+
+from runyard.agent.hold import main
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m runyard.agent order.json")
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,79 @@
+"""The agent of one run: one per run, however often it is started."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Optional
+
+from runyard.agent.report import Report
+from runyard.agent.supervise import WATCHED, supervise
+from runyard.launch.order import WorkOrder
+from runyard.lifecycle.state import End, EndReason
+from runyard.spec.folder import RunFolder
+from runyard.spec.json import from_json
+
+_LOOKS = 20
+_LOOK_S = 0.002
+
+
+def main(order_path: str, ready: Callable[[], None] = lambda: None) -> int:
+    """Hold the run that the order describes, to its end. ``ready`` is called once this run has an agent.
+
+    A second start is harmless: it finds the lock held, or the script begun, and ends.
+    """
+    prepare_signals()
+    order = from_json(WorkOrder, json.loads(Path(order_path).read_bytes()))
+    folder = RunFolder(Path(order.folder))
+    lock = _lock(folder)
+    ready()
+    if lock is None:
+        return 0
+    try:
+        report = Report(order.run_id, folder, order.yard_socket)
+        if report.seen() & {"script_started", "script_ended", "launch_failed"}:
+            return 0
+        _supervise_or_say_why_not(order, folder, report)
+        return 0
+    finally:
+        os.close(lock)  # last of all: a free lock means that the last word is written
+
+
+def prepare_signals() -> None:
+    """Before anybody can know our pid, so that no SIGTERM meets the default of dying."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the person who watches, not for the run
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def _lock(folder: RunFolder) -> Optional[int]:
+    """None: another agent holds it."""
+    lock = os.open(folder.agent_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    for _ in range(_LOOKS):  # a yard that looks whether it is held holds it for a moment itself
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_LOOK_S)
+            continue
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+        return lock
+    os.close(lock)
+    return None
+
+
+def _supervise_or_say_why_not(order: WorkOrder, folder: RunFolder, report: Report) -> None:
+    try:
+        supervise(order, folder, report)
+    except Exception as error:  # the edge: an agent that ends without a word leaves a riddle
+        with open(folder.root / "agent.log", "a", encoding="utf-8") as log:
+            traceback.print_exc(file=log)
+        if "script_started" not in report.seen():
+            report.launch_failed(End(EndReason.LAUNCH_FAILED, f"the agent failed: {type(error).__name__}: {error}"))
+        raise

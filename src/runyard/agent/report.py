@@ -1,0 +1,100 @@
+"""What happened, written to the run's folder first, and then told to the yard, which may be away."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from contextlib import suppress
+from typing import Any, Optional
+
+from runyard import clock
+from runyard.lifecycle.state import End
+from runyard.spec.folder import RunFolder
+from runyard.spec.json import to_json
+
+_DISK_FULL_PATIENCE_S = 60.0
+
+
+class Report:
+    def __init__(self, run_id: str, folder: RunFolder, yard_socket: str) -> None:
+        self._run_id = run_id
+        self._folder = folder
+        self._yard_socket = yard_socket
+        self._poke: Optional[socket.socket] = None
+
+    def seen(self) -> set[str]:
+        """The names of the events so far. A line that a crash cut short says nothing."""
+        names = set()
+        if self._folder.events.exists():
+            for line in self._folder.events.read_bytes().splitlines():
+                try:
+                    names.add(str(json.loads(line)["event"]))
+                except (ValueError, KeyError, TypeError):
+                    continue
+        return names
+
+    def script_started(self, pid: int) -> None:
+        self._write({"event": "script_started", "at": clock.now(), "pid": pid})
+        self._tell(0.2)
+
+    def script_ended(self, end: End) -> None:
+        self._write({"event": "script_ended", "at": clock.now(), "end": to_json(end)})
+        self._tell(1.0)
+        self._hear(1.0)
+
+    def launch_failed(self, end: End) -> None:
+        self._write({"event": "launch_failed", "at": clock.now(), "end": to_json(end)})
+        self._tell(1.0)
+        self._hear(1.0)
+
+    def _write(self, event: dict[str, Any]) -> None:
+        line = json.dumps(event).encode() + b"\n"
+        give_up = clock.monotonic() + _DISK_FULL_PATIENCE_S
+        while True:
+            try:
+                self._append(line)
+                return
+            except OSError:  # a full disk: somebody may make room, and until then this word is not lost
+                if clock.monotonic() > give_up:
+                    raise
+                time.sleep(0.5)
+
+    def _append(self, line: bytes) -> None:
+        file = os.open(self._folder.events, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            size = os.fstat(file).st_size
+            if size and os.pread(file, 1, size - 1) != b"\n":
+                line = b"\n" + line  # half a line is there: ours must not become its second half
+            if os.write(file, line) != len(line):
+                raise OSError("the event was written in part")
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+    def _tell(self, timeout_s: float) -> None:
+        """Never waits for an answer, and never fails: the yard reads the folder in any case."""
+        if not self._yard_socket:
+            return
+        head = (f"POST /api/runs/{self._run_id}/news HTTP/1.1", "Host: yard", "Content-Length: 0", "Connection: close")
+        poke = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            poke.settimeout(timeout_s)
+            poke.connect(self._yard_socket)
+            poke.sendall("\r\n".join((*head, "", "")).encode())
+        except OSError:
+            poke.close()
+            return
+        if self._poke is not None:
+            self._poke.close()
+        self._poke = poke  # kept open: a server may drop the request of a caller that hung up
+
+    def _hear(self, timeout_s: float) -> None:
+        """The last words are out; stay until they were heard, since an exit would hang up."""
+        if self._poke is None:
+            return
+        with self._poke, suppress(OSError):
+            self._poke.settimeout(timeout_s)
+            self._poke.recv(4096)
+        self._poke = None

@@ -1,0 +1,77 @@
+"""The contract of a compute target: a handful of verbs. What only some targets can do is a class of its own here."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runyard.launch.order import WorkOrder
+
+
+@dataclass(frozen=True)
+class Gpu:
+    index: int
+    name: str = ""
+    memory_gb: float = 0.0
+
+
+@dataclass(frozen=True)
+class Capacity:
+    cpus: int
+    memory_gb: float
+    gpus: tuple[Gpu, ...] = ()
+
+
+@dataclass(frozen=True)
+class Handle:
+    """Names one started order. It can be made anew from what is stored, so a yard that was away can ask about it."""
+
+    run_id: str
+    folder: str  # root of the RunFolder
+    reference: str = ""  # the target's own name for it, where it has one
+
+
+@dataclass(frozen=True)
+class Observed:
+    """An agent that is alive."""
+
+    pid: int | None = None  # None: alive, and about to write its pid
+
+
+class Compute(ABC):
+    """Starts an agent for an order, and answers for it. Every verb may be called from any thread, and twice.
+
+    The agent writes what happens to the run's folder; a target only says whether the agent is there. An agent writes
+    its last word before it goes, so whoever finds it gone reads the folder once more before calling it lost.
+    """
+
+    @abstractmethod
+    def render(self, order: WorkOrder) -> str:
+        """What would be started, as text to read. Pure: nothing is written, nothing is asked."""
+
+    @abstractmethod
+    def start(self, order: WorkOrder) -> Handle:
+        """Returns as soon as the run has an agent. Starting an order again finds the first agent and changes nothing.
+
+        Raises ComputeTargetException when no agent could be started; then nothing was.
+        """
+
+    @abstractmethod
+    def status(self, handles: Sequence[Handle]) -> dict[Handle, Observed]:
+        """Asked for many at once; one whose agent is gone is absent from the answer. Disturbs nobody."""
+
+    @abstractmethod
+    def stop(self, handle: Handle, reason: str = "canceled") -> None:
+        """Tells the agent to stop its run; returns at once. A run that has ended, or never began, is left as it is.
+
+        ``reason`` is the value of an EndReason, and becomes the run's.
+        """
+
+    @abstractmethod
+    def sweep(self, handle: Handle) -> int:
+        """After the agent is gone: stop what is left of the run's processes; returns how many could not be. Blocks."""
+
+    @abstractmethod
+    def capacity(self) -> Capacity:
+        """What one node of the target has; found once and remembered."""

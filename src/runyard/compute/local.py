@@ -1,0 +1,125 @@
+"""Runs on this machine: an agent per run, forked by the nursery, held by nobody but itself."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shlex
+import signal
+import subprocess
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from runyard.agent.processes import stop_everything
+from runyard.agent.supervise import stop_file
+from runyard.compute.base import Capacity, Compute, Handle, Observed
+from runyard.compute.machine import this_machine
+from runyard.compute.nursery import Nursery
+from runyard.errors import ComputeTargetException
+from runyard.launch.argv import expand
+from runyard.launch.order import WorkOrder
+from runyard.launch.single import process_tag
+from runyard.spec.folder import RunFolder
+from runyard.spec.json import from_json, to_json
+
+_SWEEP_GRACE_S = 2.0  # the agent that would have been more patient is gone
+
+
+class LocalCompute(Compute):
+    def __init__(self, home: Path, nursery: Nursery | None = None) -> None:
+        self.home = home
+        self.nursery = nursery or Nursery()
+
+    def render(self, order: WorkOrder) -> str:
+        folder = RunFolder(Path(order.folder))
+        words = (*order.argv[:1], *expand(order.argv[1:], order.variables))
+        variables = [f"  {shlex.quote(f'{name}={value}')} \\" for name, value in sorted(order.variables.items())]
+        lines = [
+            f"# {order.run_id}: started by an agent on this machine, in a session of its own",
+            *([f"# ended after {order.max_run_duration_seconds} s"] if order.max_run_duration_seconds else []),
+            *([f"# ended above {order.memory_limit_gb:g} GB"] if order.memory_limit_gb else []),
+            f"cd {shlex.quote(str(folder.work))}",
+            "exec env -i \\",
+            *variables,
+            f"  {shlex.join(words)} \\",
+            f"  < /dev/null >> {shlex.quote(str(folder.driver_log()))} 2>&1",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def start(self, order: WorkOrder) -> Handle:
+        folder = RunFolder(Path(order.folder))
+        try:
+            folder.root.mkdir(parents=True, exist_ok=True)
+            _write_whole(folder.order, to_json(order))
+        except OSError as error:
+            raise ComputeTargetException(
+                f"the order of {order.run_id} could not be written: {error}",
+                hint="is the disk of the yard's home full?",
+            ) from error
+        self.nursery.fork_agent(folder.order)
+        return Handle(order.run_id, order.folder)
+
+    def status(self, handles: Sequence[Handle]) -> dict[Handle, Observed]:
+        observed = ((handle, _agent_of(handle)) for handle in handles)
+        return {handle: agent for handle, agent in observed if agent is not None}
+
+    def stop(self, handle: Handle, reason: str = "canceled") -> None:
+        folder = RunFolder(Path(handle.folder))
+        if not folder.root.is_dir():
+            return
+        # The reason first: an agent that is just starting finds it even though the signal came too early.
+        _write_whole(Path(stop_file(folder)), {"reason": reason})
+        agent = _agent_of(handle)
+        if agent is None or agent.pid is None:
+            return
+        with suppress(OSError):
+            process = os.pidfd_open(agent.pid)
+            try:
+                # Asked again with the process in hand: the pid may have been somebody else's by the time it was opened.
+                if _agent_of(handle) == agent:
+                    signal.pidfd_send_signal(process, signal.SIGTERM)
+            finally:
+                os.close(process)
+
+    def sweep(self, handle: Handle) -> int:
+        folder = RunFolder(Path(handle.folder))
+        with suppress(OSError, ValueError, subprocess.SubprocessError):
+            order = from_json(WorkOrder, json.loads(folder.order.read_bytes()))
+            if order.stop_argv:
+                subprocess.run(order.stop_argv, env=order.variables, capture_output=True, timeout=order.grace_s)
+        return stop_everything(process_tag(handle.run_id, folder), _SWEEP_GRACE_S)
+
+    def capacity(self) -> Capacity:
+        return this_machine()
+
+    def close(self) -> None:
+        """Runs go on."""
+        self.nursery.close()
+
+
+def _agent_of(handle: Handle) -> Observed | None:
+    """A lock that cannot be shared is held by an agent; one that can be is given back within microseconds."""
+    try:
+        lock = os.open(RunFolder(Path(handle.folder)).agent_lock, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        text = os.read(lock, 32).strip()
+        return Observed(int(text) if text.isdigit() else None)
+    finally:
+        os.close(lock)
+    return None
+
+
+def _write_whole(path: Path, value: Any) -> None:
+    """All of it or nothing: a reader never meets half a file."""
+    draft = path.with_name(f"{path.name}.{threading.get_ident()}.draft")
+    draft.write_text(json.dumps(value), encoding="utf-8")
+    draft.chmod(0o600)  # variables may hold what only the owner should read
+    draft.replace(path)
