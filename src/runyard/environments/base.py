@@ -1,0 +1,356 @@
+"""The Pythons that runs see, kept by their content: built once, used by all who ask for the same.
+
+prepare     a Prepared for a specification: found, built, or waited for while another run builds it
+list, prune, clean_leftovers     the housekeeping of the folder
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from runyard import clock
+from runyard.environments import conda, container, inventory, requirements, venv
+from runyard.environments.interpreters import Interpreter, Interpreters, checked_python, user_managed
+from runyard.environments.key import environment_key
+from runyard.environments.prepared import EnvironmentInfo, PreparationAbandoned, Prepared, Say
+from runyard.environments.process import Watch
+from runyard.environments.requirements import Wanted
+from runyard.environments.solve import Uv
+from runyard.errors import EnvironmentException, RunyardException
+from runyard.spec.environment import Container, EnvironmentSpec
+
+__all__ = ["EnvironmentDepot", "EnvironmentInfo", "PreparationAbandoned", "Prepared", "Say"]
+
+Infos = list[EnvironmentInfo]  # in the class below, `list` is a method
+
+_WAITING_EVERY_S = 5.0
+_LOOK_EVERY_S = 0.1
+
+
+@dataclass
+class _Flight:
+    """One build on its way, and how it ended for those who wait for it."""
+
+    run_id: str
+    done: threading.Event = field(default_factory=threading.Event)
+    failure: RunyardException | None = None
+
+
+@dataclass(frozen=True)
+class _Request:
+    spec: EnvironmentSpec
+    has_gpu: bool
+    watch: Watch
+    run_folder: Path
+    kit: Path
+    run_id: str
+
+    @property
+    def gpu(self) -> bool:
+        return requirements.wants_gpu_packages(self.spec, has_gpu=self.has_gpu)
+
+
+class EnvironmentDepot:
+    """All environments under ``root``. Safe for many threads; one process at a time owns a root."""
+
+    def __init__(self, root: Path, *, environ: Mapping[str, str] | None = None, stall_s: float = 45.0) -> None:
+        self.root = root
+        self._environ = dict(os.environ if environ is None else environ)
+        self._stall_s = stall_s
+        self._flights: dict[str, _Flight] = {}
+        self._lock = threading.Lock()
+        self._channels = conda.Channels()
+        self._images = container.Images()
+        self._own: dict[str, tuple[Interpreter, tuple[int, ...]]] = {}
+        self._interpreters: Interpreters | None = None
+
+    def prepare(
+        self,
+        spec: EnvironmentSpec,
+        *,
+        has_gpu: bool,
+        say: Say,
+        abandoned: threading.Event,
+        run_folder: Path,
+        kit: Path,
+        run_id: str,
+    ) -> Prepared:
+        """Blocks until the environment is there. EnvironmentException says why it cannot be;
+        PreparationAbandoned soon after ``abandoned`` is set. ``say`` gets one line at a time, from this thread."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        watch = Watch(say, abandoned, self.root, self._stall_s)
+        request = _Request(spec, has_gpu, watch, run_folder, kit, run_id)
+        if spec.container is not None:
+            return self._in_container(request, spec.container)
+        if spec.user_managed:
+            return self._user_managed(spec)
+        return self._built(request)
+
+    def list(self) -> Infos:
+        return inventory.listed(self.root)
+
+    def prune(
+        self,
+        *,
+        older_than_s: float | None = None,
+        keys: Iterable[str] = (),
+        all: bool = False,
+        in_use: Iterable[str] = (),
+    ) -> Infos:
+        """Removes those not used for ``older_than_s``, those named, or all; never one in use or on its way."""
+        named = set(keys)
+        gone = []
+        for info in self.list():
+            unused_s = clock.now() - info.last_used_at
+            chosen = all or info.key in named or (older_than_s is not None and unused_s >= older_than_s)
+            with self._lock:
+                if chosen and info.key not in set(in_use) and info.key not in self._flights:
+                    inventory.remove(info.path)
+                    gone.append(info)
+        return gone
+
+    def clean_leftovers(self) -> None:
+        """For the start of a yard, before anything is prepared: what a killed one left half-built is removed."""
+        inventory.clean_leftovers(self.root)
+
+    def _built(self, request: _Request) -> Prepared:
+        spec = request.spec
+        if requirements.wants_conda(spec):
+            wanted = requirements.wanted(spec, gpu=request.gpu, conda_answers=True)
+            key = self._key("conda", spec, wanted, request.gpu)
+            meta = inventory.known(self.root, key)
+            why_not = "" if meta else self._channels.why_not(spec.channels)
+            if not why_not:
+                return self._ready(request, key, wanted, meta, self._build_conda)
+            request.watch.say(f"{why_not}: conda packages are taken from PyPI")
+        wanted = requirements.wanted(spec, gpu=request.gpu, conda_answers=False)
+        key = self._key("venv", spec, wanted, request.gpu)
+        return self._ready(request, key, wanted, inventory.known(self.root, key), self._build_venv)
+
+    def _key(self, kind: str, spec: EnvironmentSpec, wanted: Wanted, gpu: bool, where: str = "") -> str:
+        return environment_key(
+            kind=kind,
+            python=checked_python(wanted.python) if not where else "",
+            platform=where or _platform(),
+            requirements=wanted.requirements,
+            options=wanted.options,
+            conda=wanted.conda,
+            channels=spec.channels if wanted.conda else (),
+            backend="gpu" if gpu else "cpu",
+            stamps=map(_stamp, requirements.local_files(wanted.requirements)),
+        )
+
+    def _ready(
+        self,
+        request: _Request,
+        key: str,
+        wanted: Wanted,
+        meta: inventory.Meta | None,
+        build: Callable[[_Request, str, Wanted], inventory.Meta],
+    ) -> Prepared:
+        warnings = self._say_decisions(request, wanted)
+        if meta is None:
+            meta = self._single_flight(request, key, wanted, build)
+        else:
+            request.watch.say(f"environment {key} is there already")
+        prefix = self.root / key
+        return Prepared(
+            key=key,
+            python=str(prefix / "bin" / "python"),
+            path_entries=(str(prefix / "bin"),),
+            variables={"VIRTUAL_ENV": str(prefix), **request.spec.variables},
+            lock=meta.lock,
+            warnings=(*warnings, *meta.warnings),
+        )
+
+    def _say_decisions(self, request: _Request, wanted: Wanted) -> tuple[str, ...]:
+        warnings = list(wanted.warnings)
+        if request.spec.gpu and not request.has_gpu:
+            warnings.append("no GPU here: the CPU packages are used")
+        for line in (*wanted.notes, *warnings):
+            request.watch.say(line)
+        return tuple(warnings)
+
+    def _single_flight(
+        self,
+        request: _Request,
+        key: str,
+        wanted: Wanted,
+        build: Callable[[_Request, str, Wanted], inventory.Meta],
+        *,
+        with_python: bool = True,
+    ) -> inventory.Meta:
+        """Builds, or waits for the run that does. When that one is cancelled, one of those who wait takes over."""
+        while True:
+            with self._lock:
+                # looked at again under the lock: it may have been finished just before
+                meta = inventory.known(self.root, key, with_python=with_python)
+                if meta is not None:
+                    return meta
+                flight = self._flights.get(key)
+                mine = flight is None
+                if flight is None:
+                    flight = self._flights[key] = _Flight(request.run_id)
+            if not mine:
+                self._wait(request.watch, flight)
+                if flight.failure is not None and not isinstance(flight.failure, PreparationAbandoned):
+                    raise _same(flight.failure)
+                continue
+            try:
+                return build(request, key, wanted)
+            except RunyardException as error:
+                flight.failure = error
+                raise
+            except OSError as error:
+                flight.failure = _from_os(error, self.root)
+                raise flight.failure from error
+            finally:
+                with self._lock:
+                    del self._flights[key]
+                flight.done.set()
+
+    def _wait(self, watch: Watch, flight: _Flight) -> None:
+        started = clock.monotonic()
+        watch.say(f"waiting for the same environment, being built for run {flight.run_id}")
+        said_at = started
+        while not flight.done.wait(_LOOK_EVERY_S):
+            if watch.abandoned.is_set():
+                raise PreparationAbandoned(f"abandoned while waiting for the environment of run {flight.run_id}")
+            if clock.monotonic() - said_at >= _WAITING_EVERY_S:
+                said_at = clock.monotonic()
+                watch.say(f"still waiting for run {flight.run_id}, {clock.duration_text(said_at - started)}")
+
+    def _build_venv(self, request: _Request, key: str, wanted: Wanted) -> inventory.Meta:
+        uv, watch = self._tools(request)
+        with self._lock:
+            if self._interpreters is None:
+                self._interpreters = Interpreters(uv.path, self._environ)
+        python = self._interpreters.find(wanted.python, watch.say)
+        return venv.build(
+            uv, self.root, key, name=request.spec.name, wanted=wanted, python=python, gpu=request.gpu, watch=watch
+        )
+
+    def _build_conda(self, request: _Request, key: str, wanted: Wanted) -> inventory.Meta:
+        uv, watch = self._tools(request)
+        return conda.build(
+            uv,
+            self.root,
+            key,
+            name=request.spec.name,
+            wanted=wanted,
+            channels=request.spec.channels,
+            python=checked_python(wanted.python),
+            gpu=request.gpu,
+            watch=watch,
+        )
+
+    def _tools(self, request: _Request) -> tuple[Uv, Watch]:
+        uv = venv.find_uv(self._environ, self.root)
+        watch = request.watch
+        for note in uv.settings.notes:
+            watch.say(note)
+        return uv, Watch(watch.say, watch.abandoned, watch.root, watch.stall_s, last_stall_s=uv.pip.timeout_s)
+
+    def _user_managed(self, spec: EnvironmentSpec) -> Prepared:
+        asked = spec.interpreter or sys.executable
+        known = self._own.get(asked)
+        # asked once, until its packages change: each start of it costs tens of milliseconds
+        if known is None or known[1] != _times(known[0]):
+            found = user_managed(spec.interpreter, self._environ)
+            known = self._own[asked] = (found, _times(found))
+        found = known[0]
+        packages = "".join(f"{line}\n" for line in found.packages)
+        return Prepared(
+            key=environment_key(kind="user-managed", python=found.path, platform=_platform()),
+            python=found.path,
+            path_entries=(str(Path(found.path).parent),) if os.sep in found.path else (),
+            variables=dict(spec.variables),
+            lock=f"# Python {found.version} at {found.path}, as it is\n{packages}",
+        )
+
+    def _in_container(self, request: _Request, wanted_container: Container) -> Prepared:
+        spec, watch = request.spec, request.watch
+        engine = container.find_engine(self._environ)
+        image = self._images.get(engine, wanted_container, spec.interpreter, watch)
+        wanted = requirements.wanted(spec, gpu=request.gpu, conda_answers=False)
+        key = self._key("container", spec, wanted, request.gpu, where=f"{image.digest} {image.python.path}")
+        warnings = self._say_decisions(request, wanted)
+        packages, overlay = "".join(f"{line}\n" for line in image.python.packages), ""
+        if wanted.requirements and not spec.user_managed:
+
+            def build(request: _Request, key: str, wanted: Wanted) -> inventory.Meta:
+                uv, watch = self._tools(request)
+                return venv.build_overlay(
+                    uv,
+                    self.root,
+                    key,
+                    name=spec.name,
+                    wanted=wanted,
+                    python=image.python.version,
+                    gpu=request.gpu,
+                    watch=watch,
+                )
+
+            meta = inventory.known(self.root, key, with_python=False) or self._single_flight(
+                request, key, wanted, build, with_python=False
+            )
+            packages = f"{packages}# over the image\n{meta.lock}"
+            overlay, warnings = str(self.root / key / "packages"), (*warnings, *meta.warnings)
+        return container.prepared(
+            engine,
+            image,
+            wanted_container,
+            key=key,
+            run_id=request.run_id,
+            run_folder=request.run_folder,
+            kit=request.kit,
+            has_gpu=request.has_gpu,
+            variables=spec.variables,
+            packages=packages,
+            overlay=overlay,
+            warnings=warnings,
+        )
+
+
+@cache
+def _platform() -> str:
+    return "-".join((sys.platform, platform.machine(), *platform.libc_ver()))
+
+
+def _stamp(path: str) -> str:
+    try:
+        found = Path(path).stat()
+    except OSError as error:
+        raise EnvironmentException(
+            f"pip package {path} cannot be read: {error.strerror}",
+            hint="give the path of a wheel on the yard's machine",
+        ) from error
+    return f"{path} {found.st_size} {found.st_mtime_ns}"
+
+
+def _times(interpreter: Interpreter) -> tuple[int, ...]:
+    times = []
+    for place in (interpreter.path, interpreter.site):
+        with contextlib.suppress(OSError):
+            times.append(Path(place).stat().st_mtime_ns)
+    return tuple(times)
+
+
+def _same(failure: RunyardException) -> EnvironmentException:
+    """The failure again for another run: one exception object raised in many threads would mix their tracebacks."""
+    return EnvironmentException(failure.message, hint=failure.hint, inner_exception=failure, **failure.facts)
+
+
+def _from_os(error: OSError, root: Path) -> EnvironmentException:
+    return EnvironmentException(
+        f"the environment cannot be written: {error.strerror or error} ({error.filename or root})",
+        hint="check the free space and the permissions of that folder",
+    )
