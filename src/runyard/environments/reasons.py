@@ -29,11 +29,12 @@ def failure(output: str, *, doing: str, pip_sources: Sequence[str]) -> Environme
             f"the disk is full: {parts[-1]}", hint="free some space: runyard envs prune, or uv cache prune"
         )
     if is_network(output):
-        asked = re.search(r"(?:Failed to fetch:?|for url)[:\s]*[`(]?(\S+?)[`)]?(?:\s|$)", whole)
+        asked = re.search(r"(?:Failed to fetch:?|for url)[:\s]*[`(]?(\w+://\S+?)[`)]?(?:\s|$)", whole)
         where = f" ({asked[1]})" if asked else ""
         told = f" (read from: {', '.join(pip_sources)})" if pip_sources else " (none was found)"
+        verb = "refuses" if "HTTP status" in whole else "does not answer"
         return EnvironmentException(
-            f"the package index does not answer{where}: {parts[-1] if parts else 'no reason given'}",
+            f"the package index {verb}{where}: {parts[-1] if parts else 'no reason given'}",
             hint=f"check the network and the indexes of your pip configuration: pip config list{told}",
         )
     solver = [part for part in parts if part.startswith(("Because ", "And because "))]

@@ -15,7 +15,8 @@ from runyard.environments.process import Watch
 
 _CPU_BACKEND = ("--torch-backend", "cpu")
 _NOT_FOR_THE_LOG = re.compile(
-    r"^\w[\w.-]*(\[[^]]*\])? ?(==|@ )|^Using (Python|CPython)|^Creating virtual environment|^Activate with|^warning: `VIRTUAL_ENV="
+    r"^\w[\w.-]*(\[[^]]*\])? ?(==|@ )|^Using (Python|CPython)|^Creating virtual environment|"
+    r"^Activate with|^warning: `VIRTUAL_ENV="
 )
 
 
