@@ -1,0 +1,172 @@
+"""Everything about a run but its code: where, how many, with which Python."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from runyard.errors import RunConfigurationException, UserErrorException
+from runyard.sdk import arguments as command_line
+from runyard.sdk import checks
+from runyard.sdk.conda_dependencies import CondaDependencies
+from runyard.sdk.distributed import MpiConfiguration, PyTorchConfiguration, TensorflowConfiguration
+from runyard.sdk.environment import Environment
+from runyard.sdk.sections import Section
+
+# What scripts name as base image when they want none in particular: an isolated environment serves.
+DEFAULT_CPU_IMAGE = "azureml/base:cpu"
+DEFAULT_GPU_IMAGE = "azureml/base:gpu"
+THROW_AWAY_CLUSTER = "amlcompute"
+
+
+class AmlComputeConfiguration(Section):
+    _takes = {"vm_size": (str, type(None)), "vm_priority": (str, type(None))}
+
+    def __init__(self) -> None:
+        self.vm_size: Optional[str] = None
+        self.vm_priority: Optional[str] = None
+        self._complete()
+
+
+class HistoryConfiguration(Section):
+    _takes = {"output_collection": (bool,), "snapshot_project": (bool,), "directories_to_watch": (list, tuple)}
+
+    def __init__(self) -> None:
+        self.output_collection = True
+        self.snapshot_project = True
+        self.directories_to_watch: list[str] = ["logs"]
+        self._complete()
+
+
+class DockerConfiguration(Section):
+    _takes = {
+        "use_docker": (bool,),
+        "shared_volumes": (bool,),
+        "arguments": (list, tuple),
+        "shm_size": (str, type(None)),
+    }
+
+    def __init__(
+        self,
+        use_docker: bool = False,
+        shared_volumes: bool = True,
+        arguments: Optional[list[str]] = None,
+        shm_size: Optional[str] = None,
+    ) -> None:
+        self.use_docker = use_docker
+        self.shared_volumes = shared_volumes
+        self.arguments = arguments or []
+        self.shm_size = shm_size
+        self._complete()
+
+
+class DataReferenceConfiguration(Section):
+    def __init__(
+        self,
+        datastore_name: Optional[str] = None,
+        mode: str = "mount",
+        path_on_datastore: Optional[str] = None,
+        path_on_compute: Optional[str] = None,
+        overwrite: bool = False,
+    ) -> None:
+        if not isinstance(mode, str) or mode.lower() not in ("mount", "download", "upload"):
+            raise checks.wrong("mode", mode, "'mount', 'download' or 'upload'", error=UserErrorException)
+        self.data_store_name = datastore_name
+        self.mode = mode.lower()
+        self.path_on_data_store = path_on_datastore
+        self.path_on_compute = path_on_compute
+        self.overwrite = overwrite
+        self._complete()
+
+
+class RunConfiguration(Section):
+    _takes = {
+        "script": (str, type(None)),
+        "framework": (str,),
+        "communicator": (str,),
+        "node_count": (int,),
+        "max_run_duration_seconds": (int, type(None)),
+        "environment": (Environment,),
+        "amlcompute": (AmlComputeConfiguration,),
+        "history": (HistoryConfiguration,),
+        "docker": (DockerConfiguration,),
+        "mpi": (MpiConfiguration,),
+        "tensorflow": (TensorflowConfiguration,),
+        "pytorch": (PyTorchConfiguration,),
+        "data_references": (dict,),
+    }
+
+    def __init__(
+        self,
+        script: Optional[str] = None,
+        arguments: Optional[list[Any]] = None,
+        framework: Optional[str] = None,
+        communicator: Optional[str] = None,
+        conda_dependencies: Optional[CondaDependencies] = None,
+        *,
+        command: Any = None,
+    ) -> None:
+        self.script = script
+        self.arguments = arguments or []
+        self.command = command
+        self.framework = framework or "Python"
+        self.communicator = communicator or "None"
+        self.target = "local"
+        self.node_count = 1
+        self.max_run_duration_seconds: Optional[int] = None
+        self.environment = Environment("default-environment")
+        if conda_dependencies is not None:
+            self.environment.python.conda_dependencies = conda_dependencies
+        self.environment_variables = {}
+        self.amlcompute = AmlComputeConfiguration()
+        self.history = HistoryConfiguration()
+        self.docker = DockerConfiguration()
+        self.mpi = MpiConfiguration()
+        self.tensorflow = TensorflowConfiguration()
+        self.pytorch = PyTorchConfiguration()
+        self.data_references: dict[str, Any] = {}
+        self.source_directory_data_store: Optional[str] = None
+        self._complete()
+
+    @property
+    def target(self) -> str:
+        return self._target
+
+    @target.setter
+    def target(self, target: Any) -> None:
+        self._target = target_name("target", target, error=RunConfigurationException)
+
+    @property
+    def arguments(self) -> list[Any]:
+        return self._arguments
+
+    @arguments.setter
+    def arguments(self, value: Any) -> None:
+        self._arguments = command_line.of_list("arguments", value, RunConfigurationException) or []
+
+    @property
+    def environment_variables(self) -> Optional[dict[str, Any]]:
+        """For this run only; they win over those of the environment."""
+        return self._variables
+
+    @environment_variables.setter
+    def environment_variables(self, value: Optional[dict[str, Any]]) -> None:
+        checks.variables("environment_variables", value, error=RunConfigurationException)
+        self._variables = value
+
+    @property
+    def auto_prepare_environment(self) -> bool:
+        return True
+
+    @auto_prepare_environment.setter
+    def auto_prepare_environment(self, value: bool) -> None:
+        checks.log.warning(
+            "auto_prepare_environment does nothing: an environment is always prepared when it is missing"
+        )
+
+
+def target_name(parameter: str, target: Any, *, error: type[Any] = RunConfigurationException) -> str:
+    """The name of a compute target, given as an object or as its name."""
+    name = target if isinstance(target, str) else getattr(target, "name", None)
+    if not isinstance(name, str) or not name:
+        raise checks.wrong(parameter, target, "a compute target or its name, such as 'local'", error=error)
+    return name

@@ -1,0 +1,137 @@
+"""A script and its run configuration: what to submit when no estimator is wanted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Optional
+
+from runyard.errors import ExperimentExecutionException, RunConfigurationException, UserErrorException
+from runyard.sdk import arguments as command_line
+from runyard.sdk import checks, distributed
+from runyard.sdk.environment import Environment
+from runyard.sdk.run_configuration import DockerConfiguration, RunConfiguration
+from runyard.sdk.submission import Submission, submission_of
+
+
+class ScriptRunConfig:
+    MAX_DURATION_SECONDS_DEFAULT = 2592000
+
+    def __init__(
+        self,
+        source_directory: Any,
+        script: Any = None,
+        arguments: Optional[list[Any]] = None,
+        run_config: Optional[RunConfiguration] = None,
+        _telemetry_values: Any = None,
+        compute_target: Any = None,
+        environment: Optional[Environment] = None,
+        distributed_job_config: Any = None,
+        resume_from: Any = None,
+        max_run_duration_seconds: Optional[int] = MAX_DURATION_SECONDS_DEFAULT,
+        command: Any = None,
+        docker_runtime_config: Optional[DockerConfiguration] = None,
+    ) -> None:
+        self.source_directory = (
+            checks.path("source_directory", source_directory, error=RunConfigurationException) or "."
+        )
+        self.script = checks.path("script", script, error=RunConfigurationException)
+        self.arguments = command_line.of_list("arguments", arguments, RunConfigurationException)
+        self.command = command
+        if resume_from is not None:
+            refuse_resume(resume_from)
+        if run_config is None:
+            self.run_config = RunConfiguration()
+            self.run_config.max_run_duration_seconds = checks.seconds(
+                "max_run_duration_seconds", max_run_duration_seconds, error=RunConfigurationException
+            )
+            self._configure(compute_target, environment, distributed_job_config, docker_runtime_config)
+            return
+        if not isinstance(run_config, RunConfiguration):
+            raise checks.wrong("run_config", run_config, "a RunConfiguration", error=RunConfigurationException)
+        self.run_config = run_config
+        given = {
+            "compute_target": compute_target,
+            "environment": environment,
+            "distributed_job_config": distributed_job_config,
+            "docker_runtime_config": docker_runtime_config,
+        }
+        ignored = [name for name, value in given.items() if value is not None]
+        if max_run_duration_seconds != self.MAX_DURATION_SECONDS_DEFAULT:
+            ignored.append("max_run_duration_seconds")
+        if ignored:
+            checks.log.warning("run_config is given, so these are ignored: %s", ", ".join(ignored))
+
+    def _configure(
+        self,
+        compute_target: Any,
+        environment: Any,
+        distributed_job_config: Any,
+        docker_runtime_config: Any,
+    ) -> None:
+        config = self.run_config
+        config.target = compute_target or "local"
+        if environment is not None:
+            if not isinstance(environment, Environment):
+                raise checks.wrong("environment", environment, "an Environment", error=RunConfigurationException)
+            config.environment = environment
+        if distributed_job_config is not None:
+            kinds = (
+                distributed.MpiConfiguration,
+                distributed.TensorflowConfiguration,
+                distributed.PyTorchConfiguration,
+            )
+            if not isinstance(distributed_job_config, kinds):
+                names = ", ".join(kind.__name__ for kind in kinds)
+                raise checks.wrong(
+                    "distributed_job_config", distributed_job_config, f"one of {names}", error=RunConfigurationException
+                )
+            distributed.write(config, distributed_job_config)
+            config.node_count = getattr(distributed_job_config, "node_count", 0) or config.tensorflow.worker_count
+        if docker_runtime_config is not None:
+            if not isinstance(docker_runtime_config, DockerConfiguration):
+                raise checks.wrong(
+                    "docker_runtime_config",
+                    docker_runtime_config,
+                    "a DockerConfiguration",
+                    error=RunConfigurationException,
+                )
+            config.docker = docker_runtime_config
+
+    def _submission(self, **overrides: Any) -> Submission:
+        if overrides:
+            raise ExperimentExecutionException(
+                f"submit() of a ScriptRunConfig takes no {', '.join(map(repr, sorted(overrides)))}",
+                hint="set it on the ScriptRunConfig or on its run_config",
+            )
+        config = self.run_config
+        # what is said here wins over what the run configuration says
+        script, arguments = self.script or config.script, self.arguments or config.arguments
+        command = self.command or config.command
+        if command:
+            if script or arguments:
+                raise RunConfigurationException("command excludes script and arguments", hint="give one or the other")
+            script, arguments = script_of_command(command)
+        return submission_of(config, source_directory=self.source_directory, script=script, arguments=arguments)
+
+
+def script_of_command(command: Any) -> tuple[str, list[Any]]:
+    """``['python', 'train.py', '--lr', 0.1]``: a command that starts a Python script; others are refused."""
+    if isinstance(command, str):
+        import shlex
+
+        command = shlex.split(command)
+    words = command_line.of_list("command", command, RunConfigurationException) or []
+    starts_python = len(words) > 1 and isinstance(words[0], str) and Path(words[0]).name.startswith("python")
+    if not starts_python or str(words[1]).startswith("-"):
+        raise RunConfigurationException(
+            f"only commands that start a Python script are available in this version, not {command!r}",
+            hint="write ['python', 'train.py', …], or give script and arguments",
+        )
+    return str(words[1]), words[2:]
+
+
+def refuse_resume(resume_from: Any) -> None:
+    raise UserErrorException(
+        f"resume_from takes a DataPath, which is not available in this version; got {checks.described(resume_from)}",
+        hint="download the outputs of the earlier run and pass their folder as an argument of the script",
+    )

@@ -1,0 +1,161 @@
+"""What any submittable gives: a folder of code, checked, and the specification of the run."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Optional
+
+from runyard.errors import ExperimentExecutionException, RunConfigurationException
+from runyard.sdk import arguments as command_line
+from runyard.sdk import checks
+from runyard.sdk.distributed import launch_of
+from runyard.sdk.run_configuration import THROW_AWAY_CLUSTER, RunConfiguration
+from runyard.spec.environment import EnvironmentSpec
+from runyard.spec.resources import Resources
+from runyard.spec.run import RunSpec
+
+
+@dataclass(frozen=True)
+class Submission:
+    source_directory: Path  # absolute
+    spec: RunSpec
+    tags: dict[str, str] = field(default_factory=dict)
+
+
+def submission_of(
+    run_config: RunConfiguration,
+    *,
+    source_directory: Any,
+    script: Any,
+    arguments: list[Any],
+    resources: Optional[Resources] = None,
+) -> Submission:
+    """Checks the folder and the script on disk; nothing is started or copied."""
+    folder, relative = _checked_script(source_directory, script)
+    _refuse_unavailable(run_config)
+    environment = _environment_of(run_config, folder)
+    launch = launch_of(run_config)
+    resources = resources or Resources()
+    if environment.gpu and resources.gpus_per_process == 0:
+        resources = dataclasses.replace(resources, gpus_per_process=1)
+    variables = checks.variables(
+        "environment_variables", run_config.environment_variables, error=RunConfigurationException
+    )
+    return Submission(
+        folder,
+        RunSpec(
+            script=relative,
+            arguments=command_line.as_text(arguments),
+            environment=environment,
+            resources=resources,
+            launch=launch,
+            target=run_config.target,
+            framework=run_config.framework,
+            communicator=run_config.communicator,
+            environment_variables=variables or {},
+            max_run_duration_seconds=checks.seconds(
+                "max_run_duration_seconds", run_config.max_run_duration_seconds, error=RunConfigurationException
+            ),
+            directories_to_watch=tuple(str(folder) for folder in run_config.history.directories_to_watch),
+        ),
+    )
+
+
+def _checked_script(source_directory: Any, script: Any) -> tuple[Path, str]:
+    given = checks.path("source_directory", source_directory, error=ExperimentExecutionException) or "."
+    folder = Path(given).expanduser().absolute()
+    if not folder.exists():
+        raise _refused(f"the source directory {given!r} does not exist ({folder})", _folder_hint(folder))
+    if not folder.is_dir():
+        raise _refused(
+            f"the source directory {given!r} is a file, not a folder",
+            f"write source_directory={str(Path(given).parent)!r}, entry_script={folder.name!r}",
+        )
+    folder = folder.resolve()
+    name = checks.path("the entry script", script, error=ExperimentExecutionException)
+    if not name:
+        raise _refused(f"no script was named for the folder {str(folder)!r}", _script_hint(folder, ""))
+    path = folder / name
+    # '..' is taken away in the text first: resolve() of a path that does not exist could leave it
+    if not _inside(Path(os.path.normpath(path)), folder) and not _inside(path.resolve(), folder):
+        raise _refused(
+            f"the script {name!r} is outside of the source directory {str(folder)!r}",
+            "move it into that folder, or name the folder that holds both: only the source directory travels",
+        )
+    if path.suffix == ".ipynb":
+        raise _refused(
+            f"{name!r} is a notebook; a run starts a Python script",
+            f"jupyter nbconvert --to script {name}, then name {path.stem + '.py'!r}",
+        )
+    if not path.exists():
+        raise _refused(f"there is no script {name!r} in {str(folder)!r}", _script_hint(folder, name))
+    if not path.is_file():
+        raise _refused(f"the script {name!r} in {str(folder)!r} is not a file", _script_hint(folder, name))
+    if not _inside(path.resolve(), folder):
+        raise _refused(
+            f"the script {name!r} is a link to {str(path.resolve())!r}, outside of the folder {str(folder)!r}",
+            "copy the file into the folder: what a link points to does not travel",
+        )
+    if not os.access(path, os.R_OK):
+        raise _refused(f"the script {str(path)!r} cannot be read", f"chmod u+r {path}")
+    kept = Path(os.path.normpath(path))
+    return folder, (kept if _inside(kept, folder) else path.resolve()).relative_to(folder).as_posix()
+
+
+def _refuse_unavailable(run_config: RunConfiguration) -> None:
+    if run_config.target == THROW_AWAY_CLUSTER:
+        size = run_config.amlcompute.vm_size
+        raise _refused(
+            "clusters made for one run are not available in this version"
+            if size
+            else f"target {THROW_AWAY_CLUSTER!r} needs a size: amlcompute.vm_size is not set",
+            "use compute_target='local'",
+        )
+    if run_config.framework.lower() == "pyspark":
+        raise _refused("runs on Spark are not available", "use framework 'Python' and install pyspark by pip_packages")
+    if run_config.data_references:
+        names = ", ".join(sorted(map(str, run_config.data_references)))
+        raise _refused(
+            f"data references are not available in this version: {names}", "pass a path on this machine as an argument"
+        )
+
+
+def _environment_of(run_config: RunConfiguration, folder: Path) -> EnvironmentSpec:
+    spec = run_config.environment.to_spec(folder)
+    docker = run_config.docker
+    if spec.container is None:
+        return spec
+    container = dataclasses.replace(
+        spec.container,
+        arguments=tuple(map(str, docker.arguments)) or spec.container.arguments,
+        shm_size=docker.shm_size or spec.container.shm_size,
+    )
+    return dataclasses.replace(spec, container=container)
+
+
+def _refused(message: str, hint: str) -> ExperimentExecutionException:
+    return ExperimentExecutionException(message, hint=hint)
+
+
+def _inside(path: Path, folder: Path) -> bool:
+    return folder == path or folder in path.parents
+
+
+def _folder_hint(folder: Path) -> str:
+    try:
+        beside = [entry.name for entry in folder.parent.iterdir() if entry.is_dir()]
+    except OSError:
+        return "check the path; it is relative to the folder in which this Python was started"
+    return checks.nearest(folder.name, beside) + "the path is relative to the folder in which this Python was started"
+
+
+def _script_hint(folder: Path, name: str) -> str:
+    try:
+        found = sorted(entry.name for entry in folder.iterdir() if entry.suffix == ".py")
+    except OSError:
+        found = []
+    scripts = f"scripts in this folder: {', '.join(found[:10])}" if found else "this folder has no .py file"
+    return checks.nearest(name, found) + scripts

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runyard.errors import (
+    ExperimentExecutionException,
+    RunConfigurationException,
+    TrainingException,
+    UserErrorException,
+)
+from runyard.sdk.distributed import Mpi, MpiConfiguration, PyTorchConfiguration, TensorflowConfiguration
+from runyard.sdk.environment import Environment
+from runyard.sdk.run_configuration import DockerConfiguration, RunConfiguration
+from runyard.sdk.script_run_config import ScriptRunConfig
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "train.py").write_text("")
+    (tmp_path / "other.py").write_text("")
+    return tmp_path
+
+
+def test_by_default_it_runs_here_in_an_isolated_empty_environment_for_thirty_days(project: Path) -> None:
+    spec = ScriptRunConfig(project, script="train.py")._submission().spec
+    assert (spec.target, spec.script, spec.arguments) == ("local", "train.py", ())
+    assert spec.environment.name == "default-environment"
+    assert (spec.environment.pip, spec.environment.user_managed) == ((), False)
+    assert spec.max_run_duration_seconds == 2592000
+
+
+def test_arguments_become_text(project: Path) -> None:
+    config = ScriptRunConfig(project, "train.py", ["--lr", 0.1, "--flag", True, Path("data")])
+    assert config._submission().spec.arguments == ("--lr", "0.1", "--flag", "True", "data")
+
+
+def test_what_is_set_on_its_run_config_afterwards_takes_effect(project: Path) -> None:
+    config = ScriptRunConfig(project, script="train.py")
+    config.run_config.environment = Environment("later")
+    config.run_config.target = "box"
+    spec = config._submission().spec
+    assert (spec.environment.name, spec.target) == ("later", "box")
+
+
+def test_with_a_run_config_the_others_are_ignored_and_said(project: Path, caplog: pytest.LogCaptureFixture) -> None:
+    run_config = RunConfiguration()
+    config = ScriptRunConfig(
+        project, script="train.py", run_config=run_config, compute_target="box", environment=Environment("e")
+    )
+    assert config.run_config is run_config
+    assert config._submission().spec.target == "local"
+    assert "these are ignored: compute_target, environment" in caplog.text
+
+
+def test_script_and_arguments_given_here_win_over_those_in_the_run_config(project: Path) -> None:
+    run_config = RunConfiguration(script="other.py", arguments=["a"])
+    inner = ScriptRunConfig(project, run_config=run_config)._submission().spec
+    assert (inner.script, inner.arguments) == ("other.py", ("a",))
+    outer = ScriptRunConfig(project, script="train.py", arguments=["b"], run_config=run_config)._submission().spec
+    assert (outer.script, outer.arguments) == ("train.py", ("b",))
+
+
+@pytest.mark.parametrize(
+    ("job", "framework", "communicator", "nodes"),
+    [
+        (MpiConfiguration(2, 3), "Python", "IntelMpi", 3),
+        (TensorflowConfiguration(2, 1), "TensorFlow", "ParameterServer", 2),
+        (PyTorchConfiguration("Gloo", node_count=2), "PyTorch", "gloo", 2),
+    ],
+)
+def test_a_distributed_job_is_stored_and_refused_at_submission(
+    job: Any, framework: str, communicator: str, nodes: int, project: Path
+) -> None:
+    config = ScriptRunConfig(project, script="train.py", distributed_job_config=job)
+    run_config = config.run_config
+    assert (run_config.framework, run_config.communicator, run_config.node_count) == (framework, communicator, nodes)
+    with pytest.raises(TrainingException, match="distributed runs are not available in this version"):
+        config._submission()
+
+
+@pytest.mark.parametrize("job", [Mpi(), "mpi", 2])
+def test_a_distributed_job_of_another_type_is_refused(job: Any) -> None:
+    with pytest.raises(RunConfigurationException, match="distributed_job_config takes one of MpiConfiguration"):
+        ScriptRunConfig(".", script="train.py", distributed_job_config=job)
+
+
+def test_pytorch_talks_by_nccl_or_gloo_in_any_case() -> None:
+    assert PyTorchConfiguration().communication_backend == "nccl"
+    assert PyTorchConfiguration("GLOO").communication_backend == "gloo"
+    with pytest.raises(RunConfigurationException, match="communication_backend takes 'Nccl' or 'Gloo', not 'mpi'"):
+        PyTorchConfiguration("mpi")
+
+
+@pytest.mark.parametrize("command", [["python", "train.py", "--lr", 1], "python3 train.py --lr 1"])
+def test_a_command_that_starts_a_python_script_is_that_script(command: Any, project: Path) -> None:
+    spec = ScriptRunConfig(project, command=command)._submission().spec
+    assert (spec.script, spec.arguments) == ("train.py", ("--lr", "1"))
+
+
+@pytest.mark.parametrize("command", [["ls"], ["bash", "x.sh"], ["python", "-m", "x"], "python"])
+def test_other_commands_are_refused(command: Any, project: Path) -> None:
+    with pytest.raises(RunConfigurationException, match="only commands that start a Python script"):
+        ScriptRunConfig(project, command=command)._submission()
+
+
+def test_a_command_excludes_a_script(project: Path) -> None:
+    with pytest.raises(RunConfigurationException, match="command excludes script"):
+        ScriptRunConfig(project, script="train.py", command=["python", "other.py"])._submission()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "text"),
+    [
+        ({"arguments": "--lr 1"}, RunConfigurationException, "arguments takes a list"),
+        ({"arguments": [{}]}, RunConfigurationException, "arguments takes text, numbers"),
+        ({"run_config": "x"}, RunConfigurationException, "run_config takes a RunConfiguration"),
+        ({"environment": "x"}, RunConfigurationException, "environment takes an Environment"),
+        ({"compute_target": 3}, RunConfigurationException, "target takes a compute target or its name"),
+        ({"docker_runtime_config": "x"}, RunConfigurationException, "takes a DockerConfiguration"),
+        ({"max_run_duration_seconds": -5}, RunConfigurationException, "must be at least 1"),
+        ({"script": 3}, RunConfigurationException, "script takes a path"),
+        ({"resume_from": "x"}, UserErrorException, "resume_from takes a DataPath"),
+    ],
+)
+def test_a_wrong_type_is_one_error_that_names_the_parameter(parameters: Any, error: Any, text: str) -> None:
+    with pytest.raises(error, match=text):
+        ScriptRunConfig(".", **parameters)
+
+
+def test_what_is_wrong_on_disk_is_an_execution_exception(project: Path) -> None:
+    with pytest.raises(ExperimentExecutionException, match=r"there is no script 'trian\.py'") as caught:
+        ScriptRunConfig(project, script="trian.py")._submission()
+    assert "did you mean 'train.py'?" in caught.value.hint
+    with pytest.raises(ExperimentExecutionException, match="does not exist"):
+        ScriptRunConfig(project / "absent", script="train.py")._submission()
+
+
+def test_overrides_are_refused_by_name(project: Path) -> None:
+    with pytest.raises(ExperimentExecutionException, match="takes no 'script_params'"):
+        ScriptRunConfig(project, script="train.py")._submission(script_params={})
+
+
+@pytest.mark.parametrize("size", [None, "big"])
+def test_a_throw_away_cluster_is_refused_and_one_without_a_size_says_so(size: Any, project: Path) -> None:
+    config = ScriptRunConfig(project, script="train.py", compute_target="amlcompute")
+    config.run_config.amlcompute.vm_size = size
+    with pytest.raises(ExperimentExecutionException, match="not available" if size else "needs a size"):
+        config._submission()
+
+
+def test_spark_and_data_references_are_refused_at_submission(project: Path) -> None:
+    config = ScriptRunConfig(project, script="train.py", run_config=RunConfiguration(framework="PySpark"))
+    with pytest.raises(ExperimentExecutionException, match="Spark"):
+        config._submission()
+    config = ScriptRunConfig(project, script="train.py")
+    config.run_config.data_references = {"images": object()}
+    with pytest.raises(ExperimentExecutionException, match="data references are not available in this version: images"):
+        config._submission()
+
+
+def test_the_docker_settings_of_the_run_win_over_those_of_the_environment(project: Path) -> None:
+    environment = Environment("e")
+    environment.docker.base_image = "team/image"
+    environment.docker.shm_size = "1g"
+    docker = DockerConfiguration(use_docker=True, shm_size="4g", arguments=["--privileged"])
+    config = ScriptRunConfig(project, script="train.py", environment=environment, docker_runtime_config=docker)
+    container = config._submission().spec.environment.container
+    assert container is not None
+    assert (container.image, container.shm_size, container.arguments) == ("team/image", "4g", ("--privileged",))
