@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from runyard.errors import ComputeTargetException, UserErrorException
+from runyard.sdk.compute_target import AmlCompute, ComputeTarget, LocalTarget
+
+LOCAL = {"name": "local", "kind": "Local", "configuration": {}, "created_at": None, "status": {"cpus": 2}}
+
+
+class FakeYard:
+    """Answers as a yard that knows its own machine and one cluster, and makes no others."""
+
+    def __init__(self) -> None:
+        cluster = {**LOCAL, "name": "cluster", "kind": "AmlCompute"}
+        self.computes: dict[str, dict[str, Any]] = {"local": dict(LOCAL), "cluster": cluster}
+
+    @property
+    def connection(self) -> FakeYard:
+        return self
+
+    def get(self, path: str, **query: Any) -> Any:
+        if path == "/api/computes":
+            return list(self.computes.values())
+        name = path.rpartition("/")[2]
+        if name not in self.computes:
+            raise ComputeTargetException(f"no compute target named {name!r}", hint="targets here: local")
+        return self.computes[name]
+
+    def post(self, path: str, body: Any) -> Any:
+        assert (path, body["kind"], body["configuration"]["max_nodes"]) == ("/api/computes", "AmlCompute", 4)
+        raise ComputeTargetException(f"cannot create {body['name']!r}: clusters are not available in this version")
+
+    def delete(self, path: str) -> None:
+        del self.computes[path.rpartition("/")[2]]
+
+
+def test_a_target_is_an_object_of_its_own_class() -> None:
+    target = ComputeTarget(workspace=FakeYard(), name="local")
+    assert type(target) is LocalTarget
+    assert (target.name, target.type, target.provisioning_state) == ("local", "Local", "Succeeded")
+    assert target.get_status() == {"cpus": 2}
+    cluster = ComputeTarget(FakeYard(), "cluster")
+    assert type(cluster) is AmlCompute
+    assert cluster.type == "AmlCompute"
+
+
+def test_an_absent_target_is_a_compute_target_exception() -> None:
+    with pytest.raises(ComputeTargetException, match="no compute target named 'gpu'"):
+        ComputeTarget(workspace=FakeYard(), name="gpu")
+
+
+def test_a_target_asked_for_as_another_class_is_refused() -> None:
+    with pytest.raises(ComputeTargetException, match="is of type Local, not AmlCompute"):
+        AmlCompute(FakeYard(), "local")
+    assert AmlCompute(FakeYard(), "cluster").name == "cluster"
+
+
+def test_all_targets_are_listed() -> None:
+    assert [target.name for target in ComputeTarget.list(FakeYard())] == ["local", "cluster"]
+
+
+def test_the_usual_cell_of_find_or_create_gets_the_answer_of_the_yard() -> None:
+    yard = FakeYard()
+    try:
+        ComputeTarget(workspace=yard, name="gpucluster")
+    except ComputeTargetException:
+        config = AmlCompute.provisioning_configuration(vm_size="STANDARD_NC6", max_nodes=4)
+        with pytest.raises(ComputeTargetException, match="clusters are not available in this version"):
+            ComputeTarget.create(yard, "gpucluster", config)
+
+
+@pytest.mark.parametrize("name", ["local", "amlcompute", "containerinstance"])
+def test_reserved_names_are_refused(name: str) -> None:
+    with pytest.raises(UserErrorException, match="cannot be named"):
+        ComputeTarget.create(FakeYard(), name, AmlCompute.provisioning_configuration(max_nodes=4))
+
+
+def test_what_is_no_configuration_is_refused() -> None:
+    with pytest.raises(ComputeTargetException, match="provisioning_configuration takes"):
+        ComputeTarget.create(FakeYard(), "mine", {"max_nodes": 4})
+
+
+@pytest.mark.parametrize(
+    ("parameters", "text"),
+    [
+        ({}, "max_nodes is missing"),
+        ({"max_nodes": -1}, "max_nodes must be at least 0"),
+        ({"max_nodes": "4"}, "max_nodes takes a whole number"),
+        ({"max_nodes": 1, "min_nodes": 2}, "max_nodes is 1, below min_nodes, which is 2"),
+        ({"max_nodes": 1, "vnet_name": "a"}, "a virtual network needs"),
+        ({"max_nodes": 1, "admin_username": "me"}, "an admin user needs"),
+        ({"max_nodes": 1, "idle_seconds_before_scaledown": "soon"}, "idle_seconds_before_scaledown takes"),
+    ],
+)
+def test_a_cluster_that_cannot_be_is_refused(parameters: Any, text: str) -> None:
+    with pytest.raises(ComputeTargetException, match=text):
+        AmlCompute.provisioning_configuration(**parameters)
+
+
+def test_no_nodes_and_a_number_written_as_text_are_accepted() -> None:
+    made = AmlCompute.provisioning_configuration(max_nodes=0, idle_seconds_before_scaledown="300")
+    assert (made.min_nodes, made.max_nodes, made.idle_seconds_before_scaledown) == (0, 0, 300)
+    assert AmlCompute.provisioning_configuration(max_nodes=1).idle_seconds_before_scaledown == 1800
+
+
+@pytest.mark.parametrize("keyword", ["attach_configuration", "attach_config"])
+def test_attaching_is_refused_in_both_spellings(keyword: str) -> None:
+    with pytest.raises(ComputeTargetException, match="attached machines are not available in this version"):
+        ComputeTarget.attach(FakeYard(), "vm", **{keyword: object()})
+
+
+def test_a_cluster_is_deleted_and_never_detached() -> None:
+    yard = FakeYard()
+    cluster = ComputeTarget(yard, "cluster")
+    assert isinstance(cluster, AmlCompute)
+    with pytest.raises(ComputeTargetException, match="cannot be detached"):
+        cluster.detach()
+    cluster.delete()
+    assert "cluster" not in yard.computes
+
+
+def test_a_target_can_be_printed_and_waited_for() -> None:
+    target = ComputeTarget(FakeYard(), "local")
+    target.wait_for_completion(show_output=True)
+    assert repr(target).startswith("LocalTarget(name='local'")
+    assert target.serialize()["name"] == "local"
+
+
+@pytest.mark.parametrize("name", ["", None, 3, "a/b"])
+def test_a_name_that_cannot_be_one_is_refused(name: Any) -> None:
+    with pytest.raises(ComputeTargetException, match="the name of a compute target takes text"):
+        ComputeTarget(FakeYard(), name)
