@@ -109,7 +109,15 @@ def test_repr_is_json() -> None:
     assert printed["python"]["condaDependencies"]["dependencies"] == ["python=3.11", "scipy", {"pip": ["numpy"]}]
 
 
-@pytest.mark.parametrize("environment", [Environment("plain"), rich_environment()], ids=["plain", "rich"])
+def default_and_one_more() -> Environment:
+    environment = Environment("added")
+    environment.python.conda_dependencies.add_pip_package("six")
+    return environment
+
+
+@pytest.mark.parametrize(
+    "environment", [Environment("plain"), rich_environment(), default_and_one_more()], ids=["plain", "rich", "added"]
+)
 def test_definition_and_specification_come_back_as_they_were(environment: Environment) -> None:
     through = json.loads(json.dumps(environment.to_definition()))
     again = Environment.from_definition(environment.name, through)

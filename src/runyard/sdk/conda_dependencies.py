@@ -46,6 +46,7 @@ class CondaDependencies:
             self._take(_parse(file), str(file))
         elif _underlying_structure is not None:
             self._take(_underlying_structure, "the conda specification")
+            self._implied = {_IMPLIED_PIP}  # a kept environment has it from the default beside what was added
 
     @staticmethod
     def create(
