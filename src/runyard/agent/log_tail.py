@@ -11,7 +11,7 @@ from typing import Optional
 _TAIL_BYTES = 1_000_000
 _LINE_CHARACTERS = 2_000
 _TRACEBACK_CHARACTERS = 20_000
-_CONTINUATION_LINES = 100
+_CONTINUATION_LINES = 8
 
 _HEADER = re.compile(r"^(?:\s*\+ Exception Group )?Traceback \(most recent call last\):")
 _GROUP_HEADER = re.compile(r"^\s*\+ Exception Group Traceback")
@@ -86,11 +86,13 @@ def _find_traceback(lines: list[str]) -> tuple[Optional[int], int, str]:
 
 
 def _error_of(lines: list[str], at: int) -> tuple[int, str]:
-    """An error's text may go on for several lines; a blank one ends it."""
-    end = min(_first(lines, at, lambda line: not line.strip()), at + _CONTINUATION_LINES)
+    """An error's text may go on for several lines; a blank one ends it. Many plain lines are later output."""
+    end = _first(lines, at, lambda line: not line.strip())
     error = lines[at]
     if any(line.startswith("Original Traceback") for line in lines[at:end]):  # a data loader's worker: its error counts
         error = next((line for line in reversed(lines[at:end]) if _EXCEPTION.match(line)), error)
+    elif sum(1 for line in lines[at + 1 : end] if not line[0].isspace()) > _CONTINUATION_LINES:
+        end = _first(lines, at + 1, lambda line: not line[:1].isspace())
     return end, error
 
 

@@ -3,81 +3,118 @@
 ``python -m runyard.agent.nursery <fd>``, where the descriptor is one end of a SOCK_SEQPACKET pair. Each packet is
 the path of an order; the answer is ``ok <pid>`` when the run has its agent, or ``error <text>``. When the other end
 is closed, it ends; the agents that it forked live on.
+
+One agent is always forked ahead and waits for its order, so that the forks are not on a run's way.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import select
 import signal
 import socket
 import sys
-from typing import NoReturn
+from typing import NoReturn, Optional
 
 from runyard.agent import hold
+from runyard.agent.memory import oom_kills
+from runyard.launch.order import WorkOrder
+from runyard.lifecycle.state import End, EndReason
+from runyard.spec.json import from_json, to_json
 
 PACKET = 64 * 1024
+_REST_S = 0.03
 
 
 def main(descriptor: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the yard's terminal
     os.set_inheritable(descriptor, False)
+    _warm_up()
+    gc.collect()
+    gc.freeze()  # pages that the collector never touches stay shared with every agent
     with socket.socket(fileno=descriptor) as requests:
-        gc.freeze()  # pages that the collector never touches stay shared with every agent
+        spare = None
         while True:
+            # not right after a start: its script needs the processor now more than the next one will
+            if spare is None and not select.select([requests], [], [], _REST_S)[0]:
+                spare = _fork_spare(requests)
             path = requests.recv(PACKET)
             if not path:
                 return
-            answer = _fork_agent(os.fsdecode(path), requests)
+            answer, spare = _take_on(spare, path), None
+            if answer is None:  # there was none yet, or somebody killed it while it waited
+                answer = _take_on(_fork_spare(requests), path)
             try:
-                requests.send(answer.encode("utf-8", "replace")[:PACKET])
+                requests.send(answer or b"error the agent died before it held its run, or could not be forked")
             except BrokenPipeError:  # the yard died meanwhile; the next one finds the agent by its lock
                 return
 
 
-def _fork_agent(order_path: str, requests: socket.socket) -> str:
-    word_read, word_write = os.pipe()
+def _warm_up() -> None:
+    """What is slow the first time: in a new Python to work out, in a new fork to copy the pages of."""
+    to_json(from_json(WorkOrder, to_json(WorkOrder("", "", ("",), {"": ""}))))
+    to_json(from_json(End, to_json(End(EndReason.SUCCEEDED))))
+    oom_kills()
+
+
+def _take_on(spare: Optional[socket.socket], path: bytes) -> Optional[bytes]:
+    if spare is None:
+        return None
+    with spare:
+        try:
+            spare.send(path)
+            return spare.recv(PACKET) or None
+        except OSError:
+            return None
+
+
+def _fork_spare(requests: socket.socket) -> Optional[socket.socket]:
+    """Forked twice: an agent is nobody's child here, so nobody has to reap it, and it outlives all of us."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         between = os.fork()
-    except OSError as error:  # too many processes: this start fails, the next one may not
-        os.close(word_read)
-        os.close(word_write)
-        return f"error cannot fork: {error.strerror}"
+    except OSError:  # too many processes: tried again with the next order
+        ours.close()
+        theirs.close()
+        return None
     if between == 0:
-        # Forked twice: the agent is nobody's child here, so nobody has to reap it and it outlives all of us.
         try:
             os.setsid()
             if os.fork() == 0:
-                os.close(word_read)
                 requests.close()
-                _be_agent(order_path, word_write)
+                ours.close()
+                _be_agent(theirs)
         finally:
             os._exit(0)
-    os.close(word_write)
+    theirs.close()
     os.waitpid(between, 0)
-    with os.fdopen(word_read, "rb") as word:
-        return word.read().decode("utf-8", "replace") or "error the agent died before it held its run"
+    return ours
 
 
-def _be_agent(order_path: str, word: int) -> NoReturn:
+def _be_agent(orders: socket.socket) -> NoReturn:
     told = False
 
     def ready() -> None:
         nonlocal told
-        os.write(word, f"ok {os.getpid()}".encode())
-        os.close(word)
+        orders.send(b"ok %d" % os.getpid())
+        orders.close()
         told = True
 
     code = 1
     try:
+        hold.prepare_signals()
         null = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):  # the yard's own streams may be pipes that somebody waits to see closed
             os.dup2(null, stream)
         os.close(null)
-        code = hold.main(order_path, ready)
+        _warm_up()
+        path = orders.recv(PACKET)
+        # nothing: the nursery ended, and this one was never needed
+        code = hold.main(os.fsdecode(path), ready) if path else 0
     except BaseException as error:  # noqa: BLE001  it must not return into the nursery's loop
         if not told:
-            os.write(word, f"error {type(error).__name__}: {error}".encode("utf-8", "replace"))
+            orders.send(f"error {type(error).__name__}: {error}".encode("utf-8", "replace")[:PACKET])
     finally:
         os._exit(code)
 

@@ -67,7 +67,7 @@ def _become(
 def _restore_signals() -> None:
     """A script expects Ctrl-C, broken pipes and SIGTERM to work as in a shell; Python and the agent changed them."""
     for number in signal.valid_signals():
-        if number not in (signal.SIGKILL, signal.SIGSTOP):
+        if signal.getsignal(number) not in (signal.SIG_DFL, None):
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 

@@ -1,0 +1,136 @@
+"""One agent per run: started cold or warm, twice or without a yard."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+
+import runyard
+from runyard.compute.local import LocalCompute
+from runyard.lifecycle.state import EndReason
+from runyard.spec.json import to_json
+from runyard.testing.compute import end_of, events_of, log_of, make_order, wait_until
+
+SOURCE = str(Path(runyard.__file__).parents[1])
+
+
+def cold(order, python=sys.executable):
+    path = Path(order.folder, "order.json")
+    path.write_text(json.dumps(to_json(order)))
+    return subprocess.Popen([python, "-m", "runyard.agent", str(path)], env={**os.environ, "PYTHONPATH": SOURCE})
+
+
+@pytest.mark.parametrize("version", ["3.9", "3.10", "3.11", "3.12", "3.13"])
+def test_a_cold_start_on_every_python(tmp_path, version):
+    found = [shutil.which(f"python{version}"), *sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))]
+    python = next((str(p) for p in reversed(found) if p), None)
+    if python is None:
+        pytest.skip(f"no Python {version} here")
+    order = make_order(tmp_path, "print('hello'); raise ValueError('bad lr')")
+    assert cold(order, python).wait() == 0
+    end = end_of(order)
+    assert (end.reason, end.message, end.processes_left) == (EndReason.SCRIPT_FAILED, "ValueError: bad lr", 0)
+    assert log_of(order).startswith(b"hello\n")
+
+
+def test_two_agents_race_and_one_script_runs(tmp_path):
+    for n in range(3):
+        order = make_order(tmp_path, "print('once')\nimport time; time.sleep(0.2)", run_id=f"run_{n}")
+        agents = [cold(order) for _ in range(3)]
+        assert [agent.wait() for agent in agents] == [0, 0, 0]
+        assert log_of(order) == b"once\n"
+        assert [e["event"] for e in events_of(order)] == ["script_started", "script_ended"]
+
+
+def test_an_agent_shrugs_off_hangup_and_interrupt(tmp_path):
+    gate = tmp_path / "gate"
+    order = make_order(
+        tmp_path, f"print('up')\nimport os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)"
+    )
+    agent = cold(order)
+    wait_until(lambda: log_of(order), "the first line")
+    agent.send_signal(signal.SIGHUP)
+    agent.send_signal(signal.SIGINT)
+    gate.touch()
+    assert agent.wait() == 0
+    assert end_of(order).reason is EndReason.SUCCEEDED
+
+
+def test_sigterm_without_a_reason_is_a_cancel(tmp_path):
+    order = make_order(tmp_path, "print('up')\nimport time; time.sleep(600)")
+    agent = cold(order)
+    wait_until(lambda: log_of(order), "the first line")
+    agent.terminate()
+    assert agent.wait() == 0
+    end = end_of(order)
+    assert (end.reason, end.message) == (EndReason.CANCELED, "canceled")
+
+
+def test_half_a_line_of_an_event_does_not_swallow_the_next(tmp_path):
+    order = make_order(tmp_path, "print('ran')")
+    events = Path(order.folder, "events.jsonl")
+    events.write_bytes(b'{"event": "script_st')
+    assert cold(order).wait() == 0
+    assert [json.loads(line)["event"] for line in events.read_bytes().splitlines()[1:]] == [
+        "script_started",
+        "script_ended",
+    ]
+
+
+def test_the_yard_is_told_of_the_start_and_of_the_end():
+    with tempfile.TemporaryDirectory(prefix="ry") as short, socket.socket(socket.AF_UNIX) as server:
+        root = Path(short)
+        server.bind(str(root / "yard.sock"))
+        server.listen()
+        told = []
+
+        def yard():
+            for _ in range(2):
+                caller, _ = server.accept()
+                with caller:
+                    told.append((caller.recv(4096).split(b"\r\n")[0], [e["event"] for e in events_of(order)]))
+                    caller.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+        gate = root / "gate"
+        script = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)"
+        order = make_order(root, script, yard_socket=str(root / "yard.sock"))
+        thread = threading.Thread(target=yard)
+        thread.start()
+        agent = cold(order)
+        wait_until(lambda: told, "the first word")
+        gate.touch()
+        thread.join()
+        assert agent.wait() == 0
+        line = b"POST /api/runs/run_1/news HTTP/1.1"
+        assert told == [(line, ["script_started"]), (line, ["script_started", "script_ended"])]
+
+
+def test_a_yard_that_is_gone_or_deaf_does_not_hold_a_run_up(tmp_path):
+    order = make_order(tmp_path, "print('ran')", yard_socket=str(tmp_path / "nobody.sock"))
+    assert cold(order).wait() == 0
+    assert end_of(order).exit_code == 0
+    with tempfile.TemporaryDirectory(prefix="ry") as short, socket.socket(socket.AF_UNIX) as deaf:
+        deaf.bind(f"{short}/deaf.sock")
+        deaf.listen()
+        order = make_order(tmp_path, "print('ran')", run_id="run_2", yard_socket=f"{short}/deaf.sock")
+        assert cold(order).wait(timeout=30) == 0
+        assert end_of(order).exit_code == 0
+
+
+def test_an_order_that_is_no_order_is_refused_at_once(tmp_path):
+    compute = LocalCompute(tmp_path)
+    bad = tmp_path / "order.json"
+    bad.write_text("{")
+    try:
+        with pytest.raises(Exception, match="could not be started: JSONDecodeError"):
+            compute.nursery.fork_agent(bad)
+    finally:
+        compute.close()

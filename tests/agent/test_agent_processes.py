@@ -1,0 +1,142 @@
+"""No process of a run stays behind, whatever it did to get away."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from runyard.agent.processes import find, stop_everything
+from runyard.compute.local import LocalCompute
+from runyard.launch.single import PROCESS_TAG, ROLE, process_tag
+from runyard.lifecycle.state import EndReason
+from runyard.spec.folder import RunFolder
+from runyard.testing.compute import DAEMON, end_of, events_of, log_of, make_order, processes_of, wait_until
+
+
+@pytest.fixture
+def compute(tmp_path):
+    compute = LocalCompute(tmp_path)
+    yield compute
+    compute.close()
+
+
+def started(compute, order):
+    handle = compute.start(order)
+    wait_until(lambda: b"up" in log_of(order), "the script to be up")
+    return handle
+
+
+def test_cancel_reaches_twenty_children_and_a_daemon_that_ignores_signals(compute, tmp_path):
+    script = DAEMON + (
+        "daemon()\n"
+        "import subprocess\n"
+        "for n in range(20): subprocess.Popen(['sleep', '600'], start_new_session=n % 2 == 0)\n"
+        "print('up'); time.sleep(600)"
+    )
+    order = make_order(tmp_path, script, grace_s=0.3)
+    handle = started(compute, order)
+    assert len(processes_of(order)) >= 22
+    compute.stop(handle)
+    end = end_of(order)
+    assert (end.reason, end.processes_left) == (EndReason.CANCELED, 0)
+    assert processes_of(order) == []
+
+
+def test_a_script_that_forks_all_the_time_is_stopped(compute, tmp_path):
+    script = (
+        "import os, signal, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "print('up')\n"
+        "for generation in range(300):\n"  # a chain: each parent ends as soon as its child is there
+        "    if os.fork(): os._exit(0)\n"
+        "    os.setsid(); time.sleep(0.01)\n"
+        "time.sleep(600)"
+    )
+    order = make_order(tmp_path, script, grace_s=0.2)
+    started(compute, order)
+    end = end_of(order)
+    assert (end.reason, end.processes_left) == (EndReason.SUCCEEDED, 0)
+    assert processes_of(order) == []
+
+
+def test_a_daemon_without_our_variables_is_found_by_descent(compute, tmp_path):
+    note = tmp_path / "daemon.pid"
+    script = (
+        "import os, time\n"
+        f"os.system('env -i setsid sh -c \"echo \\\\$\\\\$ > {note}; exec sleep 600\" &')\n"
+        f"while not (os.path.exists({str(note)!r}) and open({str(note)!r}).read().strip()): time.sleep(0.005)\n"
+        "print('up')"
+    )
+    order = make_order(tmp_path, script)
+    started(compute, order)
+    assert end_of(order).processes_left == 0
+    daemon = Path("/proc", note.read_text().strip())
+    wait_until(lambda: not daemon.exists() or ") Z " in (daemon / "stat").read_text(), "the daemon to end")
+
+
+def test_a_suspended_script_is_stopped_politely(compute, tmp_path):
+    script = (
+        "import os, signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (print('bye'), sys.exit(0)))\n"
+        "print('up'); os.kill(os.getpid(), signal.SIGSTOP); time.sleep(600)"
+    )
+    order = make_order(tmp_path, script)
+    handle = started(compute, order)
+    compute.stop(handle)
+    assert end_of(order).reason is EndReason.CANCELED
+    assert log_of(order).endswith(b"bye\n")
+
+
+def test_a_killed_agent_takes_its_script_along_every_time(compute, tmp_path):
+    polite = DAEMON.replace("SIG_IGN", "SIG_DFL")  # or each round would take the whole grace period
+    for n in range(20):
+        order = make_order(tmp_path, polite + "daemon(); print('up'); time.sleep(600)", run_id=f"run_{n}")
+        handle = started(compute, order)
+        wait_until(lambda order=order: events_of(order), "the script's start to be written")
+        script = events_of(order)[0]["pid"]
+        os.kill(compute.status([handle])[handle].pid, signal.SIGKILL)
+        wait_until(lambda script=script, order=order: script not in processes_of(order), "the script to die", 5)
+        assert compute.sweep(handle) == 0
+        assert processes_of(order) == []
+
+
+def test_a_yard_that_a_script_started_is_left_alone_with_its_own_runs(compute, tmp_path):
+    """A script may be the first client of a yard; the yard must outlive the run, and so must the runs that it holds."""
+    script = (
+        "import os, subprocess, sys\n"
+        f"clean = {{k: v for k, v in os.environ.items() if k != {PROCESS_TAG!r}}}\n"
+        "def start(**more): return subprocess.Popen(['sleep', '600'], env={**clean, **more}).pid\n"
+        f"print(start({ROLE}='yard'), start({PROCESS_TAG}='another@run'), flush=True)\n"
+    )
+    order = make_order(tmp_path, script)
+    compute.start(order)
+    end = end_of(order)
+    assert (end.reason, end.processes_left) == (EndReason.SUCCEEDED, 0)
+    for pid in map(int, log_of(order).split()):
+        assert Path(f"/proc/{pid}").exists()
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_stop_everything_by_tag_alone(tmp_path):
+    tag = process_tag("lost", RunFolder(tmp_path))
+    env = {**os.environ, PROCESS_TAG: tag}
+    stubborn = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
+    )
+    children = [
+        subprocess.Popen([sys.executable, "-S", "-c", stubborn], env=env, stdout=subprocess.PIPE) for _ in range(2)
+    ]
+    try:
+        for child in children:
+            assert child.stdout.readline() == b"up\n"
+        assert {p.pid for p in find(tag)} == {child.pid for child in children}
+        assert find(tag[:-1]) == []
+        assert stop_everything(tag, 0.1) == 0
+        assert [child.wait() for child in children] == [-signal.SIGKILL] * 2
+        assert stop_everything(tag, 0.1) == 0
+    finally:
+        for child in children:
+            child.stdout.close()
