@@ -1,0 +1,21 @@
+"""The code of a run as it was at submit: frozen by content, stored once, copied out for each run.
+
+On the people's side::
+
+    frozen = freeze(folder, index_folder=..., pack_to=depot.incoming / name)   # reads only what changed
+    if not depot.has(frozen.id):
+        pack = pack_missing(frozen, depot.missing(frozen.manifest.digests), depot.incoming / other_name)
+        depot.add(frozen.manifest.to_bytes(), pack)
+
+and on the yard's: ``depot.materialize(frozen.id, folder)``. Between the two are only a list of hashes, the bytes of a
+manifest and the path of a pack, so that `Depot` may live in another process. Only the standard library is used.
+"""
+
+from __future__ import annotations
+
+from runyard.snapshots.depot import Depot
+from runyard.snapshots.freeze import Frozen, freeze
+from runyard.snapshots.handover import pack_missing, write_pack
+from runyard.snapshots.manifest import Entry, Manifest
+
+__all__ = ["Depot", "Entry", "Frozen", "Manifest", "freeze", "pack_missing", "write_pack"]

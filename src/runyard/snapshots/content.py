@@ -1,0 +1,236 @@
+"""The contents of files, each read once: hashed and, if asked, packed in the same pass, by as many threads as help."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import NamedTuple, Optional
+
+from runyard.errors import SnapshotException
+from runyard.snapshots.manifest import decode, shown
+from runyard.snapshots.pack import CHUNK_BYTES, PackWriter
+
+_SMALL_BYTES = 512 << 10
+_BUFFER_BYTES = 2 << 20
+_FILES_AT_A_TIME = 32
+_WORTH_THREADS_BYTES = 8 << 20
+_MOST_THREADS = 4
+# O_NOFOLLOW and O_NONBLOCK: a file may have become a link or a pipe since the folder was listed
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+Progress = Callable[[int, int], None]  # files and bytes that were read since the last call; in the calling thread
+
+
+class Unread(NamedTuple):
+    folder: bytes  # below the root; b"" or with a slash at its end
+    name: bytes
+    size: int
+    stored: str = ""  # a content that needs no packing: what this file had when it was last frozen
+    remember: bool = True  # may be recognised by its stat the next time
+
+
+class Taken(NamedTuple):
+    file: Unread
+    digest: str
+    size: int
+    about: os.stat_result
+    stable: bool  # the file did not change while it was read
+
+
+def take_all(
+    root: bytes, files: Sequence[Unread], pack: Optional[PackWriter] = None, progress: Optional[Progress] = None
+) -> list[Taken]:
+    """Reads the files and packs what is new. A file that is gone meanwhile is left out.
+
+    A file that changes while it is read is read once more. If it changes again, what was read the second time counts:
+    the pack has exactly those bytes, so the snapshot is still whole.
+    """
+    small = [file for file in files if file.size <= _SMALL_BYTES]
+    gang = _Gang(root, small, pack, progress)
+    total = sum(file.size for file in small)
+    gang.work_with(min(_MOST_THREADS, os.cpu_count() or 1) - 1 if total >= _WORTH_THREADS_BYTES else 0)
+    taken = gang.taken
+    for file in files:
+        if file.size > _SMALL_BYTES:
+            one = _take_big(root, file, pack)
+            if one is not None:
+                taken.append(one)
+            if progress is not None:
+                progress(1, file.size)
+    return taken
+
+
+def unreadable(path: bytes, error: OSError) -> SnapshotException:
+    name = shown(decode(path))
+    return SnapshotException(
+        f"{name} cannot be read: {error.strerror}",
+        hint=f"make it readable (chmod u+r, and u+x for a folder), or leave it out: write /{name} into .runyardignore",
+        inner_exception=error,
+        path=decode(path),
+    )
+
+
+class _Gang:
+    """Threads that take small files by the handful. Hashing and reading let go of the interpreter, so two help."""
+
+    def __init__(
+        self, root: bytes, files: Sequence[Unread], pack: Optional[PackWriter], progress: Optional[Progress]
+    ) -> None:
+        self.taken: list[Taken] = []
+        self._root, self._pack, self._progress = root, pack, progress
+        self._handfuls = [files[at : at + _FILES_AT_A_TIME] for at in range(0, len(files), _FILES_AT_A_TIME)][::-1]
+        self._error: Optional[BaseException] = None
+
+    def work_with(self, helpers: int) -> None:
+        threads = [threading.Thread(target=self._work, name="runyard-freeze", daemon=True) for _ in range(helpers)]
+        for thread in threads:
+            thread.start()
+        try:
+            self._work(self._progress)
+        finally:
+            self._handfuls.clear()  # an interrupt here stops the others too
+            for thread in threads:
+                thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def _work(self, progress: Optional[Progress] = None) -> None:
+        told = 0
+        bench = _Bench(self._root, self._pack)
+        try:
+            while self._error is None:
+                try:
+                    handful = self._handfuls.pop()
+                except IndexError:
+                    return
+                self.taken += bench.take(handful)
+                if progress is not None:
+                    news, told = self.taken[told:], len(self.taken)
+                    progress(len(news), sum(one.size for one in news))
+        except (OSError, SnapshotException) as error:
+            self._error = error
+
+
+class _Bench:
+    """One thread's buffer: fresh memory for each file would cost as much as reading it."""
+
+    def __init__(self, root: bytes, pack: Optional[PackWriter]) -> None:
+        self._root, self._pack = root, pack
+        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
+        self._filled = 0
+        self._blobs: list[tuple[str, memoryview]] = []
+
+    def take(self, files: Sequence[Unread]) -> list[Taken]:
+        taken = []
+        for file in files:
+            if self._filled + 2 * file.size + CHUNK_BYTES > _BUFFER_BYTES:
+                self._empty()
+            one = self._take(file)
+            if one is not None:
+                taken.append(one)
+        self._empty()
+        return taken
+
+    def _take(self, file: Unread) -> Optional[Taken]:
+        handle = _opened(self._root, file)
+        if handle < 0:
+            return None
+        try:
+            before = os.fstat(handle)
+            if not stat.S_ISREG(before.st_mode):
+                return None
+            data, after = self._read(handle, before.st_size)
+            stable = len(data) == before.st_size and _same(before, after)
+            if not stable:
+                before = after
+                data, after = self._read(handle, before.st_size)
+                stable = len(data) == before.st_size and _same(before, after)
+        except OSError as error:
+            raise unreadable(file.folder + file.name, error) from error
+        finally:
+            os.close(handle)
+        digest = sha256(data).hexdigest()
+        if self._pack is not None and digest != file.stored:
+            self._blobs.append((digest, data))
+            self._filled += len(data)
+        return Taken(file, digest, len(data), after, stable)
+
+    def _read(self, handle: int, size: int) -> tuple[memoryview, os.stat_result]:
+        room = self._buffer[self._filled :]
+        if size > len(room):  # it grew since the folder was listed
+            room = memoryview(bytearray(size))
+        room = room[:size]
+        read = 0
+        while read < size:
+            more = os.preadv(handle, [room[read:]], read)
+            if more == 0:
+                break
+            read += more
+        return room[:read], os.fstat(handle)
+
+    def _empty(self) -> None:
+        if self._blobs and self._pack is not None:
+            self._pack.add_all(self._blobs)
+        self._blobs.clear()
+        self._filled = 0
+
+
+def _take_big(root: bytes, file: Unread, pack: Optional[PackWriter]) -> Optional[Taken]:
+    handle = _opened(root, file)
+    if handle < 0:
+        return None
+    try:
+        before = os.fstat(handle)
+        if not stat.S_ISREG(before.st_mode):
+            return None
+        taken = _stream(handle, file, before, pack)
+        if not taken.stable:
+            taken = _stream(handle, file, os.fstat(handle), pack)
+        return taken
+    finally:
+        os.close(handle)
+
+
+def _stream(handle: int, file: Unread, before: os.stat_result, pack: Optional[PackWriter]) -> Taken:
+    start = pack.position if pack is not None else 0
+    hashing = sha256()
+    buffer = memoryview(bytearray(CHUNK_BYTES))
+    size = 0
+    while size < before.st_size:  # and no further: a log that somebody writes would never end
+        try:
+            read = os.preadv(handle, [buffer[: before.st_size - size]], size)
+        except OSError as error:
+            raise unreadable(file.folder + file.name, error) from error
+        if read == 0:
+            break
+        hashing.update(buffer[:read])
+        size += read
+        if pack is not None:
+            pack.append(buffer[:read])
+    digest = hashing.hexdigest()
+    after = os.fstat(handle)
+    stable = size == before.st_size and _same(before, after)
+    if pack is not None:
+        pack.keep("" if digest == file.stored else digest, start)
+    return Taken(file, digest, size, after, stable)
+
+
+def _opened(root: bytes, file: Unread) -> int:
+    path = file.folder + file.name
+    try:
+        return os.open(root + b"/" + path, _FLAGS)
+    except FileNotFoundError:
+        return -1  # gone since the folder was listed: as if it had never been there
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def _same(before: os.stat_result, after: os.stat_result) -> bool:
+    return (
+        before.st_size == after.st_size
+        and before.st_mtime_ns == after.st_mtime_ns
+        and before.st_ctime_ns == after.st_ctime_ns
+    )

@@ -1,0 +1,196 @@
+"""What a snapshot consists of: every path with its kind and the hash of its content. Its own hash is the snapshot's id.
+
+The bytes are one header line and then, for each entry, ``path NUL what NUL``, sorted by path. ``what`` is ``f digest
+size`` for a file, ``x digest size`` for an executable one, ``l target`` for a link, ``d`` for an empty folder. NUL is
+the one byte that no path has, so names with spaces, newlines or bytes that are not UTF-8 need no quoting.
+"""
+
+from __future__ import annotations
+
+import operator
+import posixpath
+import re
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from typing import NamedTuple, Optional
+
+from runyard.errors import SnapshotException
+
+HEADER = b"runyard manifest 1\n"
+_WHAT = re.compile(rb"[fx] [0-9a-f]{64} (?:0|[1-9][0-9]{0,18})|l .+|d", re.DOTALL).fullmatch
+
+
+class Entry(NamedTuple):
+    path: str  # relative, with slashes; bytes that are not UTF-8 are surrogates, as in os.fsdecode
+    kind: str  # "file", "link", or "dir" for a folder with nothing in it
+    executable: bool = False
+    size: int = 0
+    digest: str = ""  # sha256 of a file's content, in hex
+    target: str = ""  # of a link, relative to the link's folder
+
+    def record(self) -> bytes:
+        if self.kind == "file":
+            return file_record(encode(self.path), self.executable, self.size, self.digest)
+        return encode(self.path) + (b"\0l " + encode(self.target) if self.kind == "link" else b"\0d") + b"\0"
+
+
+class Manifest:
+    """The entries of a snapshot, sorted. Cheap to make from records: entries are only parsed when somebody looks."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self._data = _joined(entry.record() for entry in entries)
+        self._id = ""
+        self._entries: Optional[tuple[Entry, ...]] = None
+
+    @classmethod
+    def of_records(cls, records: Iterable[bytes]) -> Manifest:
+        """From records that this process made itself, in any order."""
+        manifest = cls(())
+        manifest._data = _joined(records)
+        return manifest
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Manifest:
+        """From outside: refused if it is damaged or if any path could lead out of the folder it is unpacked into."""
+        manifest = cls(())
+        manifest._data = data
+        _check(data)
+        return manifest
+
+    def to_bytes(self) -> bytes:
+        return self._data
+
+    @property
+    def id(self) -> str:
+        if not self._id:
+            self._id = sha256(self._data).hexdigest()
+        return self._id
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        if self._entries is None:
+            self._entries = tuple(_parse(self._data))
+        return self._entries
+
+    @property
+    def files(self) -> list[Entry]:
+        return [entry for entry in self.entries if entry.kind == "file"]
+
+    @property
+    def digests(self) -> list[str]:
+        """Of the files' contents, each once."""
+        _, whats = _fields(self._data)
+        return list(dict.fromkeys([what[2:66].decode() for what in whats if what[:2] in (b"f ", b"x ")]))
+
+    @property
+    def size(self) -> int:
+        return sum(entry.size for entry in self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Manifest) and self._data == other._data
+
+    def __hash__(self) -> int:
+        return hash(self._data)
+
+    def __repr__(self) -> str:
+        return f"<Manifest {self.id[:12]}: {len(self)} entries>"
+
+
+def file_record(path: bytes, executable: bool, size: int, digest: str) -> bytes:
+    return b"%b\0%b %b %d\0" % (path, b"x" if executable else b"f", digest.encode(), size)
+
+
+def digest_of(record: bytes) -> str:
+    """Of a file's record."""
+    at = record.rindex(b"\0", 0, -1) + 3
+    return record[at : at + 64].decode()
+
+
+def encode(path: str) -> bytes:
+    # not os.fsencode: the id of a snapshot must not depend on the locale of the process that makes it
+    return path.encode("utf-8", "surrogateescape")
+
+
+def decode(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape")
+
+
+def shown(path: str) -> str:
+    """A path that can be printed: bytes that are not UTF-8 as ``\\xff``, a newline as ``\\n``."""
+    text = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+
+
+def _joined(records: Iterable[bytes]) -> bytes:
+    return HEADER + b"".join(sorted(records))
+
+
+def _fields(data: bytes) -> tuple[list[bytes], list[bytes]]:
+    fields = data[len(HEADER) :].split(b"\0")
+    return fields[0:-1:2], fields[1:-1:2]
+
+
+def _parse(data: bytes) -> Iterator[Entry]:
+    for path, what in zip(*_fields(data)):
+        kind = what[:1]
+        if kind == b"l":
+            yield Entry(decode(path), "link", target=decode(what[2:]))
+        elif kind == b"d":
+            yield Entry(decode(path), "dir")
+        else:
+            yield Entry(decode(path), "file", kind == b"x", int(what[67:]), what[2:66].decode())
+
+
+def _check(data: bytes) -> None:
+    # whole lists at a time: one entry after the other takes as long as walking the folder did
+    if not data.startswith(HEADER) or not data.endswith((b"\0", HEADER)):
+        raise _damaged("it does not begin or end as one")
+    paths, whats = _fields(data)
+    if data.count(b"\0") % 2:
+        raise _damaged("a record is cut off")
+    if not all(map(_WHAT, whats)):
+        path = next(path for path, what in zip(paths, whats) if not _WHAT(what))
+        raise _damaged(f"the record of {decode(path)!r} cannot be read")
+    if not all(map(operator.lt, paths, paths[1:])):
+        raise _damaged("its paths are not sorted, or one comes twice")
+    joined = b"/" + b"/\n/".join(paths) + b"/"
+    if paths and (b"//" in joined or b"/./" in joined or b"/../" in joined):
+        raise _unsafe(next(path for path in paths if not {b"", b".", b".."}.isdisjoint(path.split(b"/"))))
+    _check_folders(paths)
+    for path, what in zip(paths, whats):
+        if what.startswith(b"l ") and leads_outside(decode(path), decode(what[2:])):
+            raise SnapshotException(
+                f"the snapshot has a link {decode(path)!r} to {decode(what[2:])!r}, which leads outside its folder",
+                hint="freeze the folder again with this version of Runyard",
+                path=decode(path),
+            )
+
+
+def _check_folders(paths: list[bytes]) -> None:
+    taken = frozenset(paths)
+    folders = {path.rpartition(b"/")[0] for path in paths}
+    while folders:
+        for folder in folders & taken:
+            # a parent that is itself an entry is a file or a link: writing below a link would leave the folder
+            raise _unsafe(next(path for path in paths if path.startswith(folder + b"/")))
+        folders = {folder.rpartition(b"/")[0] for folder in folders if folder}
+
+
+def leads_outside(path: str, target: str) -> bool:
+    landing = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+    return landing == ".." or landing.startswith(("/", "../"))
+
+
+def _damaged(why: str) -> SnapshotException:
+    return SnapshotException(f"this is not a manifest of a snapshot: {why}", hint="submit the folder again")
+
+
+def _unsafe(path: bytes) -> SnapshotException:
+    return SnapshotException(
+        f"the snapshot has an entry {decode(path)!r}, which could be written outside its folder",
+        hint="freeze the folder again with this version of Runyard",
+        path=decode(path),
+    )
