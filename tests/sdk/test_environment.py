@@ -156,6 +156,8 @@ def test_an_unregistered_name_is_the_error_of_the_yard() -> None:
         Environment.get(FakeYard(), "absent")
     with pytest.raises(UserErrorException, match="version takes a number"):
         Environment.get(FakeYard(), "absent", version="newest")
+    with pytest.raises(UserErrorException, match="no label 'prod'"):
+        Environment.get(FakeYard(), "absent", label="prod")
 
 
 def test_the_list_has_the_registered_and_the_curated_ones() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from runyard.errors import RunConfigurationException, TrainingException
 from runyard.sdk import checks
@@ -18,13 +18,8 @@ MPI_COMMUNICATORS = ("mpi", "intelmpi", "openmpi")
 class Mpi:
     """Ranks started by MPI, ``process_count_per_node`` on each node."""
 
-    _frameworks: ClassVar[tuple[str, ...]] = ("pytorch", "tensorflow", "estimator")
-
     def __init__(self, process_count_per_node: int = 1) -> None:
         self.process_count_per_node = checks.count("process_count_per_node", process_count_per_node)
-
-    def validate(self, estimator_name: str) -> None:
-        _only_for(self, estimator_name)
 
     def __str__(self) -> str:
         return "mpi"
@@ -33,14 +28,9 @@ class Mpi:
 class ParameterServer:
     """TensorFlow workers and parameter servers."""
 
-    _frameworks: ClassVar[tuple[str, ...]] = ("tensorflow",)
-
     def __init__(self, worker_count: int = 1, parameter_server_count: int = 1) -> None:
         self.worker_count = checks.count("worker_count", worker_count)
         self.parameter_server_count = checks.count("parameter_server_count", parameter_server_count)
-
-    def validate(self, estimator_name: str) -> None:
-        _only_for(self, estimator_name)
 
     def __str__(self) -> str:
         return "ps"
@@ -49,22 +39,12 @@ class ParameterServer:
 class Nccl:
     """PyTorch processes that talk over NCCL (GPUs)."""
 
-    _frameworks: ClassVar[tuple[str, ...]] = ("pytorch",)
-
-    def validate(self, estimator_name: str) -> None:
-        _only_for(self, estimator_name)
-
     def __str__(self) -> str:
         return "nccl"
 
 
 class Gloo:
     """PyTorch processes that talk over Gloo (CPUs)."""
-
-    _frameworks: ClassVar[tuple[str, ...]] = ("pytorch",)
-
-    def validate(self, estimator_name: str) -> None:
-        _only_for(self, estimator_name)
 
     def __str__(self) -> str:
         return "gloo"
@@ -157,14 +137,6 @@ def process_count(run_config: RunConfiguration) -> int:
     if communicator in ("nccl", "gloo"):
         return max(run_config.node_count, run_config.pytorch.process_count or 1)
     return run_config.node_count
-
-
-def _only_for(distribution: Any, estimator_name: str) -> None:
-    if estimator_name.lower() not in distribution._frameworks:
-        raise TrainingException(
-            f"{type(distribution).__name__} does not work with the {estimator_name} estimator",
-            hint=f"it is for: {', '.join(distribution._frameworks)}",
-        )
 
 
 def _name(run_config: RunConfiguration, framework: str, communicator: str) -> None:

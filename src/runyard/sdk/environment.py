@@ -129,6 +129,8 @@ class Environment(Section):
     def get(workspace: Any, name: str, version: Optional[str] = None, label: Optional[str] = None) -> Environment:
         if curated.is_curated(name):
             return Environment._curated(name)
+        if label is not None and str(label).lower() != "latest":
+            raise UserErrorException(f"environments have no label {label!r} here", hint="ask for a version instead")
         if version is not None and not str(version).isdecimal():
             raise checks.wrong("version", version, "a number, as text: '1'", error=UserErrorException)
         return Environment._registered(workspace.connection.get(f"{_REGISTERED}/{name}", version=version))

@@ -141,7 +141,7 @@ def _in_one_spelling(asked: Asked) -> Asked:
         deprecated(old, f"{new}=")
         asked = dataclasses.replace(asked, **{old: None, new: value})
     if not asked.use_docker:
-        deprecated("use_docker", "an isolated environment, which is the default,")
+        deprecated("use_docker", "environment_definition=")
         if asked.custom_docker_image:
             raise TrainingException(
                 "use_docker=False excludes a custom image", hint="leave use_docker out, or the image"
@@ -230,14 +230,14 @@ def _dependencies(asked: Asked) -> CondaDependencies:
     made = CondaDependencies.create(pip_packages=[], conda_packages=asked.conda_packages)
     if asked.pip_requirements_file:
         file = _inside_project(asked, "pip_requirements_file")
-        made._add_pip_lines(requirement_lines(file, within=Path(asked.source_directory)))
+        made._add_pip_lines(requirement_lines(file, within=_project(asked)))
     for package in asked.pip_packages:
         made.add_pip_package(package)
     return made
 
 
 def _inside_project(asked: Asked, parameter: str) -> Path:
-    folder = Path(asked.source_directory).expanduser().resolve()
+    folder = _project(asked)
     file = folder / str(getattr(asked, parameter))
     if folder not in file.resolve().parents or not file.is_file():
         raise UserErrorException(
@@ -246,3 +246,7 @@ def _inside_project(asked: Asked, parameter: str) -> Path:
             parameter=parameter,
         )
     return file
+
+
+def _project(asked: Asked) -> Path:
+    return Path(asked.source_directory).expanduser().resolve()

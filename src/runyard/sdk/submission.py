@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
 
@@ -22,7 +22,6 @@ from runyard.spec.run import RunSpec
 class Submission:
     source_directory: Path  # absolute
     spec: RunSpec
-    tags: dict[str, str] = field(default_factory=dict)
 
 
 def submission_of(
