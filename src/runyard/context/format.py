@@ -3,7 +3,7 @@
 A process that logs owns three kinds of files in the run's journal folder, all beginning with its own stem:
 
     <stem>.<number>.seg   a header, then records of 32 bytes; each is written once, its commit marker last
-    <stem>.names          one JSON text a line; line n is the name of metric n
+    <stem>.names          [number, name] a line; of two lines with one number the later one holds
     <stem>.side           one JSON value a line; what does not fit a record, which then holds the line's offset
 """
 

@@ -17,6 +17,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, Union
@@ -116,7 +117,6 @@ class Journal:
         self._number = 0
         self._segment: _Segment = _no_segment()
         self._names_file = self._side_file = -1
-        self._side_bytes = 0
         self._retry_at = 0.0
 
     def _log_any(self, name: str, value: Any, step: int | None) -> None:
@@ -139,6 +139,9 @@ class Journal:
                 self._retry_at = 0.0
             except OSError as error:
                 self._drop(error)
+            except BaseException:
+                _mark_interrupted(self._segment[1])
+                raise
 
     def _metric(self, name: str) -> int:
         known = self._metrics.get(name)
@@ -146,18 +149,16 @@ class Journal:
             return known
         if self._names_file < 0:
             self._names_file = self._open(layout.NAMES_SUFFIX)
-        _append(self._names_file, json.dumps(name).encode() + b"\n")
+        number = len(self._metrics)
+        _append(self._names_file, [number, name])
         # known to `log` only now: a record whose name is not on disk could not be read
-        self._metrics[name] = len(self._metrics)
-        return self._metrics[name]
+        self._metrics[name] = number
+        return number
 
     def _aside(self, value: Any) -> int:
         if self._side_file < 0:
             self._side_file = self._open(layout.SIDE_SUFFIX)
-        line = json.dumps(value).encode() + b"\n"
-        _append(self._side_file, line)
-        self._side_bytes += len(line)
-        return self._side_bytes - len(line)
+        return _append(self._side_file, value)
 
     def _write(self, metric: int, kind: int, payload: Any, step: int) -> None:
         pack = _pack_float if kind == _FLOAT else _pack_int
@@ -190,7 +191,8 @@ class Journal:
             mapped = mmap.mmap(file, size)
             unfinished.rename(path)
         except BaseException:
-            unfinished.unlink()
+            with suppress(FileNotFoundError):  # interrupted after the rename: the next try replaces the empty segment
+                unfinished.unlink()
             raise
         finally:
             os.close(file)
@@ -212,8 +214,12 @@ class Journal:
         self._retry_at = time.monotonic() + _RETRY_S
         if not self._warned:
             self._warned = True
-            atexit.register(_tell_dropped, weakref.ref(self))
+            atexit.register(self._tell_dropped)
             _say(f"runyard: metrics cannot be written ({error.strerror or error}); the run goes on without them")
+
+    def _tell_dropped(self) -> None:
+        if self._dropped:
+            _say(f"runyard: {self._dropped} metric points were lost, because they could not be written")
 
 
 _journals: weakref.WeakSet[Journal] = weakref.WeakSet()
@@ -258,21 +264,17 @@ def _allocate(file: int, size: int) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from None
 
 
-def _append(file: int, line: bytes) -> None:
-    size = os.fstat(file).st_size
+def _append(file: int, value: Any) -> int:
+    """Where the line begins. It is asked of the file: a count kept here would be wrong after a Ctrl-C."""
+    line = json.dumps(value).encode() + b"\n"
+    begin = os.fstat(file).st_size
     try:
-        written = os.write(file, line)
-        if written < len(line):
+        if os.write(file, line) < len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError:
-        os.ftruncate(file, size)  # half a line would spoil the next one
+        os.ftruncate(file, begin)  # half a line would spoil the next one
         raise
-
-
-def _tell_dropped(reference: weakref.ref[Journal]) -> None:
-    journal = reference()
-    if journal is not None and journal.dropped:
-        _say(f"runyard: {journal.dropped} metric points were lost, because they could not be written")
+    return begin
 
 
 def _say(line: str) -> None:

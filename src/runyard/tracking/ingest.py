@@ -161,9 +161,9 @@ def _arrange(read: list[_Read]) -> _Prepared:
 
 def _names(journal: _Read) -> list[str]:
     names = journal.reader.names()
-    needed = int(journal.batch.records["metric"].max(initial=0)) + 1
+    count = int(journal.batch.records["metric"].max(initial=0)) + 1
     # a power cut may have taken the end of the names and left the records
-    return [*names, *(f"unnamed metric {number}" for number in range(len(names), needed))]
+    return [names.get(number) or f"unnamed metric {number}" for number in range(count)]
 
 
 def _arrange_metric(

@@ -69,11 +69,11 @@ class JournalReader:
             position = replace(position, segment=position.segment + 1, slot=0)
         return Batch(np.concatenate(parts) if parts else np.empty(0, RECORD), position, rank)
 
-    def names(self) -> list[str]:
+    def names(self) -> dict[int, str]:
         """The metrics' names by number. Read it after the records: a name is written before its first record."""
         path = self._folder / f"{self._stem}{layout.NAMES_SUFFIX}"
         lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
-        return [json.loads(line) for line in lines]
+        return dict(json.loads(line) for line in lines)
 
     def side(self, offsets: list[int]) -> list[Any]:
         """The side lines that begin at ``offsets``; None for one that a power cut has damaged."""

@@ -48,6 +48,25 @@ def read_metrics(database: Database, run_ids: list[str], name: Optional[str] = N
     return metrics
 
 
+def read_last(database: Database, run_id: str) -> dict[str, Any]:
+    """The last value of each metric by its name, without reading the others; of rows and tables their last row."""
+    found: dict[str, Any] = {}
+    table = schema.series.c
+    with database.read() as connection:
+        query = select(table.series_id, table.name, table.kind, table.count).where(table.run_id == run_id)
+        for row in connection.execute(query.order_by(table.series_id)).all():
+            series = Series(*row)
+            data = [data for _, _, data in block_data(connection, series, after=max(series.count - 1, 0))]
+            if not data:
+                continue
+            if series.kind == SCALAR:
+                found[series.name] = decode(data[-1]).plain()[-1]
+                continue
+            content = decode_entries(data[-1])[-1].content
+            found[series.name] = {c: values[-1] for c, values in content.items()} if isinstance(content, dict) else content
+    return found
+
+
 def read_points(database: Database, run_id: str, name: str, *, after: int = 0, limit: Optional[int] = None) -> Points:
     """The points from index ``after`` on, at most ``limit``; none for rows, images and names that are not known."""
     with database.read() as connection:

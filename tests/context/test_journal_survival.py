@@ -1,0 +1,270 @@
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from runyard.context import format as layout
+from runyard.context.journal import Journal
+from runyard.tracking.journals import JournalReader, Position, Records, stems
+
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+def records_of(folder: Path) -> dict[str, Records]:
+    return {stem: JournalReader(folder, stem).read(Position(), limit=10**9).records for stem in stems(folder)}
+
+
+def script(folder: Path, body: str, python: str = sys.executable, **options: object) -> subprocess.Popen[bytes]:
+    code = "import os, sys\nfrom runyard.context.journal import Journal\n" + textwrap.dedent(body)
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "FOLDER": str(folder)}
+    return subprocess.Popen(
+        [python, "-c", code], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options
+    )  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("attempt", range(4))
+def test_every_call_that_returned_before_kill_9_is_there_once(tmp_path: Path, attempt: int) -> None:
+    folder = tmp_path / "journal"
+    process = script(
+        folder,
+        """
+        journal = Journal(os.environ["FOLDER"])
+        index = 0
+        while True:
+            journal.log("index", float(index), step=index)
+            if index % 50 == 49:
+                journal.log("text", str(index))
+            os.write(1, index.to_bytes(8, "little"))
+            index += 1
+        """,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    wanted = random.Random(attempt).randrange(300, 5000)
+    told = process.stdout.read(8 * wanted)  # the pipe is not emptied further: the script runs on and then blocks
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    told += process.stdout.read()
+    process.stdout.close()
+    process.stderr.close()
+    returned = int.from_bytes(told[len(told) // 8 * 8 - 8 : len(told) // 8 * 8], "little")
+
+    (records,) = records_of(folder).values()
+    floats = records[records["kind"] == layout.FLOAT]
+    values = floats["value"].copy().view(np.float64)
+    assert values.tolist() == [float(index) for index in range(len(values))]
+    assert floats["step"].tolist() == list(range(len(values)))
+    assert returned + 1 <= len(values) <= returned + 2
+    (stem,) = stems(folder)
+    texts = records[records["kind"] == layout.TEXT]["value"].tolist()
+    if texts:
+        assert JournalReader(folder, stem).side(texts)[0] == "49"
+
+
+def test_a_forked_child_writes_its_own_journal(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.log("who", 1.0)
+    journal.log("text", "parent")
+    child = os.fork()
+    if child == 0:
+        for _ in range(1000):
+            journal.log("who", 2.0)
+        journal.log("text", "child")
+        os._exit(0)
+    for _ in range(1000):
+        journal.log("who", 1.0)
+    assert os.waitpid(child, 0)[1] == 0
+
+    by_writer = {}
+    for stem, records in records_of(tmp_path).items():
+        floats = records[records["kind"] == layout.FLOAT]["value"].copy().view(np.float64)
+        by_writer[int(stem.split("-")[1])] = Counter(floats.tolist())
+        texts = records[records["kind"] == layout.TEXT]["value"].tolist()
+        assert JournalReader(tmp_path, stem).side(texts) == ["child" if f"-{child}-" in stem else "parent"]
+    assert by_writer == {os.getpid(): Counter({1.0: 1001}), child: Counter({2.0: 1000})}
+
+
+def test_threads_share_a_journal_and_no_point_is_lost_or_doubled(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    begin = threading.Barrier(8)
+
+    def work(number: int) -> None:
+        begin.wait()
+        for index in range(3000):
+            journal.log(f"metric {index % 7}", number * 10_000 + index)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (records,) = records_of(tmp_path).values()
+    kept = records[records["kind"] == layout.INT]["value"]
+    for number in range(8):  # each thread's own points are in the order of its calls
+        own = kept[kept // 10_000 == number] % 10_000
+        assert own.tolist() == list(range(3000))
+    assert len(kept) == 24_000
+
+
+def test_a_refused_value_leaves_no_hole_at_which_a_reader_would_wait(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.log("n", 1)
+    journal.log("n", 2**70)  # does not fit a record
+    with pytest.raises(Exception, match="step"):
+        journal.log("n", 3, step=2**63)
+    journal.log("n", 4)
+    (records,) = records_of(tmp_path).values()
+    kinds = [kind for kind in records["kind"].tolist() if kind != layout.VOID]
+    assert kinds == [layout.INT, layout.BIG_INT, layout.INT]
+
+
+def test_a_hole_is_waited_for_while_its_process_lives_and_passed_over_when_it_is_dead(tmp_path: Path) -> None:
+    process = script(
+        tmp_path,
+        """
+        journal = Journal(os.environ["FOLDER"])
+        journal.log("n", 1.0)
+        journal._segment[0]()  # a thread that has claimed its slot and not yet filled it
+        journal.log("n", 3.0)
+        os.write(1, b"x")
+        sys.stdin.read()
+        """,
+        stdin=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stdout.read(1) == b"x"
+    (stem,) = stems(tmp_path)
+    live = JournalReader(tmp_path, stem).read(Position(), limit=100)
+    assert len(live.records) == 1
+    assert len(JournalReader(tmp_path, stem).read(Position(), limit=100, final=True).records) == 2
+    process.kill()
+    process.communicate()
+    rest = JournalReader(tmp_path, stem).read(live.position, limit=100)
+    assert rest.records["value"].copy().view(np.float64).tolist() == [3.0]
+    assert len(JournalReader(tmp_path, stem).read(rest.position, limit=100).records) == 0
+
+
+def test_a_zombie_counts_as_dead(tmp_path: Path) -> None:
+    process = script(tmp_path, 'Journal(os.environ["FOLDER"]).log("n", 1.0)')
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    (segment,) = tmp_path.glob("*.seg")
+    header = layout.Header.unpack(segment.read_bytes())
+    assert header is not None
+    assert header.pid == process.pid
+    assert layout.writer_is_dead(header)
+    process.communicate()
+
+
+def test_when_nothing_can_be_written_the_script_goes_on_and_the_loss_is_counted(tmp_path: Path) -> None:
+    process = script(
+        tmp_path,
+        """
+        import resource, time
+        journal = Journal(os.environ["FOLDER"])
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, resource.RLIM_INFINITY))  # stands for a full disk
+        for index in range(2000):
+            journal.log("n", float(index))
+        assert journal.dropped == 2000 - ((1 << 14) - 256) // 32, journal.dropped
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        deadline = time.monotonic() + 10
+        while journal.dropped and time.monotonic() < deadline:
+            journal.log("n", -1.0)
+        """,
+    )
+    _, said = process.communicate()
+    assert process.returncode == 0, said
+    assert said.decode().count("metrics cannot be written") == 1
+    (stem,) = stems(tmp_path)
+    batch = JournalReader(tmp_path, stem).read(Position(), limit=10**9)
+    values = batch.records["value"].copy().view(np.float64)
+    assert values[:504].tolist() == [float(index) for index in range(504)]
+    assert values[504:].tolist() == [-1.0]
+    assert batch.position.dropped >= 2000 - 504
+
+
+def test_the_loss_is_told_at_the_end_when_it_could_not_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    process = script(tmp_path / "file" / "journal", 'Journal(os.environ["FOLDER"]).log("n", 1.0)')
+    _, said = process.communicate()
+    assert process.returncode == 0
+    assert "1 metric points were lost" in said.decode()
+
+
+def test_ctrl_c_in_the_middle_of_logging_does_not_hold_the_reader_up_for_good(tmp_path: Path) -> None:
+    process = script(
+        tmp_path,
+        """
+        import signal
+        journal = Journal(os.environ["FOLDER"])
+        interrupts = 0
+        def interrupt(*_):
+            raise KeyboardInterrupt
+        while interrupts < 300:
+            try:
+                signal.signal(signal.SIGALRM, interrupt)
+                signal.setitimer(signal.ITIMER_REAL, 0.0002)
+                while True:
+                    journal.log("n", 1.0)
+            except KeyboardInterrupt:
+                signal.signal(signal.SIGALRM, signal.SIG_IGN)
+                interrupts += 1
+        journal.log("n", 7)
+        os.write(1, b"x")
+        sys.stdin.read()
+        """,
+        stdin=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stdout.read(1) == b"x"
+    deadline = time.monotonic() + 10
+    last = None
+    while last != (layout.INT, 7) and time.monotonic() < deadline:
+        (records,) = records_of(tmp_path).values()
+        last = (records["kind"][-1], records["value"][-1])
+    assert process.poll() is None
+    process.communicate(b"")
+    assert last == (layout.INT, 7)
+
+
+def oldest_python() -> str:
+    candidates = [shutil.which("python3.9"), *sorted(Path.home().glob(".pyenv/versions/3.9*/bin/python3.9"))]
+    for candidate in candidates:
+        if candidate and subprocess.run([candidate, "-c", "pass"], capture_output=True).returncode == 0:
+            return str(candidate)
+    pytest.skip("there is no Python 3.9 on this machine")
+
+
+def test_the_journal_works_on_the_oldest_python_that_scripts_may_use(tmp_path: Path) -> None:
+    process = script(
+        tmp_path,
+        """
+        assert sys.version_info[:2] == (3, 9)
+        journal = Journal(os.environ["FOLDER"], rank=3)
+        for index in range(2000):
+            journal.log("n", index, step=index)
+        journal.log_row("row", x=1, y="a")
+        journal.log_list("list", (x / 2 for x in range(3)))
+        assert "numpy" not in sys.modules
+        """,
+        python=oldest_python(),
+    )
+    _, said = process.communicate()
+    assert process.returncode == 0, said.decode()
+    (stem,) = stems(tmp_path)
+    batch = JournalReader(tmp_path, stem).read(Position(), limit=10**9)
+    assert batch.rank == 3
+    assert batch.records["value"][:2000].tolist() == list(range(2000))
+    assert batch.records["kind"][2000:].tolist() == [layout.ROW, layout.LIST]
+    assert JournalReader(tmp_path, stem).names() == {0: "n", 1: "row", 2: "list"}
