@@ -85,7 +85,10 @@ class EnvironmentDepot:
     ) -> Prepared:
         """Blocks until the environment is there. EnvironmentException says why it cannot be;
         PreparationAbandoned soon after ``abandoned`` is set. ``say`` gets one line at a time, from this thread."""
-        self.root.mkdir(parents=True, exist_ok=True)
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _from_os(error, self.root) from error
         watch = Watch(say, abandoned, self.root, self._stall_s)
         request = _Request(spec, has_gpu, watch, run_folder, kit, run_id)
         if spec.container is not None:
@@ -106,13 +109,13 @@ class EnvironmentDepot:
         in_use: Iterable[str] = (),
     ) -> Infos:
         """Removes those not used for ``older_than_s``, those named, or all; never one in use or on its way."""
-        named = set(keys)
+        named, spared = set(keys), set(in_use)
         gone = []
         for info in self.list():
             unused_s = clock.now() - info.last_used_at
             chosen = all or info.key in named or (older_than_s is not None and unused_s >= older_than_s)
             with self._lock:
-                if chosen and info.key not in set(in_use) and info.key not in self._flights:
+                if chosen and info.key not in spared and info.key not in self._flights:
                     inventory.remove(info.path)
                     gone.append(info)
         return gone
@@ -166,7 +169,7 @@ class EnvironmentDepot:
             key=key,
             python=str(prefix / "bin" / "python"),
             path_entries=(str(prefix / "bin"),),
-            variables={"VIRTUAL_ENV": str(prefix), **request.spec.variables},
+            variables={_home_variable(prefix): str(prefix), **request.spec.variables},
             lock=meta.lock,
             warnings=(*warnings, *meta.warnings),
         )
@@ -318,6 +321,10 @@ class EnvironmentDepot:
             overlay=overlay,
             warnings=warnings,
         )
+
+
+def _home_variable(prefix: Path) -> str:
+    return "CONDA_PREFIX" if (prefix / "conda-meta").is_dir() else "VIRTUAL_ENV"
 
 
 @cache

@@ -50,7 +50,7 @@ class Channels:
         with self._lock:
             asked_at, reason = self._answers.get(channel, (-_PROBE_KEPT_S, ""))
             if clock.monotonic() - asked_at >= _PROBE_KEPT_S:
-                reason = _probe(channel)
+                reason = _probe_within(channel, _PROBE_TIMEOUT_S)
                 self._answers[channel] = (clock.monotonic(), reason)
             return reason
 
@@ -97,6 +97,15 @@ def build(
         shutil.rmtree(scratch, ignore_errors=True)
     watch.say(f"environment {key} is ready, after {clock.duration_text(clock.monotonic() - started)}")
     return meta
+
+
+def _probe_within(channel: str, timeout_s: float) -> str:
+    """In a thread, since looking up a host's name knows no time-out."""
+    answers: list[str] = []
+    asking = threading.Thread(target=lambda: answers.append(_probe(channel)), daemon=True)
+    asking.start()
+    asking.join(timeout_s)
+    return answers[0] if answers else f"conda channel {channel} does not answer within {timeout_s:.0f} s"
 
 
 def _probe(channel: str) -> str:

@@ -118,14 +118,16 @@ def _run_once(
     meter = _Meter(child.pid)
     try:
         while True:
-            fresh = lines.read(_LOOK_EVERY_S)
+            exited = child.poll() is not None
+            fresh = lines.read(0 if exited else _LOOK_EVERY_S)
             now = clock.monotonic()
             for line in fresh:
                 text = shown(redacted(line))
                 if text:
                     watch.say(text)
                     said_at = now
-            if lines.ended:
+            # its exit counts as well as the end of its output, which a process that it left behind may hold open
+            if lines.ended or (exited and not fresh):
                 return Finished(child.wait(), redacted(lines.text))
             if watch.abandoned.is_set():
                 raise PreparationAbandoned(f"abandoned while {doing}")

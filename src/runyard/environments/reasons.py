@@ -50,7 +50,8 @@ def failure(output: str, *, doing: str, pip_sources: Sequence[str]) -> Environme
 
 
 def is_network(output: str) -> bool:
-    return bool(_NETWORK.search(output)) and "Because " not in output
+    """Not so when a solver or a compiler spoke: their words may hold anything."""
+    return bool(_NETWORK.search(output)) and not re.search(r"\bBecause |Failed to build", output)
 
 
 def _parts(output: str) -> tuple[list[str], list[str]]:

@@ -33,12 +33,18 @@ def find_uv(environ: Mapping[str, str], root: Path) -> Uv:
     """uv from its PyPI package, with the user's pip configuration as it is now."""
     from uv import find_uv_bin
 
+    try:
+        path = os.fspath(find_uv_bin())
+    except FileNotFoundError as error:
+        raise EnvironmentException(
+            "uv, which builds environments, is not installed beside Runyard", hint="pip install uv"
+        ) from error
     pip = pipconf.read_pip_configuration(environ)
     settings = pipconf.for_uv(pip, environ)
     variables = {name: value for name, value in environ.items() if name not in _MISLEADING}
     variables.update(settings.variables, NO_COLOR="1")
     variables.setdefault("UV_LINK_MODE", _link_mode(environ, root))
-    return Uv(os.fspath(find_uv_bin()), variables, settings, pip)
+    return Uv(path, variables, settings, pip)
 
 
 def build(
