@@ -385,3 +385,10 @@ def test_an_index_that_refuses_is_named_with_the_configuration_that_led_there(tm
         prepare(EnvironmentDepot(tmp_path / "environments", environ=environ), EnvironmentSpec(pip=("leaf",)))
     assert "http://127.0.0.1:9/simple/leaf/" in caught.value.message
     assert "PIP_INDEX_URL" in caught.value.hint
+
+
+def test_a_root_that_cannot_be_a_folder_is_named(tmp_path, offline_environ, prepare) -> None:
+    (tmp_path / "file").write_text("")
+    depot = EnvironmentDepot(tmp_path / "file", environ=offline_environ)
+    with pytest.raises(EnvironmentException, match=str(tmp_path / "file")):
+        prepare(depot, EnvironmentSpec())

@@ -37,6 +37,13 @@ def failure(output: str, *, doing: str, pip_sources: Sequence[str]) -> Environme
             f"the package index {verb}{where}: {parts[-1] if parts else 'no reason given'}",
             hint=f"check the network and the indexes of your pip configuration: pip config list{told}",
         )
+    built = re.search(r"Failed to build `([^`]+)`", whole)
+    if built:
+        said = [line.strip() for line in output.splitlines() if line.strip() and not line.lstrip().startswith("hint: ")]
+        return EnvironmentException(
+            f"{built[1]} cannot be built from its source: {_short(said[-1])}",
+            hint="the run's environment log has all that was said; a version with a wheel needs no building",
+        )
     solver = [part for part in parts if part.startswith(("Because ", "And because "))]
     if solver:
         return EnvironmentException(

@@ -46,7 +46,7 @@ class Uv:
             doing=doing,
             variables=variables,
             cwd=cwd,
-            shown=lambda line: None if silent or _NOT_FOR_THE_LOG.match(line) else line.strip(),
+            shown=lambda line: None if silent or _NOT_FOR_THE_LOG.match(line) else line,
         )
 
     def check(self, arguments: Sequence[str], watch: Watch, *, doing: str, cwd: Path) -> str:
