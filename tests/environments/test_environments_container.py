@@ -58,6 +58,16 @@ def test_a_run_in_a_container_sees_its_folder_the_kit_and_its_own_variables_only
     assert prepared.lock == "# Python 3.11.7\n# image trainer:1@sha256:abc\nnumpy==2.0\n"
 
 
+def test_variables_of_this_machine_stay_outside_of_the_container() -> None:
+    machine = {"PATH": "/usr/bin", "HOME": "/home/me", "LANG": "C", "RUNYARD_HOME": "/home/yard"}
+    run = {**machine, "RUNYARD_RUN_ID": "digits_1", "LANG": "de_DE", "LD_LIBRARY_PATH": "/image/lib"}
+    argv, environ = rendered(Engine("/usr/bin/docker")).command(("train.py",), run, Path("/w"), inherited=machine)
+    passed = [argv[place + 1] for place, word in enumerate(argv) if word == "--env" and "HOME=" not in argv[place + 1]]
+    assert passed == ["LANG", "LD_LIBRARY_PATH=/image/lib", "RUNYARD_HOME", "RUNYARD_RUN_ID"]
+    assert (environ["PATH"], environ["LANG"]) == ("/usr/bin", "de_DE")
+    assert "LD_LIBRARY_PATH" not in environ
+
+
 def test_each_engine_is_asked_for_gpus_in_its_own_words() -> None:
     assert "--device nvidia.com/gpu=all" in " ".join(rendered(Engine("/usr/bin/podman"), has_gpu=True).argv_prefix)
     assert "--gpus all" in " ".join(rendered(Engine("/usr/bin/docker"), has_gpu=True).argv_prefix)

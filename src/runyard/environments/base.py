@@ -315,7 +315,8 @@ class EnvironmentDepot:
             run_id=request.run_id,
             run_folder=request.run_folder,
             kit=request.kit,
-            has_gpu=request.has_gpu,
+            # asked for, it may fail loudly; unasked, a machine that cannot pass its GPUs on is no reason to fail
+            has_gpu=request.has_gpu and (spec.gpu or container.passes_gpus(engine)),
             variables=spec.variables,
             packages=packages,
             overlay=overlay,

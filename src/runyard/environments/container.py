@@ -75,15 +75,18 @@ class ContainerPrepared(Prepared):
         *,
         inherited: Mapping[str, str] | None = None,
     ) -> tuple[tuple[str, ...], dict[str, str]]:
-        """Only the run's own variables enter the container; the engine's program gets the inherited ones.
+        """Only the run's own variables enter the container; the engine's program gets those of this machine.
 
-        A variable is passed by its name (`--env NAME`): any value arrives whole, and none is seen in `ps`.
+        ``variables`` may hold the machine's as well, as for a process on it: what is the same there stays outside, or
+        its PATH would hide the image's. A variable is passed by its name (`--env NAME`): any value arrives whole, and
+        none is seen in `ps`.
         """
-        wanted = {**self.variables, **variables}
+        final = dict(inherited or os.environ)
+        own = {name: value for name, value in variables.items() if _is_the_runs(name) or final.get(name) != value}
+        wanted = {**self.variables, **own}
         if self.overlay:
             wanted["PYTHONPATH"] = os.pathsep.join(filter(None, (wanted.get("PYTHONPATH"), self.overlay)))
         flags = ["--workdir", str(workdir)]
-        final = dict(os.environ if inherited is None else inherited)
         for name, value in sorted(wanted.items()):
             if name in _ALSO_THE_ENGINES:
                 flags += ["--env", f"{name}={value}"]
@@ -92,6 +95,11 @@ class ContainerPrepared(Prepared):
                 final[name] = value
         argv = (*self.argv_prefix, *flags, "--entrypoint", self.python, self.image, *argv_tail)
         return argv, final
+
+
+def _is_the_runs(name: str) -> bool:
+    """Set for every run, even where this machine happens to have the same."""
+    return name.startswith(("RUNYARD_", "AZUREML_", "PYTHON"))
 
 
 def find_engine(environ: Mapping[str, str]) -> Engine:
@@ -113,6 +121,13 @@ def find_engine(environ: Mapping[str, str]) -> Engine:
         tuple(shlex.split(environ.get("RUNYARD_CONTAINER_GLOBAL_FLAGS", ""))),
         tuple(shlex.split(environ.get("RUNYARD_CONTAINER_RUN_FLAGS", ""))),
     )
+
+
+def passes_gpus(engine: Engine) -> bool:
+    """Whether the engine was set up to hand this machine's GPUs to containers."""
+    if engine.is_podman:
+        return any(any(Path(folder).glob("*nvidia*")) for folder in ("/etc/cdi", "/var/run/cdi"))
+    return shutil.which("nvidia-container-cli") is not None
 
 
 def image_name(container: Container) -> str:
