@@ -72,8 +72,7 @@ def segment_path(folder: Path, stem: str, number: int) -> Path:
 
 def this_machine() -> str:
     try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            boot = file.read().strip()
+        boot = _content("/proc/sys/kernel/random/boot_id").decode("ascii").strip()
         return f"{boot}/{Path('/proc/self/ns/pid').stat().st_ino}"
     except OSError:  # not Linux
         return f"{os.uname().nodename}/0"
@@ -82,8 +81,7 @@ def this_machine() -> str:
 def process_start(pid: int) -> int | None:
     """When the process started, in ticks since boot; None when it is gone, or only its zombie is left."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()  # the name in parentheses may hold anything
+        fields = _content(f"/proc/{pid}/stat").rpartition(b")")[2].split()  # the name in parentheses may hold anything
         return None if fields[0] in (b"Z", b"X") else int(fields[19])
     except (FileNotFoundError, ProcessLookupError):
         return 0 if not Path("/proc/self").is_dir() and _answers(pid) else None
@@ -92,6 +90,15 @@ def process_start(pid: int) -> int | None:
 def writer_is_dead(header: Header) -> bool:
     """True only when it is certain; a process of another machine or container counts as living."""
     return header.machine == this_machine() and process_start(header.pid) != header.started
+
+
+def _content(path: str) -> bytes:
+    # not open(): a Ctrl-C that arrives while a file object is being destroyed is swallowed, and the script goes on
+    file = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(file, 4096)
+    finally:
+        os.close(file)
 
 
 def _answers(pid: int) -> bool:

@@ -112,6 +112,7 @@ class Journal:
 
     def _begin(self) -> None:
         self._pid = os.getpid()
+        self._started, self._machine = 0, ""
         self._stem = f"{self._rank:05d}-{self._pid}-{os.urandom(4).hex()}"
         self._metrics: dict[str, int] = {}
         self._number = 0
@@ -171,16 +172,18 @@ class Journal:
             self._segment = self._new_segment()
 
     def _new_segment(self) -> _Segment:
+        if not self._machine:
+            self._started, self._machine = layout.process_start(self._pid) or 0, layout.this_machine()
         self._folder.mkdir(parents=True, exist_ok=True)
         size = _SEGMENT_BYTES[min(self._number, len(_SEGMENT_BYTES) - 1)]
         header = layout.Header(
             number=self._number,
             rank=self._rank,
             pid=self._pid,
-            started=layout.process_start(self._pid) or 0,
+            started=self._started,
             dropped=self._dropped,
             created=_now(),
-            machine=layout.this_machine(),
+            machine=self._machine,
         )
         path = layout.segment_path(self._folder, self._stem, self._number)
         unfinished = path.with_suffix(".new")
