@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
+import re
 import shutil
 import sys
 import threading
@@ -31,6 +32,7 @@ DEFAULT_CHANNELS = ("conda-forge",)
 _PROBE_TIMEOUT_S = 3.0
 _PROBE_KEPT_S = 300.0
 _REASON = "reason: "
+_TREE = re.compile(r"[\u2500-\u257f]+")  # rattler draws its reasons as a tree
 
 
 class Channels:
@@ -149,11 +151,15 @@ def _link(
         doing="solving and linking conda packages",
         variables=uv.environ,
         cwd=scratch,
-        shown=lambda line: None if line.startswith(_REASON) else line,
+        shown=lambda line: line.removeprefix(_REASON),
     )
     if finished.code != 0:
         said = finished.output
-        reason = " ".join(said.partition(_REASON)[2].split()) or said[-2000:] or "rattler ended without a word"
+        reason = (
+            " ".join(_TREE.sub(" ", said.partition(_REASON)[2]).split())
+            or said[-2000:]
+            or "rattler ended without a word"
+        )
         raise EnvironmentException(
             f"conda packages cannot be installed: {reason}",
             hint="change the conda packages, versions or channels named above",
