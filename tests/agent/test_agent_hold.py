@@ -134,3 +134,26 @@ def test_an_order_that_is_no_order_is_refused_at_once(tmp_path):
             compute.nursery.fork_agent(bad)
     finally:
         compute.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+def test_a_full_disk_delays_the_last_word_and_loses_nothing(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)], capture_output=True).returncode:
+        pytest.skip("may not mount here")
+    try:
+        script = "import os\ntry:\n    while True: os.write(1, b'x' * 4096)\nexcept OSError: os._exit(7)"
+        order = make_order(disk, script)
+        filler = json.dumps({"event": "filler", "text": "x" * 3950})  # the start fits on its page, the end does not
+        Path(order.folder, "events.jsonl").write_text(filler + "\n")
+        agent = cold(order)
+        log = Path(order.folder, "azureml-logs/70_driver_log.txt")
+        wait_until(lambda: log.exists() and os.statvfs(disk).f_bavail == 0, "the disk to be full")
+        with pytest.raises(subprocess.TimeoutExpired):
+            agent.wait(timeout=1)  # it holds on to its word
+        log.write_bytes(b"")
+        assert agent.wait(timeout=30) == 0
+        assert end_of(order).exit_code == 7
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 
 import pytest
 
+from runyard.compute.base import Handle
 from runyard.compute.local import LocalCompute
 from runyard.errors import ComputeTargetException
 from runyard.testing.compute import ComputeContract, end_of, events_of, log_of, make_order, wait_until
@@ -70,12 +72,23 @@ def test_the_nursery_ends_with_its_yard_and_runs_go_on(tmp_path):
         f"c = LocalCompute(Path({str(tmp_path)!r})); c.start(eval(Path({str(tmp_path / 'order.txt')!r}).read_text()))\n"
         "print(c.nursery._process.pid, flush=True); os.kill(os.getpid(), 9)"
     )
-    done = subprocess.run([sys.executable, "-c", yard], capture_output=True, text=True)
+    mark = f"MARK={tmp_path}".encode()
+    marked = {**os.environ, "MARK": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", yard], capture_output=True, text=True, env=marked)
     nursery = Path("/proc", done.stdout.strip())
     wait_until(lambda: not nursery.exists() or " Z " in (nursery / "stat").read_text(), "the nursery to end")
     assert [e["event"] for e in events_of(order)][:1] in (["script_started"], [])
     gate.touch()
     assert end_of(order).exit_code == 0
+
+    def still_here():
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            with suppress(OSError):
+                if mark in path.read_bytes():
+                    return True
+        return False
+
+    wait_until(lambda: not still_here(), "the agent that waited for an order to end")
 
 
 def test_an_agent_is_neither_our_child_nor_in_our_session(compute, tmp_path):
@@ -111,16 +124,13 @@ def test_an_order_that_cannot_be_written_is_refused(compute, tmp_path):
 
 def test_looking_at_the_status_never_keeps_an_agent_from_starting(compute, tmp_path):
     orders = [make_order(tmp_path, "print('ran')", run_id=f"run_{n}") for n in range(20)]
-    handles = []
+    handles = [Handle(order.run_id, order.folder) for order in orders]
     looking = True
 
     def look():
         while looking:
-            compute.status(list(handles))
+            compute.status(handles)
 
-    from runyard.compute.base import Handle
-
-    handles = [Handle(order.run_id, order.folder) for order in orders]
     watcher = Thread(target=look)
     watcher.start()
     try:

@@ -24,7 +24,7 @@ from runyard.lifecycle.state import End, EndReason
 from runyard.spec.json import from_json, to_json
 
 PACKET = 64 * 1024
-_REST_S = 0.03
+_REST_S = 0.012
 
 
 def main(descriptor: int) -> None:

@@ -22,6 +22,7 @@ class Report:
         self._run_id = run_id
         self._folder = folder
         self._yard_socket = yard_socket
+        self._unwritten: list[bytes] = []
         self._poke: Optional[socket.socket] = None
 
     def seen(self) -> set[str]:
@@ -36,30 +37,33 @@ class Report:
         return names
 
     def script_started(self, pid: int) -> None:
-        self._write({"event": "script_started", "at": clock.now(), "pid": pid})
+        """A full disk must not keep the agent from its script: then this is written together with the end."""
+        self._write({"event": "script_started", "at": clock.now(), "pid": pid}, patience_s=0.0)
         self._tell(0.2)
 
     def script_ended(self, end: End) -> None:
-        self._write({"event": "script_ended", "at": clock.now(), "end": to_json(end)})
-        self._tell(1.0)
-        self._hear(1.0)
+        self._last_word({"event": "script_ended", "at": clock.now(), "end": to_json(end)})
 
     def launch_failed(self, end: End) -> None:
-        self._write({"event": "launch_failed", "at": clock.now(), "end": to_json(end)})
+        self._last_word({"event": "launch_failed", "at": clock.now(), "end": to_json(end)})
+
+    def _last_word(self, event: dict[str, Any]) -> None:
+        self._write(event, patience_s=_DISK_FULL_PATIENCE_S)
         self._tell(1.0)
         self._hear(1.0)
 
-    def _write(self, event: dict[str, Any]) -> None:
-        line = json.dumps(event).encode() + b"\n"
-        give_up = clock.monotonic() + _DISK_FULL_PATIENCE_S
-        while True:
+    def _write(self, event: dict[str, Any], *, patience_s: float) -> None:
+        """Somebody may make room on a full disk; until then the agent keeps its word, and the run's lock."""
+        self._unwritten.append(json.dumps(event).encode() + b"\n")
+        give_up = clock.monotonic() + patience_s
+        while self._unwritten:
             try:
-                self._append(line)
-                return
-            except OSError:  # a full disk: somebody may make room, and until then this word is not lost
-                if clock.monotonic() > give_up:
-                    raise
-                time.sleep(0.5)
+                self._append(self._unwritten[0])
+                del self._unwritten[0]
+            except OSError:
+                if clock.monotonic() >= give_up:
+                    return
+                time.sleep(0.2)
 
     def _append(self, line: bytes) -> None:
         file = os.open(self._folder.events, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -68,6 +72,7 @@ class Report:
             if size and os.pread(file, 1, size - 1) != b"\n":
                 line = b"\n" + line  # half a line is there: ours must not become its second half
             if os.write(file, line) != len(line):
+                os.ftruncate(file, size)  # nobody else writes here, so half a line can be taken back
                 raise OSError("the event was written in part")
             os.fsync(file)
         finally:

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Optional
 
 from runyard import clock
@@ -59,7 +59,7 @@ class _Holding:
     tag: str = ""
     exit_code: Optional[int] = None
     has_children: bool = True
-    ended: dict[int, int] = field(default_factory=dict)  # pid -> wait status of every child so far
+    stop_command: Optional[int] = None  # its pid while it runs
 
     def begin(self) -> None:
         variables = dict(self.order.variables)
@@ -124,11 +124,11 @@ class _Holding:
         if not self.order.stop_argv:
             return
         try:
-            command = start(self.order.stop_argv, self.variables, cwd=str(self.folder.root), log=os.devnull)
+            self.stop_command = start(self.order.stop_argv, self.variables, cwd=str(self.folder.root), log=os.devnull)
         except CannotStart:  # then the signals have to do
             return
         deadline = clock.monotonic() + self.order.grace_s
-        while command not in self.ended and clock.monotonic() < deadline:
+        while self.stop_command is not None and clock.monotonic() < deadline:
             _next_signal(deadline - clock.monotonic())
             self._reap()
 
@@ -152,9 +152,10 @@ class _Holding:
             if pid == 0:
                 self.has_children = True
                 return self.exit_code
-            self.ended[pid] = status
             if pid == self.pid:
                 self.exit_code = os.waitstatus_to_exitcode(status)
+            elif pid == self.stop_command:
+                self.stop_command = None
 
 
 def _next_signal(timeout_s: Optional[float]) -> Optional[int]:
