@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,12 +27,12 @@ def records_of(folder: Path) -> dict[str, Records]:
     return {stem: JournalReader(folder, stem).read(Position(), limit=10**9).records for stem in stems(folder)}
 
 
-def script(folder: Path, body: str, python: str = sys.executable, **options: object) -> subprocess.Popen[bytes]:
+def script(folder: Path, body: str, python: str = sys.executable, **options: Any) -> subprocess.Popen[bytes]:
     code = "import os, sys\nfrom runyard.context.journal import Journal\n" + textwrap.dedent(body)
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "FOLDER": str(folder)}
     return subprocess.Popen(
         [python, "-c", code], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options
-    )  # type: ignore[call-overload]
+    )
 
 
 @pytest.mark.parametrize("attempt", range(4))
