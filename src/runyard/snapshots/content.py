@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import threading
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import NamedTuple, Optional
@@ -82,36 +81,36 @@ class _Gang:
         self.taken: list[Taken] = []
         self._root, self._pack, self._progress = root, pack, progress
         self._handfuls = [files[at : at + _FILES_AT_A_TIME] for at in range(0, len(files), _FILES_AT_A_TIME)][::-1]
-        self._error: Optional[BaseException] = None
 
     def work_with(self, helpers: int) -> None:
-        threads = [threading.Thread(target=self._work, name="runyard-freeze", daemon=True) for _ in range(helpers)]
-        for thread in threads:
-            thread.start()
-        try:
+        if not helpers:
             self._work(self._progress)
-        finally:
-            self._handfuls.clear()  # an interrupt here stops the others too
-            for thread in threads:
-                thread.join()
-        if self._error is not None:
-            raise self._error
+            return
+        from concurrent.futures import ThreadPoolExecutor  # most submissions read a file or two, alone
+
+        with ThreadPoolExecutor(helpers, "runyard-freeze") as pool:
+            helping = [pool.submit(self._work) for _ in range(helpers)]
+            self._work(self._progress)
+            for helper in helping:
+                helper.result()
 
     def _work(self, progress: Optional[Progress] = None) -> None:
         told = 0
         bench = _Bench(self._root, self._pack)
         try:
-            while self._error is None:
+            while self._handfuls:
                 try:
                     handful = self._handfuls.pop()
                 except IndexError:
-                    return
+                    return  # another thread was quicker
                 self.taken += bench.take(handful)
                 if progress is not None:
-                    news, told = self.taken[told:], len(self.taken)
+                    news = self.taken[told:]
+                    told += len(news)
                     progress(len(news), sum(one.size for one in news))
-        except (OSError, SnapshotException) as error:
-            self._error = error
+        except BaseException:
+            self._handfuls.clear()  # the others stop too
+            raise
 
 
 class _Bench:
@@ -126,7 +125,7 @@ class _Bench:
     def take(self, files: Sequence[Unread]) -> list[Taken]:
         taken = []
         for file in files:
-            if self._filled + 2 * file.size + CHUNK_BYTES > _BUFFER_BYTES:
+            if self._filled + file.size > _BUFFER_BYTES:
                 self._empty()
             one = self._take(file)
             if one is not None:
@@ -186,15 +185,22 @@ def _take_big(root: bytes, file: Unread, pack: Optional[PackWriter]) -> Optional
         before = os.fstat(handle)
         if not stat.S_ISREG(before.st_mode):
             return None
-        taken = _stream(handle, file, before, pack)
+        taken, start = _stream(handle, file, before, pack)
         if not taken.stable:
-            taken = _stream(handle, file, os.fstat(handle), pack)
+            if pack is not None:
+                pack.rewind(start)
+            taken, start = _stream(handle, file, os.fstat(handle), pack)
+        if pack is not None and taken.digest != file.stored:
+            pack.keep(taken.digest, start)
+        elif pack is not None:
+            pack.rewind(start)
         return taken
     finally:
         os.close(handle)
 
 
-def _stream(handle: int, file: Unread, before: os.stat_result, pack: Optional[PackWriter]) -> Taken:
+def _stream(handle: int, file: Unread, before: os.stat_result, pack: Optional[PackWriter]) -> tuple[Taken, int]:
+    """Appends the content to the pack; also says where it starts there."""
     start = pack.position if pack is not None else 0
     hashing = sha256()
     buffer = memoryview(bytearray(CHUNK_BYTES))
@@ -213,9 +219,7 @@ def _stream(handle: int, file: Unread, before: os.stat_result, pack: Optional[Pa
     digest = hashing.hexdigest()
     after = os.fstat(handle)
     stable = size == before.st_size and _same(before, after)
-    if pack is not None:
-        pack.keep("" if digest == file.stored else digest, start)
-    return Taken(file, digest, size, after, stable)
+    return Taken(file, digest, size, after, stable), start
 
 
 def _opened(root: bytes, file: Unread) -> int:

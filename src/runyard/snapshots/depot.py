@@ -15,6 +15,7 @@ import os
 import shutil
 import threading
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple, Optional
 
@@ -85,7 +86,7 @@ class Depot:
                 missing=lacking,
             )
         path = self._manifests / manifest.id
-        if not path.exists():
+        if _content(path) != manifest_bytes:
             with whole_file(path) as partial:
                 partial.write_bytes(manifest_bytes)
         self._remember(manifest)
@@ -95,25 +96,21 @@ class Depot:
         known = self._whole.get(snapshot_id)
         if known is not None:
             return known
-        try:
-            # only a hash can be asked for: a name with slashes would be read from anywhere
-            data = (self._manifests / snapshot_id).read_bytes() if snapshot_id.isalnum() else None
-        except OSError:
-            data = None
+        # only a hash can be asked for: a name with slashes would be read from anywhere
+        data = _content(self._manifests / snapshot_id) if snapshot_id.isalnum() else None
         if data is None:
             raise SnapshotException(
                 f"there is no snapshot {snapshot_id!r} in {self._root}",
                 hint="submit the folder again",
                 snapshot_id=snapshot_id,
             )
-        manifest = Manifest.from_bytes(data)
-        if manifest.id != snapshot_id:
-            (self._manifests / snapshot_id).unlink(missing_ok=True)
+        if sha256(data).hexdigest() != snapshot_id:
             raise SnapshotException(
-                f"the manifest of snapshot {snapshot_id} is damaged and was removed",
+                f"the manifest of snapshot {snapshot_id} in {self._root} is damaged",
                 hint="submit the folder again: it is stored anew",
                 snapshot_id=snapshot_id,
             )
+        manifest = Manifest.from_bytes(data)
         self._remember(manifest)
         return manifest
 
@@ -206,9 +203,9 @@ class Depot:
         with os.scandir(self._packs) as listing:
             names = {entry.name for entry in listing if entry.name.endswith(".pack")} - self._loaded
         for name in names:
-            self._loaded.add(name)
             with contextlib.suppress(SnapshotException):  # a damaged pack holds nothing: what it had is missing again
                 pack = Pack(self._packs / name)
+                self._loaded.add(name)
                 bad = _bad_ones(pack.path)
                 for digest, place in pack.places.items():
                     if digest not in bad:
@@ -298,6 +295,13 @@ class Depot:
                 del self._blobs[digest]
             with contextlib.suppress(OSError), stored.pack.with_suffix(".bad").open("a") as file:
                 file.write(digest.hex() + "\n")
+
+
+def _content(path: Path) -> Optional[bytes]:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
 
 
 def _flush(pack: Path) -> None:

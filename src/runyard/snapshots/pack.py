@@ -77,16 +77,20 @@ class PackWriter:
         return self._position
 
     def append(self, data: memoryview) -> None:
-        """A piece of a blob whose digest is only known at its end: `keep` follows. For one thread, alone."""
+        """A piece of a blob whose digest is only known at its end: `keep` or `rewind` follows. For one thread."""
         _write_all(self._file, [data], self._position)
         self._position += len(data)
 
     def keep(self, digest: str, start: int) -> None:
-        """Ends the blob that began at ``start``; one that is there already, or has no digest, is overwritten next."""
-        if digest and digest not in self._places:
-            self._places[digest] = Place(start, self._position - start)
+        """Ends the blob that began at ``start``, unless it is there already."""
+        if digest in self._places:
+            self.rewind(start)
         else:
-            self._position = start
+            self._places[digest] = Place(start, self._position - start)
+
+    def rewind(self, start: int) -> None:
+        """Forgets what was appended since: the next blob is written over it."""
+        self._position = start
 
     def _finish(self) -> None:
         index = b"".join(
