@@ -37,6 +37,9 @@ def usable(home: Path) -> Path:
         probe = home / f".writable-{os.getpid()}"
         probe.write_bytes(b"x")
         probe.unlink()
+        if not (home / ".runyardignore").exists():
+            # a home inside of somebody's project must not travel with its code
+            (home / ".runyardignore").write_bytes(b"*\n")
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             hint = f"free some space on the disk of {home}, or set RUNYARD_HOME to a folder elsewhere"

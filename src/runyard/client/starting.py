@@ -22,30 +22,28 @@ _PATIENCE_S = 60.0
 def start_yard(home: Path, answers: Callable[[], bool]) -> None:
     """Returns when the yard of this home answers, whoever started it. Many may call this at once."""
     usable(home)
-    began = time.monotonic()
-    process: subprocess.Popen[bytes] | None = None
+    deadline = time.monotonic() + _PATIENCE_S
     pause_s = 0.01
     while not answers():
-        code = process.poll() if process else None
-        if code:
-            raise _reason(home, f"it ended with exit code {code}")
-        if (process is None or code == 0) and _nobody_holds(home / "yard.lock"):
-            # also when one that we started gave way to a yard which was just closing
-            process = _spawn(home)
-        if time.monotonic() - began > _PATIENCE_S:
+        if _nobody_holds(home / "yard.lock"):
+            code = _spawn(home)  # 0: it answers, or it gave way to another that is about to
+            if code != 0:
+                raise _reason(home, f"it ended with exit code {code}")
+        elif time.monotonic() > deadline:
             raise _reason(home, f"it did not answer within {_PATIENCE_S:.0f} s")
-        time.sleep(pause_s)
-        pause_s = min(pause_s * 1.5, 0.1)
+        else:
+            time.sleep(pause_s)  # somebody else's is starting, or closing
+            pause_s = min(pause_s * 1.5, 0.1)
 
 
-def _spawn(home: Path) -> subprocess.Popen[bytes]:
+def _spawn(home: Path) -> int:
     inside_a_run = "RUNYARD_RUN_ID" in os.environ
     # a script's Python has only the node kit, and its variables are its run's: neither is for the yard
     python = os.environ.get("RUNYARD_YARD_PYTHON", sys.executable) if inside_a_run else sys.executable
     variables = clean(os.environ) if inside_a_run else dict(os.environ)
     with open(home / "yard.log", "ab") as log:
-        return subprocess.Popen(
-            [python, "-m", "runyard.yard", "--home", str(home)],
+        return subprocess.call(
+            [python, "-m", "runyard.yard", "--home", str(home), "--detach"],
             env={**variables, ROLE: "yard"},  # so that it is not taken for a process of the run that started it
             stdin=subprocess.DEVNULL,
             stdout=log,

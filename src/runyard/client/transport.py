@@ -1,25 +1,27 @@
-"""Requests to the yard. Every request may be sent twice: ids are made by the client, so a second one changes nothing."""
+"""Requests to the yard. Each may be sent twice: ids are made by the client, so a second one changes nothing."""
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
-import shutil
 import socket
 import threading
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, BinaryIO, Optional, Union
 from urllib.parse import quote, urlencode
 
 from runyard import errors
+from runyard.client.channel import Answer, Channel
 from runyard.client.home import home_folder, socket_of
-from runyard.client.starting import start_yard
 from runyard.errors import RunyardException, YardUnavailable
 
+TYPE_CHECKING = False  # typing itself takes longer to import than this module
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import Any, BinaryIO, Optional
+
+    from runyard.client.channel import Body
+
 _TIMEOUT_S = 120.0
-Body = Union[bytes, BinaryIO, None]
 
 
 class Connection:
@@ -46,31 +48,45 @@ class Connection:
         response = self._send("GET", _target(path, query))
         return response.read()
 
+    def pieces(self, path: str, **query: Any) -> Iterator[bytes]:
+        """The body as it arrives, never whole in memory."""
+        yield from self._send("GET", _target(path, query)).pieces()
+
     def download(self, path: str, destination: Path) -> None:
-        response = self._send("GET", _target(path, {}))
         with open(destination, "wb") as out:
-            shutil.copyfileobj(response, out, 1 << 20)
+            for piece in self.pieces(path):
+                out.write(piece)
 
     def upload(self, path: str, source: BinaryIO) -> Any:
         """The source must be seekable or small: a broken connection sends it again from its beginning."""
         seekable = source if source.seekable() else None
         body: Body = source if seekable else source.read()
         start = source.tell() if seekable else 0
-        headers = {"Content-Type": "application/octet-stream", "Transfer-Encoding": "chunked"}
-        response = self._send("PUT", quote(path), body, headers if seekable else {}, rewind=(seekable, start))
+        headers = {"Content-Type": "application/octet-stream"}
+        response = self._send("PUT", quote(path), body, headers, rewind=(seekable, start))
         return _decoded(response.read())
 
-    def events(self, path: str, **query: Any) -> Iterator[tuple[str, Any]]:
-        """Server-sent events as (name, data), until the server ends the stream. One socket of its own."""
+    def events(self, path: str, *, tick_s: float = 0.0, **query: Any) -> Iterator[tuple[str, Any]]:
+        """Server-sent events as (name, data), until the server ends the stream. One socket of its own.
+
+        With ``tick_s`` there is also a ("tick", None) whenever nothing came for that long.
+        """
         channel = self._open(timeout_s=45.0)  # the server says something at least every 15 s
         try:
-            channel.request("GET", _target(path, query), headers={"Accept": "text/event-stream"})
-            response = channel.getresponse()
+            response = channel.ask("GET", _target(path, query), headers={"Accept": "text/event-stream"})
             if response.status >= 400:
                 raise _problem(response.status, response.read())
+            if tick_s:
+                channel.wait_at_most(tick_s)
             name = ""
             while True:
-                line = response.readline()
+                try:
+                    line = response.readline()
+                except socket.timeout:
+                    if not tick_s:
+                        raise
+                    yield "tick", None
+                    continue
                 if not line:
                     return
                 if line.startswith(b"event:"):
@@ -103,14 +119,13 @@ class Connection:
         body: Body = None,
         headers: dict[str, str] | None = None,
         rewind: tuple[Optional[BinaryIO], int] = (None, 0),
-    ) -> http.client.HTTPResponse:
+    ) -> Answer:
         for attempt in (1, 2, 3):
             channel = self._channel()
             try:
-                channel.request(method, target, body, headers or {}, encode_chunked="Transfer-Encoding" in (headers or {}))
-                response = channel.getresponse()
+                response = channel.ask(method, target, body, headers)
                 break
-            except (http.client.HTTPException, OSError) as error:
+            except (OSError, ValueError) as error:
                 channel.close()
                 self._own.channel = None
                 if isinstance(error, socket.timeout) or attempt == 3:
@@ -124,36 +139,23 @@ class Connection:
             raise _problem(response.status, response.read())
         return response
 
-    def _channel(self) -> http.client.HTTPConnection:
+    def _channel(self) -> Channel:
         if getattr(self._own, "pid", None) != os.getpid() or getattr(self._own, "channel", None) is None:
             self._own.pid = os.getpid()
             self._own.channel = self._open(_TIMEOUT_S)
-        channel: http.client.HTTPConnection = self._own.channel
+        channel: Channel = self._own.channel
         return channel
 
-    def _open(self, timeout_s: float) -> http.client.HTTPConnection:
-        channel = _UnixConnection(str(self.socket), timeout_s)
+    def _open(self, timeout_s: float) -> Channel:
+        channel = Channel(str(self.socket), timeout_s)
         try:
             channel.connect()
         except OSError:
+            from runyard.client.starting import start_yard
+
             start_yard(self.home, self.answers)
             channel.connect()
         return channel
-
-
-class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: str, timeout_s: float) -> None:
-        super().__init__("yard", timeout=timeout_s)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        try:
-            self.sock.connect(self._path)
-        except OSError:
-            self.sock.close()
-            raise
 
 
 def _target(path: str, query: dict[str, Any]) -> str:

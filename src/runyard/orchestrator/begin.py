@@ -92,7 +92,7 @@ def stop(rooms: Rooms, record: RunRecord) -> None:
 
 
 def news(rooms: Rooms, run_id: str) -> Iterator[on.Event]:
-    """Everything that the agent wrote so far. Read from the beginning: it is three lines, and old ones change nothing."""
+    """Everything that the agent wrote so far, from the beginning: it is three lines, and old ones change nothing."""
     path = rooms.folder(run_id).events
     for line in path.read_bytes().splitlines() if path.exists() else ():
         try:

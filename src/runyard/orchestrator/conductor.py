@@ -118,7 +118,7 @@ class Conductor:
         def guarded() -> None:
             try:
                 work()
-            except Exception:  # noqa: BLE001  the edge of the loop: a run must not hang because of our mistake
+            except Exception:
                 if not self._closed:
                     log.exception("run %s: an action failed", run_id)
                     end = End(EndReason.LAUNCH_FAILED, "an internal error of the yard; see yard.log in its home folder")

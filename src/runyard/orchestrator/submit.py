@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import replace
+from pathlib import Path
 
 from runyard import clock
 from runyard.compute.queue import fit
@@ -10,10 +12,12 @@ from runyard.errors import ComputeTargetException, SnapshotException, UserErrorE
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import Life
 from runyard.orchestrator.conductor import Conductor
-from runyard.spec.json import from_json
+from runyard.snapshots.freeze import freeze
+from runyard.snapshots.handover import pack_missing
+from runyard.spec.json import from_json, to_json
 from runyard.spec.run import EXPERIMENT_NAME, RUN_ID, RunSpec
 from runyard.store.runs import RunRecord
-from runyard.wire.runs import BeginRun, SubmitRun
+from runyard.wire.runs import BeginRun, SubmitFolder, SubmitRun
 
 
 def submit(conductor: Conductor, request: SubmitRun) -> RunRecord:
@@ -44,6 +48,34 @@ def submit(conductor: Conductor, request: SubmitRun) -> RunRecord:
     if rooms.runs.insert(record, request.tags, properties):
         return conductor.post(record.run_id, on.Submitted())
     return rooms.runs.load(record.run_id)
+
+
+def submit_folder(conductor: Conductor, request: SubmitFolder) -> RunRecord:
+    """The yard freezes the code itself: its imports are warm, while a command's would take longer than all the rest."""
+    _check_names(request.run_id, request.experiment)
+    depot = conductor.rooms.snapshots
+    pack = depot.incoming / f"{secrets.token_hex(8)}.pack"
+    index = conductor.rooms.home / "snapshots" / "index"
+    frozen = freeze(Path(request.source_directory), index_folder=index, pack_to=pack)
+    try:
+        if not depot.has(frozen.id):
+            wanted = sorted({entry.digest for entry in frozen.manifest.entries if entry.digest})
+            missing = depot.missing(wanted)
+            depot.add(frozen.manifest.to_bytes(), pack_missing(frozen, missing, depot.incoming / f"{pack.stem}-2.pack"))
+    finally:
+        pack.unlink(missing_ok=True)
+    spec = to_json(from_json(RunSpec, request.spec))  # whole: people read it in the run's details
+    return submit(
+        conductor,
+        SubmitRun(
+            run_id=request.run_id,
+            experiment=request.experiment,
+            spec=spec,
+            snapshot_id=frozen.id,
+            warnings=list(frozen.warnings),
+            submitted_by=request.submitted_by,
+        ),
+    )
 
 
 def begin(conductor: Conductor, request: BeginRun) -> RunRecord:

@@ -28,7 +28,7 @@ class Watcher(threading.Thread):
             for run_id in list(self._conductor.live):
                 try:
                     self._look_at(run_id)
-                except Exception:  # noqa: BLE001  one odd run must not blind the yard for the others
+                except Exception:
                     log.exception("run %s: could not be looked at", run_id)
 
     def stop(self) -> None:

@@ -359,8 +359,7 @@ class _RunOfThisScript(Run):
     @property
     def _view(self) -> dict[str, Any]:
         if self._fetched is None:
-            fetched: dict[str, Any] = self._connection.get(f"/api/runs/{self.id}")
-            self._fetched = fetched
+            self._fetched = dict(self._connection.get(f"/api/runs/{self.id}"))
         return self._fetched
 
     @_view.setter

@@ -34,7 +34,9 @@ def install(app: FastAPI, database: Path) -> None:
     def malformed(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"][1:])
-        return problem(422, "UserErrorException", f"{request.url.path}: {where}: {first['msg']}", "see the API reference")
+        return problem(
+            422, "UserErrorException", f"{request.url.path}: {where}: {first['msg']}", "see the API reference"
+        )
 
     @app.exception_handler(DatabaseError)
     def damaged(request: Request, error: DatabaseError) -> Response:
@@ -42,7 +44,9 @@ def install(app: FastAPI, database: Path) -> None:
         if isinstance(error.orig, sqlite3.DatabaseError) and not isinstance(error.orig, sqlite3.IntegrityError):
             text = str(error.orig)
             if "disk is full" in text or "disk I/O" in text:
-                return problem(507, "HomeUnusable", f"the yard cannot write to {database}: {text}", "free some disk space")
+                return problem(
+                    507, "HomeUnusable", f"the yard cannot write to {database}: {text}", "free some disk space"
+                )
             if "malformed" in text or "not a database" in text:
                 known = corrupted(database, text)
                 return problem(500, "StoreCorrupted", known.message, known.hint)

@@ -87,10 +87,12 @@ class RunStore:
         properties: Labels | None = None,
         states: Iterable[RunState] | None = None,
         include_children: bool = False,
+        fragment: str | None = None,
         before: int | None = None,
         limit: int = 100,
     ) -> list[RunRecord]:
-        """Newest first. A label that is asked for with the value None must only be there."""
+        """Newest first. A label that is asked for with the value None must only be there; a ``fragment`` is the
+        beginning or the end of an id."""
         query = select(_runs).order_by(_runs.c.number.desc()).limit(limit)
         if experiment is not None:
             query = query.where(_runs.c.experiment == experiment)
@@ -100,6 +102,9 @@ class RunStore:
             query = query.where(_runs.c.run_id.in_(run_ids))
         elif not include_children:
             query = query.where(_runs.c.parent_id.is_(None))
+        if fragment is not None:
+            begins = _runs.c.run_id.startswith(fragment, autoescape=True)
+            query = query.where(begins | _runs.c.run_id.endswith(fragment, autoescape=True))
         if type is not None:
             query = query.where(_runs.c.type == type)
         if states is not None:
@@ -148,9 +153,7 @@ class RunStore:
             _touch(connection, run_id)
             _set_labels(connection, schema.tags, run_id, tags)
             for key in remove:
-                connection.execute(
-                    delete(schema.tags).where(schema.tags.c.run_id == run_id, schema.tags.c.key == key)
-                )
+                connection.execute(delete(schema.tags).where(schema.tags.c.run_id == run_id, schema.tags.c.key == key))
 
     def add_properties(self, run_id: str, properties: Mapping[str, str | None]) -> None:
         """Properties are written once: another value for a key that is there is refused, and nothing is written."""

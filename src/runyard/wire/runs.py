@@ -22,6 +22,17 @@ class SubmitRun:
 
 
 @dataclass(frozen=True)
+class SubmitFolder:
+    """A run of the code in a folder that the yard can read itself. Sent again with the same id, it is the same run."""
+
+    run_id: str
+    experiment: str
+    spec: dict[str, Any]  # of a RunSpec, what is not its default
+    source_directory: str  # absolute
+    submitted_by: str = ""
+
+
+@dataclass(frozen=True)
 class BeginRun:
     """A run whose process is the caller's own: interactive, or a child."""
 
@@ -106,6 +117,14 @@ class Labels:
 class FileView:
     name: str
     size: int
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What a run has brought: the last value of each metric, and its files."""
+
+    metrics: dict[str, Any]
+    files: list[FileView]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
@@ -54,7 +55,8 @@ class Yard:
         self._conductor = Conductor(self._rooms)
         self._watcher = Watcher(self._conductor)
 
-    def serve(self) -> None:
+    def serve(self, opened: Callable[[], None]) -> None:
+        """Until nobody is here; `opened` is called when requests are answered."""
         rooms = self._rooms
         app = create_app(self._conductor, on_request=self._used)
         config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", http="httptools", ws="none")
@@ -66,6 +68,7 @@ class Yard:
         self._compute.nursery.warm_up()
         if backup_is_due(rooms.database.path):
             threading.Thread(target=back_up, args=(rooms.database.path,), name="backup", daemon=True).start()
+        opened()
         log.info("open: home %s, pid %d", rooms.home, os.getpid())
         try:
             asyncio.run(self._serve(server, listening))

@@ -42,12 +42,14 @@ def routes(conductor: Conductor) -> APIRouter:
             states=[s for s in RunState if s not in TERMINAL], include_children=True, limit=10_000
         )
         in_use = {record.environment_key for record in unfinished if record.environment_key}
-        return answer(built.prune(
+        return answer(
+            built.prune(
                 keys=request.keys or (),
                 older_than_s=request.unused_for_s,
                 all=request.keys is None and request.unused_for_s is None,
                 in_use=in_use,
-            ))
+            )
+        )
 
     @router.get("/environments/registered")
     def list_registered() -> Response:

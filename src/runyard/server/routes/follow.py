@@ -15,9 +15,12 @@ from starlette.concurrency import run_in_threadpool
 from runyard import clock
 from runyard.lifecycle.state import RunState
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.answers import view
+from runyard.orchestrator.finding import list_files
+from runyard.server.answers import answer, view
+from runyard.tracking.ingest import ingest
 from runyard.tracking.logs import read_log
-from runyard.wire.runs import RunView
+from runyard.tracking.metrics import read_last
+from runyard.wire.runs import FileView, RunSummary, RunView
 
 _LOOK_EVERY_S = 0.05  # how often a log that somebody reads is looked at; ends and states are pushed
 _SAY_SOMETHING_EVERY_S = 15.0
@@ -28,21 +31,30 @@ def routes(conductor: Conductor) -> APIRouter:
     router = APIRouter(tags=["runs"])
 
     @router.get("/runs/{run_id}/follow")
-    async def follow(run_id: str, logs: bool = True, after: str = "") -> Response:
+    async def follow(
+        run_id: str, logs: bool = True, after: str = "", exact: bool = False, summary: bool = False
+    ) -> Response:
         """Events `status` (a run), `log` ({name, offset, text}), and at the end `end` (a run).
 
-        `after` says what the caller has of each log already, as `name:offset,…`.
+        `after` says what the caller has of each log already, as `name:offset,…`. With `exact`, each character of
+        a text is one byte of the log, whatever its encoding. With `summary` there is a `summary` before the end.
         """
         await run_in_threadpool(conductor.rooms.runs.load, run_id)  # an unknown run is an error, not an empty stream
+        folder = conductor.rooms.folder(run_id)
         offsets = {name: int(at) for name, _, at in (part.rpartition(":") for part in after.split(",") if part)}
-        return StreamingResponse(_events(conductor, run_id, logs, offsets), media_type="text/event-stream")
+        tails = _Tails(folder.logs, offsets, exact)
+        return StreamingResponse(_events(conductor, run_id, logs, tails, summary), media_type="text/event-stream")
+
+    @router.get("/runs/{run_id}/summary", response_model=RunSummary)
+    def summary(run_id: str) -> Response:
+        conductor.rooms.runs.load(run_id)
+        ingest(conductor.rooms.database, run_id, conductor.rooms.folder(run_id).journal)
+        return answer(_summary(conductor, run_id))
 
     return router
 
 
-async def _events(conductor: Conductor, run_id: str, logs: bool, offsets: dict[str, int]) -> AsyncIterator[bytes]:
-    folder = conductor.rooms.folder(run_id)
-    tails = _Tails(folder.logs, offsets)
+async def _events(conductor: Conductor, run_id: str, logs: bool, tails: _Tails, summary: bool) -> AsyncIterator[bytes]:
     told: tuple[int, str] | None = None
     spoke_at = 0.0
     rung = True
@@ -57,6 +69,8 @@ async def _events(conductor: Conductor, run_id: str, logs: bool, offsets: dict[s
                     spoke_at = clock.monotonic()
                     yield event
             if ended:
+                if summary:
+                    yield _event("summary", orjson.dumps(await run_in_threadpool(_summary, conductor, run_id)))
                 yield _event("end", orjson.dumps(run))
                 return
             if (run.version, run.activity) != told:
@@ -66,6 +80,12 @@ async def _events(conductor: Conductor, run_id: str, logs: bool, offsets: dict[s
                 spoke_at = clock.monotonic()
                 yield b": still here\n\n"
             rung = await listener.next(_LOOK_EVERY_S if logs else _SAY_SOMETHING_EVERY_S)
+
+
+def _summary(conductor: Conductor, run_id: str) -> RunSummary:
+    rooms = conductor.rooms
+    files = list_files(rooms, rooms.runs.load(run_id))
+    return RunSummary(read_last(rooms.database, run_id), [FileView(*file) for file in files])
 
 
 def _current(conductor: Conductor, run_id: str) -> RunView:
@@ -78,12 +98,17 @@ class _Tails:
 
     folder: Path
     offsets: dict[str, int]
+    exact: bool = False
     decoders: dict[str, codecs.IncrementalDecoder] = field(default_factory=dict)
+
+    @property
+    def encoding(self) -> str:
+        return "latin-1" if self.exact else "utf-8"
 
     def read(self) -> list[bytes]:
         found = []
         for path in sorted(self.folder.glob("[0-9][0-9]*.txt")) if self.folder.is_dir() else []:
-            decoder = self.decoders.setdefault(path.name, codecs.getincrementaldecoder("utf-8")("replace"))
+            decoder = self.decoders.setdefault(path.name, codecs.getincrementaldecoder(self.encoding)("replace"))
             while True:
                 offset = self.offsets.get(path.name, 0)
                 data, following = read_log(path, offset, _CHUNK)
@@ -92,7 +117,9 @@ class _Tails:
                 self.offsets[path.name] = following
                 text = decoder.decode(data)
                 found.append(
-                    _event("log", orjson.dumps({"name": f"azureml-logs/{path.name}", "offset": following, "text": text}))
+                    _event(
+                        "log", orjson.dumps({"name": f"azureml-logs/{path.name}", "offset": following, "text": text})
+                    )
                 )
         return found
 

@@ -33,7 +33,7 @@ def routes(conductor: Conductor) -> APIRouter:
 
     @router.get("/runs/{run_id}/metrics/{name:path}")
     def points(run_id: str, name: str, after: int = 0, limit: int | None = None, most: int | None = None) -> Response:
-        """The points of one metric as binary columns (see runyard.wire.points); `most` asks for a down-sampled chart."""
+        """One metric's points as binary columns (see runyard.wire.points); `most` asks for a down-sampled chart."""
         rooms.runs.load(run_id)
         read_up([run_id])
         if most is not None:

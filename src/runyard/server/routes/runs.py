@@ -10,9 +10,9 @@ from runyard.errors import UserErrorException
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, RunState
 from runyard.orchestrator.conductor import Conductor
-from runyard.orchestrator.submit import begin, snapshot_taken, submit
+from runyard.orchestrator.submit import begin, snapshot_taken, submit, submit_folder
 from runyard.server.answers import answer, view, views
-from runyard.wire.runs import BeginRun, FailRun, Labels, RunPage, RunView, SubmitRun, TakenSnapshot
+from runyard.wire.runs import BeginRun, FailRun, Labels, RunPage, RunView, SubmitFolder, SubmitRun, TakenSnapshot
 
 
 def routes(conductor: Conductor) -> APIRouter:
@@ -23,6 +23,11 @@ def routes(conductor: Conductor) -> APIRouter:
     def submit_run(request: SubmitRun) -> Response:
         """Submit a run. The same id again is the same run."""
         return answer(view(conductor, submit(conductor, request)))
+
+    @router.post("/runs/from-folder", response_model=RunView)
+    def submit_run_of_folder(request: SubmitFolder) -> Response:
+        """Submit a run of the code in a folder of this machine, frozen here."""
+        return answer(view(conductor, submit_folder(conductor, request)))
 
     @router.post("/runs/begin", response_model=RunView)
     def begin_run(request: BeginRun) -> Response:
@@ -38,10 +43,14 @@ def routes(conductor: Conductor) -> APIRouter:
         properties: str | None = None,
         status: str | None = None,
         include_children: bool = False,
+        fragment: str | None = None,
         before: int | None = None,
         limit: int = 100,
     ) -> Response:
-        """Newest first. `tags` and `properties` are JSON objects; a null value asks only for the key."""
+        """Newest first. `tags` and `properties` are JSON objects; a null value asks only for the key.
+
+        `fragment` asks for the runs whose id begins or ends with it.
+        """
         records = store.find(
             experiment=experiment,
             parent_id=parent,
@@ -50,6 +59,7 @@ def routes(conductor: Conductor) -> APIRouter:
             properties=_object(properties, "properties"),
             states=None if status is None else [_state(word) for word in status.split(",")],
             include_children=include_children,
+            fragment=fragment,
             before=before,
             limit=max(1, min(limit, 10_000)) + 1,
         )

@@ -1,0 +1,29 @@
+"""Trains a real model through the yard: `make demo`, or `python examples/digits/submit.py`."""
+
+from pathlib import Path
+
+from runyard import Experiment, PyTorch, Workspace
+
+project = Path(__file__).parent / "project"
+
+workspace = Workspace.from_config()  # the yard of this machine, started by itself
+estimator = PyTorch(
+    project,
+    entry_script="train.py",
+    script_params={"--lr": 0.1, "--verbose": ""},
+    compute_target="local",
+    pip_packages=["scikit-learn"],
+    use_gpu=False,
+)
+run = Experiment(workspace, "digits").submit(estimator)
+run.wait_for_completion(show_output=True)
+
+metrics = run.get_metrics()
+print(f"accuracy {metrics['accuracy'][-1]:.4f} after {len(metrics['accuracy'])} epochs, lr {metrics['lr']}")
+run.download_file("outputs/model.pt", "model.pt")
+print(f"model.pt is here: {Path('model.pt').stat().st_size:,} bytes\n")
+print("What next?")
+print(f"  runyard show {run.id}      what it was, how long each step took, why it ended")
+print("  runyard runs               all runs of this yard")
+print(f"  runyard rerun {run.id}     the same code and Python once more: it starts at once")
+print(f"  edit {project.relative_to(Path.cwd()) if project.is_relative_to(Path.cwd()) else project}/train.py and submit again")

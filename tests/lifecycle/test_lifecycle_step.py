@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from runyard.lifecycle import actions as do
+from runyard.lifecycle import events as on
+from runyard.lifecycle.state import TERMINAL, End, EndReason, Life, RunState
+from runyard.lifecycle.step import IGNORED, TRANSITIONS, step
+
+EVENTS = [
+    kind for _, kind in inspect.getmembers(on, inspect.isclass) if issubclass(kind, on.Event) and kind is not on.Event
+]
+FAILED = End(EndReason.SCRIPT_FAILED, "ValueError: bad", exit_code=1)
+
+
+def made(kind: type[on.Event]) -> on.Event:
+    return kind(FAILED) if "end" in inspect.signature(kind).parameters else kind()  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("state", list(RunState))
+@pytest.mark.parametrize("kind", EVENTS)
+def test_every_pair_of_state_and_event_is_decided(state: RunState, kind: type[on.Event]) -> None:
+    life = Life(state, FAILED if state in (RunState.FINALIZING, RunState.CANCEL_REQUESTED) else None)
+    after, actions = step(life, made(kind))
+    if (state, kind) in TRANSITIONS:
+        assert isinstance(after.state, RunState)
+    else:
+        assert kind in IGNORED and IGNORED[kind]
+        assert (after, actions) == (life, [])
+
+
+@pytest.mark.parametrize("state", sorted(TERMINAL))
+@pytest.mark.parametrize("kind", EVENTS)
+def test_an_ended_run_never_changes(state: RunState, kind: type[on.Event]) -> None:
+    life = Life(state, FAILED)
+    assert step(life, made(kind)) == (life, [])
+
+
+def walk(*events: on.Event, managed: bool = True) -> Life:
+    life = Life(managed=managed)
+    for event in events:
+        life, _ = step(life, event)
+    return life
+
+
+def test_a_run_that_goes_well_is_completed() -> None:
+    ended = on.ScriptEnded(End(EndReason.SUCCEEDED, exit_code=0))
+    life = walk(on.Submitted(), on.Prepared(), on.Placed(), on.ScriptStarted(), ended, on.Finalized())
+    assert life.state is RunState.COMPLETED
+
+
+def test_a_script_that_fails_makes_a_failed_run_with_its_own_words() -> None:
+    life = walk(on.Submitted(), on.Prepared(), on.Placed(), on.ScriptStarted(), on.ScriptEnded(FAILED), on.Finalized())
+    assert life.state is RunState.FAILED
+    assert life.end == FAILED
+
+
+@pytest.mark.parametrize(
+    "before",
+    [(), (on.Submitted(),), (on.Submitted(), on.Prepared())],
+    ids=["not started", "preparing", "queued"],
+)
+def test_cancel_before_the_start_ends_the_run_at_once(before: tuple[on.Event, ...]) -> None:
+    assert walk(*before, on.CancelRequested()).state is RunState.CANCELED
+
+
+def test_cancel_of_a_running_run_stops_its_agent_first() -> None:
+    life = walk(on.Submitted(), on.Prepared(), on.Placed(), on.ScriptStarted())
+    life, actions = step(life, on.CancelRequested())
+    assert life.state is RunState.CANCEL_REQUESTED
+    assert actions == [do.StopAgent()]
+    killed = on.ScriptEnded(End(EndReason.KILLED, exit_code=-15, signal="SIGTERM", processes_left=0))
+    life, _ = step(life, killed)
+    life, _ = step(life, on.Finalized())
+    assert life.state is RunState.CANCELED
+    assert life.end is not None
+    assert life.end.processes_left == 0
+
+
+def test_a_script_that_was_through_before_the_cancel_reached_it_is_completed() -> None:
+    running = (on.Submitted(), on.Prepared(), on.Placed(), on.ScriptStarted(), on.CancelRequested())
+    life = walk(*running, on.ScriptEnded(End(EndReason.SUCCEEDED, exit_code=0)), on.Finalized())
+    assert life.state is RunState.COMPLETED
+
+
+def test_complete_inside_a_submitted_script_changes_nothing() -> None:
+    life = walk(on.Submitted(), on.Prepared(), on.Placed(), on.ScriptStarted())
+    assert step(life, on.MarkedComplete()) == (life, [])
+
+
+def test_complete_ends_an_interactive_run() -> None:
+    assert walk(on.Begun(), on.MarkedComplete(), on.Finalized(), managed=False).state is RunState.COMPLETED
+
+
+def test_a_run_past_its_time_is_canceled_and_says_so() -> None:
+    end = End(EndReason.TIMED_OUT, "ran longer than its limit of 2 s")
+    life = walk(on.Submitted(), on.Prepared(), on.Placed(), on.ScriptStarted(), on.ScriptEnded(end), on.Finalized())
+    assert (life.state, life.end) == (RunState.CANCELED, end)
+
+
+@pytest.mark.parametrize("state", [s for s in RunState if s not in TERMINAL])
+def test_a_yard_that_comes_back_does_something_about_every_unfinished_run(state: RunState) -> None:
+    _, actions = step(Life(state, FAILED), on.YardRestarted())
+    assert actions

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+
+from runyard.errors import StoreCorrupted
+from runyard.store import opening
+from runyard.store.opening import HEAD, back_up, backup_of, migrate, open_database
+
+
+def shape(path: Path) -> dict[str, str]:
+    with sqlite3.connect(path) as connection:
+        rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")
+        return {name: " ".join((sql or "").split()) for name, sql in rows if name != "alembic_version"}
+
+
+def test_a_new_database_has_the_tables_that_the_migrations_make(tmp_path: Path) -> None:
+    open_database(tmp_path / "new.db").close()
+    sqlite3.connect(tmp_path / "migrated.db").close()
+    migrate(tmp_path / "migrated.db")
+    assert shape(tmp_path / "new.db") == shape(tmp_path / "migrated.db")
+
+
+def test_the_head_is_that_of_the_newest_migration() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(opening.__file__).parent / "migrations"))
+    assert ScriptDirectory.from_config(config).get_current_head() == HEAD
+
+
+def test_a_database_is_the_owners_alone(tmp_path: Path) -> None:
+    open_database(tmp_path / "yard.db").close()
+    assert (tmp_path / "yard.db").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("damage", ["no database", "torn page"])
+def test_a_damaged_database_is_named_kept_and_the_way_back_is_told(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "yard.db"
+    open_database(path).close()
+    back_up(path)
+    if damage == "no database":
+        path.write_bytes(b"this was a database once" * 100)
+    else:
+        content = bytearray(path.read_bytes())
+        content[4096:8192] = b"\xff" * 4096
+        path.write_bytes(content)
+    before = path.read_bytes()
+    with pytest.raises(StoreCorrupted) as caught:
+        open_database(path)
+    assert str(path) in caught.value.message
+    assert f"cp {backup_of(path)}" in caught.value.hint
+    assert path.read_bytes() == before
+
+
+def test_following_the_hint_brings_the_yard_back(tmp_path: Path) -> None:
+    path = tmp_path / "yard.db"
+    open_database(path).close()
+    back_up(path)
+    path.write_bytes(b"gone" * 1000)
+    with pytest.raises(StoreCorrupted):
+        open_database(path)
+    path.write_bytes(backup_of(path).read_bytes())
+    for beside in tmp_path.glob("yard.db-*"):
+        beside.unlink()
+    open_database(path).close()
+
+
+def test_somebody_elses_database_is_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "yard.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+    with pytest.raises(StoreCorrupted, match="not a database of this program"):
+        open_database(path)
+    assert list(shape(path)) == ["mine"]

@@ -1,0 +1,61 @@
+"""What several tests need: a yard's home, its pid, and waiting for other processes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def a_home() -> Iterator[Path]:
+    """A folder whose path is short enough for a socket; whatever yard was started there is ended."""
+    folder = Path(tempfile.mkdtemp(prefix="ry-"))
+    try:
+        yield folder
+    finally:
+        stop_yard(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def yard_pid(home: Path) -> int | None:
+    """The pid of the yard that holds this home, if one does."""
+    try:
+        with open(home / "yard.lock", "rb") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return int(lock.read() or 0) or None
+    except FileNotFoundError:
+        pass
+    return None
+
+
+def stop_yard(home: Path, number: int = signal.SIGTERM) -> None:
+    pid = yard_pid(home)
+    if pid is None:
+        return
+    os.kill(pid, number)
+    eventually(lambda: yard_pid(home) is None, "the yard ends")
+
+
+def eventually(condition: Callable[[], object], what: str, within_s: float = 20.0) -> None:
+    """Waits for something that happens in another process."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {within_s:.0f} s: {what}")
+        time.sleep(0.01)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False

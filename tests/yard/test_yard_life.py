@@ -1,0 +1,178 @@
+"""The yard as a process: started once, adopted by the next, never in the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from runyard import Experiment, ScriptRunConfig, Workspace
+from runyard.errors import HomeUnusable, StoreCorrupted
+from support import eventually, is_alive, stop_yard, yard_pid
+
+SLOW = """
+import os, sys, time
+from runyard import Run
+run = Run.get_context()
+for i in range(1000):
+    run.log('i', float(i))
+    print(i)
+    if os.path.exists(sys.argv[1]):
+        break
+    time.sleep(0.02)
+open('outputs/done.txt', 'w').write('done')
+"""
+
+
+def here(project: Path, script: str = "train.py", arguments: list[str] | None = None) -> ScriptRunConfig:
+    """Runs with this very interpreter, as it is."""
+    config = ScriptRunConfig(project, script=script, arguments=arguments or [])
+    config.run_config.environment.python.user_managed_dependencies = True
+    return config
+
+
+def test_twenty_first_clients_find_one_yard(home: Path) -> None:
+    code = "from runyard import Workspace; print(Workspace().connection.get('/api/health')['pid'])"
+    clients = [
+        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(20)
+    ]
+    answers = [client.communicate(timeout=120) for client in clients]
+    assert {err for _, err in answers} == {""}
+    assert {out.strip() for out, _ in answers} == {str(yard_pid(home))}
+
+
+def test_the_socket_and_the_home_are_the_owners_alone(workspace: Workspace, home: Path) -> None:
+    workspace.connection.get("/api/health")
+    assert stat.S_IMODE((home / "yard.sock").stat().st_mode) == 0o600
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+
+
+def test_a_yard_goes_away_when_nobody_is_here_and_comes_back(
+    home: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RUNYARD_IDLE_S", "0.3")
+    first = workspace.connection.get("/api/health")["pid"]
+    eventually(lambda: yard_pid(home) is None, "the idle yard ends")
+    assert not (home / "yard.sock").exists()
+    assert workspace.connection.get("/api/health")["pid"] != first
+
+
+def test_a_yard_stays_while_a_run_goes_on(
+    home: Path, experiment: Experiment, project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RUNYARD_IDLE_S", "0.3")
+    stop = tmp_path / "stop"
+    run = experiment.submit(here(project(train=SLOW), arguments=[str(stop)]))
+    pid = yard_pid(home)
+    eventually(lambda: run.get_status() == "Running", "the run runs")
+    threading.Event().wait(1.0)  # three times its idle time
+    assert yard_pid(home) == pid
+    stop.touch()
+    run.wait_for_completion()
+
+
+@pytest.mark.parametrize("moment", ["right after submit", "while it runs", "after the script ended"])
+def test_kill_9_of_the_yard_loses_nothing(
+    home: Path, experiment: Experiment, project, tmp_path: Path, moment: str
+) -> None:
+    stop = tmp_path / "stop"
+    if moment == "after the script ended":
+        stop.touch()
+    run = experiment.submit(here(project(train=SLOW), arguments=[str(stop)]))
+    first = yard_pid(home)
+    if moment == "while it runs":
+        eventually(lambda: "i" in run.get_metrics(), "the script logs")
+    elif moment == "after the script ended":
+        eventually(lambda: (home / "runs" / run.id / "events.jsonl").exists(), "the script was started")
+    stop_yard(home, signal.SIGKILL)
+    stop.touch()
+    details = run.wait_for_completion()  # starts the next yard, which adopts the run
+    assert details["status"] == "Completed"
+    assert yard_pid(home) != first
+    values = run.get_metrics()["i"]
+    values = values if isinstance(values, list) else [values]
+    assert values == [float(i) for i in range(len(values))]
+    assert "outputs/done.txt" in run.get_file_names()
+    printed = (home / "runs" / run.id / "azureml-logs" / "70_driver_log.txt").read_text().splitlines()
+    assert printed == [str(i) for i in range(len(values))]
+
+
+def test_a_run_that_ended_while_no_yard_was_there_is_settled_by_the_next(
+    home: Path, experiment: Experiment, project, tmp_path: Path
+) -> None:
+    stop = tmp_path / "stop"
+    run = experiment.submit(here(project(train=SLOW), arguments=[str(stop)]))
+    eventually(lambda: run.get_status() == "Running", "the run runs")
+    stop_yard(home, signal.SIGKILL)
+    stop.touch()
+    agent = int((home / "runs" / run.id / "agent.lock").read_text())
+    eventually(lambda: not is_alive(agent), "the agent ends without a yard")
+    assert yard_pid(home) is None
+    assert run.wait_for_completion()["status"] == "Completed"
+
+
+def test_a_script_whose_yard_was_killed_can_still_ask_for_things(
+    home: Path, experiment: Experiment, project, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    script = f"""
+import os, time
+from runyard import Run
+run = Run.get_context()
+while not os.path.exists({str(go)!r}):
+    time.sleep(0.01)
+run.tag('phase', 'late')
+"""
+    run = experiment.submit(here(project(train=script)))
+    eventually(lambda: run.get_status() == "Running", "the run runs")
+    stop_yard(home, signal.SIGKILL)
+    go.touch()
+    assert run.wait_for_completion()["status"] == "Completed"
+    assert run.get_tags()["phase"] == "late"
+
+
+def test_kill_9_of_the_agent_ends_the_run_and_leaves_no_process(
+    home: Path, experiment: Experiment, project, tmp_path: Path
+) -> None:
+    script = SLOW + "\n"
+    run = experiment.submit(here(project(train=script), arguments=[str(tmp_path / "never")]))
+    eventually(lambda: "i" in run.get_metrics(), "the script logs")
+    events = (home / "runs" / run.id / "events.jsonl").read_text().splitlines()
+    pid = json.loads(events[0])["pid"]
+    os.kill(int((home / "runs" / run.id / "agent.lock").read_text()), signal.SIGKILL)
+    details = run.wait_for_completion(raise_on_error=False)
+    assert details["status"] == "Failed"
+    assert details["error"]["error"]["reason"] == "agent lost"
+    assert details["error"]["error"]["details"]["processes_left"] == 0
+    assert not is_alive(pid)
+
+
+def test_a_socket_path_that_is_too_long_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RUNYARD_HOME", str(tmp_path / ("x" * 100)))
+    with pytest.raises(HomeUnusable, match="too long") as caught:
+        Workspace().connection.get("/api/health")
+    assert "RUNYARD_HOME" in caught.value.hint
+
+
+def test_a_home_that_cannot_be_written_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    monkeypatch.setenv("RUNYARD_HOME", str(blocked / "home"))
+    with pytest.raises(HomeUnusable, match="cannot be used"):
+        Workspace().connection.get("/api/health")
+
+
+def test_a_damaged_database_is_told_to_the_client_and_kept(home: Path) -> None:
+    (home / "yard.db").write_bytes(b"broken" * 1000)
+    with pytest.raises(StoreCorrupted, match="kept as it is") as caught:
+        Workspace().connection.get("/api/health")
+    assert "recover" in caught.value.hint
+    assert (home / "yard.db").read_bytes() == b"broken" * 1000
