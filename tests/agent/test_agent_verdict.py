@@ -117,12 +117,19 @@ def test_the_stop_command_comes_before_the_signals(compute, tmp_path):
         f"signal.signal(signal.SIGTERM, lambda *_: (print('told:', os.path.exists({str(told)!r})), sys.exit(0)))\n"
         "print('up')\ntime.sleep(600)"
     )
-    order = make_order(tmp_path, script, stop_argv=("touch", str(told)))
+    order = make_order(tmp_path, script, stop_argv=("touch", str(told)), grace_s=0.5)
     handle = compute.start(order)
     wait_until(lambda: log_of(order), "the first line")
     compute.stop(handle)
     assert end_of(order).reason is EndReason.CANCELED
     assert log_of(order) == b"up\ntold: True\n"
+
+
+def test_a_container_engine_may_tidy_up_behind_the_script(compute, tmp_path):
+    script = f"import os\nos.system('(sleep 0.3; touch {tmp_path}/tidied) > /dev/null &')"
+    end = run(compute, tmp_path, script, stop_argv=("true",))
+    assert (end.reason, end.processes_left) == (EndReason.SUCCEEDED, 0)
+    assert (tmp_path / "tidied").exists()
 
 
 # --- pure: what is read in a log's tail

@@ -73,10 +73,13 @@ class _Holding:
 
     def to_the_end(self) -> End:
         stop = self._wait()
+        if stop is not None:
+            self._run_stop_command()
+        if self.order.stop_argv:
+            self._let_the_engine_tidy_up()
         if stop is None:
             left = self._stop_processes(_LEFTOVER_GRACE_S)
         else:
-            self._run_stop_command()
             # one that eats memory is not given the time to take the machine along
             hurry = stop.reason is EndReason.OUT_OF_MEMORY
             left = self._stop_processes(min(self.order.grace_s, _LEFTOVER_GRACE_S) if hurry else self.order.grace_s)
@@ -127,8 +130,16 @@ class _Holding:
             self.stop_command = start(self.order.stop_argv, self.variables, cwd=str(self.folder.root), log=os.devnull)
         except CannotStart:  # then the signals have to do
             return
-        deadline = clock.monotonic() + self.order.grace_s
+        deadline = clock.monotonic() + self.order.grace_s + _LEFTOVER_GRACE_S  # it has a grace period of its own
         while self.stop_command is not None and clock.monotonic() < deadline:
+            _next_signal(deadline - clock.monotonic())
+            self._reap()
+
+    def _let_the_engine_tidy_up(self) -> None:
+        """A container engine removes its container after the script's end; stopped halfway, it would leave it there."""
+        deadline = clock.monotonic() + min(self.order.grace_s, _LEFTOVER_GRACE_S)
+        self._reap()
+        while self.has_children and clock.monotonic() < deadline:
             _next_signal(deadline - clock.monotonic())
             self._reap()
 
