@@ -19,7 +19,7 @@ from runyard.store import schema
 from runyard.store.database import Database
 from runyard.tracking.blocks import Columns, join
 from runyard.tracking.journals import Batch, JournalReader, Position, Records, stems
-from runyard.tracking.series import Entry, append_entries, append_points
+from runyard.tracking.series import IMAGE, ROW, Entry, append
 
 _ROUND_RECORDS = 1 << 19  # bounds the memory and the length of one transaction
 
@@ -40,10 +40,7 @@ def ingest(database: Database, run_id: str, journal_folder: Path, *, final: bool
             try:
                 with database.write() as connection:
                     _save_positions(connection, run_id, read)
-                    for name, columns in prepared.scalars.items():
-                        append_points(connection, run_id, name, columns)
-                    for (name, kind), entries in prepared.entries.items():
-                        append_entries(connection, run_id, name, kind, entries)
+                    append(connection, run_id, prepared.scalars, prepared.entries)
             except _ReadByAnother:
                 continue
             total += sum(len(journal.batch.records) for journal in read)
@@ -190,7 +187,7 @@ def _arrange_metric(
         prepared.scalars[name] = join(parts)
 
 
-_FAMILIES = {layout.ROW: "row", layout.TABLE: "row", layout.IMAGE: "image"}
+_FAMILIES = {layout.ROW: ROW, layout.TABLE: ROW, layout.IMAGE: IMAGE}
 
 
 def _content(kind: int, line: Any) -> Any:

@@ -63,7 +63,8 @@ def read_last(database: Database, run_id: str) -> dict[str, Any]:
                 found[series.name] = decode(data[-1]).plain()[-1]
                 continue
             content = decode_entries(data[-1])[-1].content
-            found[series.name] = {c: values[-1] for c, values in content.items()} if isinstance(content, dict) else content
+            row_of = {c: values[-1] for c, values in content.items()} if isinstance(content, dict) else content
+            found[series.name] = row_of
     return found
 
 

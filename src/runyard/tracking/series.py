@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Optional
 
 import numpy as np
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from runyard.store import schema
 from runyard.tracking.blocks import BLOCK_POINTS, Columns, decode, encode, join, summarize
 
 SCALAR, ROW, IMAGE = "scalar", "row", "image"
+
+_described = select(schema.series.c.series_id, schema.series.c.name, schema.series.c.kind, schema.series.c.count)
 
 
 @dataclass(frozen=True)
@@ -35,59 +37,37 @@ class Series:
 
 
 def find_series(connection: Connection, run_id: str, name: str) -> Optional[Series]:
-    table = schema.series.c
-    row = connection.execute(
-        select(table.series_id, table.name, table.kind, table.count).where(table.run_id == run_id, table.name == name)
-    ).first()
+    row = connection.execute(_described.where(schema.series.c.run_id == run_id, schema.series.c.name == name)).first()
     return None if row is None else Series(*row)
 
 
-def append_points(connection: Connection, run_id: str, name: str, columns: Columns) -> None:
-    series = _series_of_kind(connection, run_id, name, SCALAR)
-    number, first, absorbed = _absorbed(connection, series, len(columns))
-    whole = join([*(decode(tail) for tail in absorbed), columns])
-    rows = []
-    for start in range(0, len(whole), BLOCK_POINTS):
-        part = whole.take(slice(start, start + BLOCK_POINTS))
-        numbers = part.numbers()
-        numbers = numbers[~np.isnan(numbers)]
-        rows.append(
-            {
-                "first": first + start,
-                "count": len(part),
-                "minimum": float(numbers.min()) if len(numbers) else None,
-                "maximum": float(numbers.max()) if len(numbers) else None,
-                "summary": summarize(part),
-                "data": encode(part),
-            }
-        )
-    _store(connection, series, number, rows)
-    last = columns.take(slice(len(columns) - 1, None)).plain()[0]
-    _note(connection, series, len(columns), last)
+def all_series(connection: Connection, run_id: str) -> list[Series]:
+    return [Series(*row) for row in connection.execute(_described.where(schema.series.c.run_id == run_id))]
 
 
-def append_entries(connection: Connection, run_id: str, name: str, kind: str, entries: list[Entry]) -> None:
-    series = _series_of_kind(connection, run_id, name, kind)
-    number, first, absorbed = _absorbed(connection, series, len(entries))
-    whole = [entry for tail in absorbed for entry in decode_entries(tail)] + entries
-    rows = []
-    for start in range(0, len(whole), BLOCK_POINTS):
-        part = whole[start : start + BLOCK_POINTS]
-        data = json.dumps([[e.step, e.time, e.rank, e.content] for e in part], separators=(",", ":")).encode()
-        rows.append(
-            {
-                "first": first + start,
-                "count": len(part),
-                "minimum": None,
-                "maximum": None,
-                "summary": None,
-                "data": data,
-            }
-        )
-    _store(connection, series, number, rows)
-    content = entries[-1].content
-    last = {key: values[-1] for key, values in content.items() if values} if kind == ROW else content
-    _note(connection, series, len(entries), last)
+def append(
+    connection: Connection, run_id: str, scalars: Mapping[str, Columns], entries: Mapping[tuple[str, str], list[Entry]]
+) -> None:
+    """Puts what came at the end of its series, in a few statements however many series there are."""
+    coming: dict[tuple[str, str], Columns | list[Entry]] = {
+        (name, SCALAR): columns for name, columns in scalars.items()
+    }
+    coming.update(entries)
+    places = _places(connection, run_id, coming)
+    replaced = [
+        {"of_series": place.series.series_id, "from_number": place.number} for place in places if place.absorbed
+    ]
+    if replaced:
+        connection.execute(_FORGET, replaced)
+    rows = [row for place in places for row in _blocks(place)]
+    connection.execute(insert(schema.blocks), rows)
+    connection.execute(
+        _GROW,
+        [
+            {"of_series": place.series.series_id, "added": len(place.coming), "newest": _last(place.coming)}
+            for place in places
+        ],
+    )
 
 
 def decode_entries(data: bytes) -> list[Entry]:
@@ -107,61 +87,138 @@ def block_data(
     yield from connection.execute(query.order_by(table.number))
 
 
-def _series_of_kind(connection: Connection, run_id: str, name: str, kind: str) -> Series:
-    """Who comes first gives a name its kind; what is of another kind is kept beside it, as ``loss (row)``."""
-    found = find_series(connection, run_id, name)
-    while found is not None and found.kind != kind:
-        name = f"{name} ({kind})"
-        found = find_series(connection, run_id, name)
-    if found is not None:
-        return found
-    connection.execute(insert(schema.series).values(run_id=run_id, name=name, kind=kind, count=0))
-    made = find_series(connection, run_id, name)
-    assert made is not None
-    return made
+@dataclass(frozen=True)
+class _Place:
+    """Where what comes for one series goes: from block ``number`` on, after the small blocks that it takes in."""
+
+    series: Series
+    coming: Columns | list[Entry]
+    number: int
+    first: int
+    absorbed: list[bytes]
 
 
-def _absorbed(connection: Connection, series: Series, coming: int) -> tuple[int, int, list[bytes]]:
-    """The number and first index of the next block to write, and the small blocks at the end that go into it.
+_blocks_of = schema.blocks.c
+_FORGET = delete(schema.blocks).where(
+    _blocks_of.series_id == bindparam("of_series"), _blocks_of.number >= bindparam("from_number")
+)
+_DATA = select(_blocks_of.data).where(
+    _blocks_of.series_id == bindparam("of_series"), _blocks_of.number == bindparam("of_number")
+)
+_GROW = (
+    update(schema.series)
+    .where(schema.series.c.series_id == bindparam("of_series"))
+    .values(count=schema.series.c.count + bindparam("added"), last=bindparam("newest"))
+)
 
-    A small block is taken in when it is not much larger than what comes. Filling up the last block each time would
-    write it anew for every few points of a live run; this way each point is written a few times at most.
+
+def _places(
+    connection: Connection, run_id: str, coming: Mapping[tuple[str, str], Columns | list[Entry]]
+) -> list[_Place]:
+    series = _series_for(connection, run_id, list(coming))
+    numbers: dict[int, int] = {}
+    small: dict[int, list[tuple[int, int, int]]] = {}
+    wanted = [found.series_id for found in series.values()]
+    for begin in range(0, len(wanted), 500):  # below SQLite's limit of variables
+        among = _blocks_of.series_id.in_(wanted[begin : begin + 500])
+        last = select(_blocks_of.series_id, func.max(_blocks_of.number)).where(among).group_by(_blocks_of.series_id)
+        for series_id, number in connection.execute(last):
+            numbers[series_id] = number
+        # blocks that are not full are always the last ones of their series
+        parts = select(_blocks_of.series_id, _blocks_of.number, _blocks_of.first, _blocks_of.count)
+        parts = parts.where(among, _blocks_of.count < BLOCK_POINTS).order_by(_blocks_of.number.desc())
+        for series_id, *block in connection.execute(parts):
+            small.setdefault(series_id, []).append((block[0], block[1], block[2]))
+    return [
+        _place(connection, found, coming[key], numbers.get(found.series_id, -1) + 1, small.get(found.series_id, []))
+        for key, found in series.items()
+    ]
+
+
+def _place(
+    connection: Connection,
+    series: Series,
+    coming: Columns | list[Entry],
+    number: int,
+    small: list[tuple[int, int, int]],
+) -> _Place:
+    """A small block is taken in when it is not much larger than what comes.
+
+    Filling up the last block each time would write it anew for every few points of a live run; this way each point
+    is written a few times at most, and the blocks that are not full are few.
     """
-    table = schema.blocks.c
-    rows = connection.execute(
-        select(table.number, table.first, table.count)
-        .where(table.series_id == series.series_id)
-        .order_by(table.number.desc())
-        .limit(16)
-    ).all()
-    next_number, next_first = 0, 0
-    if rows:
-        number, first, count = rows[0]
-        next_number, next_first = number + 1, first + count
+    first, weight = series.count, len(coming)
     absorbed: list[bytes] = []
-    for number, first, count in rows:
-        if count >= BLOCK_POINTS or count > 2 * coming:
+    for its_number, its_first, its_count in small:
+        if its_count > 2 * weight:
             break
-        data = connection.execute(
-            select(table.data).where(table.series_id == series.series_id, table.number == number)
-        ).scalar_one()
-        absorbed.insert(0, data)
-        next_number, next_first = number, first
-        coming += count
-    return next_number, next_first, absorbed
+        found = connection.execute(_DATA, {"of_series": series.series_id, "of_number": its_number})
+        absorbed.insert(0, found.scalar_one())
+        number, first = its_number, its_first
+        weight += its_count
+    return _Place(series, coming, number, first, absorbed)
 
 
-def _store(connection: Connection, series: Series, number: int, rows: list[dict[str, Any]]) -> None:
-    table = schema.blocks
-    connection.execute(delete(table).where(table.c.series_id == series.series_id, table.c.number >= number))
-    connection.execute(
-        insert(table),
-        [{"series_id": series.series_id, "number": number + index, **row} for index, row in enumerate(rows)],
-    )
+def _series_for(connection: Connection, run_id: str, keys: list[tuple[str, str]]) -> dict[tuple[str, str], Series]:
+    """Who comes first gives a name its kind; what is of another kind is kept beside it, as ``loss (row)``."""
+    known = {series.name: series for series in all_series(connection, run_id)}
+    names: dict[tuple[str, str], str] = {}
+    kinds = {name: series.kind for name, series in known.items()}
+    for name, kind in keys:
+        shown = name
+        while kinds.setdefault(shown, kind) != kind:
+            shown = f"{shown} ({kind})"
+        names[name, kind] = shown
+    fresh = [{"run_id": run_id, "name": name, "kind": kinds[name], "count": 0} for name in kinds if name not in known]
+    if fresh:
+        connection.execute(insert(schema.series), fresh)
+        known = {series.name: series for series in all_series(connection, run_id)}
+    return {key: known[shown] for key, shown in names.items()}
 
 
-def _note(connection: Connection, series: Series, added: int, last: Any) -> None:
-    table = schema.series
-    connection.execute(
-        update(table).where(table.c.series_id == series.series_id).values(count=table.c.count + added, last=last)
-    )
+def _blocks(place: _Place) -> Iterator[dict[str, Any]]:
+    if isinstance(place.coming, Columns):
+        points = join([*(decode(data) for data in place.absorbed), place.coming])
+        for number, start in enumerate(range(0, len(points), BLOCK_POINTS)):
+            part = points.take(slice(start, start + BLOCK_POINTS))
+            yield _block(place, number, start, len(part), encode(part), _range(part), summarize(part))
+        return
+    whole = [entry for data in place.absorbed for entry in decode_entries(data)] + place.coming
+    for number, start in enumerate(range(0, len(whole), BLOCK_POINTS)):
+        some = whole[start : start + BLOCK_POINTS]
+        data = json.dumps([[e.step, e.time, e.rank, e.content] for e in some], separators=(",", ":")).encode()
+        yield _block(place, number, start, len(some), data, (None, None), None)
+
+
+def _block(
+    place: _Place,
+    number: int,
+    start: int,
+    count: int,
+    data: bytes,
+    extent: tuple[Optional[float], Optional[float]],
+    summary: Optional[bytes],
+) -> dict[str, Any]:
+    return {
+        "series_id": place.series.series_id,
+        "number": place.number + number,
+        "first": place.first + start,
+        "count": count,
+        "minimum": extent[0],
+        "maximum": extent[1],
+        "summary": summary,
+        "data": data,
+    }
+
+
+def _range(columns: Columns) -> tuple[Optional[float], Optional[float]]:
+    numbers = columns.numbers()
+    numbers = numbers[~np.isnan(numbers)]
+    return (float(numbers.min()), float(numbers.max())) if len(numbers) else (None, None)
+
+
+def _last(coming: Columns | list[Entry]) -> Any:
+    if isinstance(coming, Columns):
+        return coming.take(slice(len(coming) - 1, None)).plain()[0]
+    content = coming[-1].content
+    return {key: values[-1] for key, values in content.items() if values} if isinstance(content, dict) else content
