@@ -126,11 +126,19 @@ class LocalQueue:
                 resources = self._waiting[run_id][1]
                 if self._lacking(resources):
                     break
-                self._forget_waiting(run_id)
-                placement = Placement(run_id, self._free_gpus(resources)[: self._gpu_count(resources)])
-                self._take(placement, resources)
-                placements.append(placement)
+                placements.append(self._place_first(run_id, resources))
         return placements
+
+    def place_if_first(self, run_id: str) -> bool:
+        """Whether this run, having just asked, may start at once: nobody is before it and there is room."""
+        with self._lock:
+            if not self._line or self._run_of_ticket[self._line[0]] != run_id:
+                return False
+            resources = self._waiting[run_id][1]
+            if self._lacking(resources):
+                return False
+            self._place_first(run_id, resources)
+            return True
 
     def placement(self, run_id: str) -> Placement | None:
         with self._lock:
@@ -146,6 +154,12 @@ class LocalQueue:
             place = f"position {bisect_left(self._line, ticket) + 1} of {len(self._line)}"
             lacking = self._lacking(resources)
             return f"{place}; {lacking}" if lacking else f"{place}; waiting for its turn"
+
+    def _place_first(self, run_id: str, resources: Resources) -> Placement:
+        self._forget_waiting(run_id)
+        placement = Placement(run_id, self._free_gpus(resources)[: self._gpu_count(resources)])
+        self._take(placement, resources)
+        return placement
 
     def _lacking(self, resources: Resources) -> str:
         needs: list[str] = []

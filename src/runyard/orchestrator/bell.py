@@ -6,17 +6,20 @@ import asyncio
 import threading
 from collections import defaultdict
 
+_GATHER_S = 0.03
+
 
 class Bell:
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: dict[str, set[tuple[asyncio.AbstractEventLoop, asyncio.Event]]] = defaultdict(set)
+        self._waiting: dict[str, set[Listener]] = defaultdict(set)
 
-    def ring(self, run_id: str) -> None:
+    def ring(self, run_id: str, *, urgent: bool = False) -> None:
+        """Urgent: somebody waits for just this. Other rings may be heard together with the next ones."""
         with self._lock:
             waiting = list(self._waiting.get(run_id, ()))
-        for loop, event in waiting:
-            loop.call_soon_threadsafe(event.set)
+        for listener in waiting:
+            listener.loop.call_soon_threadsafe(listener.hear, urgent)
 
     def listen(self, run_id: str) -> Listener:
         return Listener(self, run_id)
@@ -31,26 +34,40 @@ class Listener:
     """`async with bell.listen(run_id) as listener: await listener.next(timeout_s)`."""
 
     def __init__(self, bell: Bell, run_id: str) -> None:
+        self.loop = asyncio.get_running_loop()
         self._bell, self._run_id = bell, run_id
-        self._entry = (asyncio.get_running_loop(), asyncio.Event())
+        self._rung, self._urgent = asyncio.Event(), asyncio.Event()
 
     async def __aenter__(self) -> Listener:
         with self._bell._lock:
-            self._bell._waiting[self._run_id].add(self._entry)
+            self._bell._waiting[self._run_id].add(self)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         with self._bell._lock:
-            self._bell._waiting[self._run_id].discard(self._entry)
+            self._bell._waiting[self._run_id].discard(self)
             if not self._bell._waiting[self._run_id]:
                 del self._bell._waiting[self._run_id]
 
+    def hear(self, urgent: bool) -> None:
+        self._rung.set()
+        if urgent:
+            self._urgent.set()
+
     async def next(self, timeout_s: float) -> bool:
-        """True at the next ring, False after the time."""
-        event = self._entry[1]
-        try:
-            await asyncio.wait_for(event.wait(), timeout_s)
-        except asyncio.TimeoutError:
+        """True after the next ring, False after the time."""
+        if not await _within(self._rung, timeout_s):
             return False
-        event.clear()
+        # a run that starts rings several times within milliseconds, just when its start should not be disturbed
+        await _within(self._urgent, _GATHER_S)
+        self._rung.clear()
+        self._urgent.clear()
         return True
+
+
+async def _within(event: asyncio.Event, timeout_s: float) -> bool:
+    try:
+        await asyncio.wait_for(event.wait(), timeout_s)
+    except asyncio.TimeoutError:
+        return False
+    return True

@@ -17,7 +17,7 @@ from runyard.orchestrator import begin, finalize, prepare
 from runyard.orchestrator.activity import Activities
 from runyard.orchestrator.bell import Bell
 from runyard.orchestrator.rooms import Rooms
-from runyard.store.runs import RunRecord, entered
+from runyard.store.runs import Labels, RunRecord, entered
 
 log = logging.getLogger(__name__)
 
@@ -35,30 +35,51 @@ class Conductor:
         self._acting = ThreadPoolExecutor(8, "act")
         self._closed = False
 
-    def post(self, run_id: str, event: on.Event) -> RunRecord:
-        """The one way in which a run changes."""
+    def admit(self, record: RunRecord, first: on.Event, tags: Labels, properties: Labels) -> RunRecord:
+        """A new run with its first event. One of that id that is here already stays as it is."""
         with self._deciding:
-            record = self.rooms.runs.load(run_id)
-            life, actions = step(record.life, event)
-            if life != record.life:
-                record = self.rooms.runs.save(entered(record, life))
-            if life.state.is_terminal:
-                self.live.discard(run_id)
-                self.activities.forget(run_id)
-        self.bell.ring(run_id)
-        for action in actions:
-            self._perform(record, action)
+            decided, actions = self._decide(record, first)
+            if not self.rooms.runs.insert(decided, tags, properties):
+                return self.rooms.runs.load(record.run_id)
+        self._carry_out(decided, actions)
+        return self.rooms.runs.load(record.run_id)
+
+    def post(
+        self, run_id: str, event: on.Event, *, environment_key: str | None = None, warnings: tuple[str, ...] = ()
+    ) -> RunRecord:
+        """The one way in which a run changes; with facts about it that came to light on the way."""
+        with self._deciding:
+            before = self.rooms.runs.load(run_id)
+            noted = replace(
+                before,
+                environment_key=environment_key or before.environment_key,
+                warnings=before.warnings + tuple(w for w in warnings if w not in before.warnings),
+            )
+            record, actions = self._decide(noted, event)
+            if record != before:
+                record = self.rooms.runs.save(record)
+        self._carry_out(record, actions)
         return record
 
-    def note(self, run_id: str, *, environment_key: str | None = None, warnings: tuple[str, ...] = ()) -> None:
-        """Facts about a run that its preparation brought to light."""
-        with self._deciding:
-            record = self.rooms.runs.load(run_id)
-            fresh = tuple(w for w in warnings if w not in record.warnings)
-            if fresh or environment_key != record.environment_key:
-                key = environment_key or record.environment_key
-                self.rooms.runs.save(replace(record, environment_key=key, warnings=record.warnings + fresh))
-        self.bell.ring(run_id)
+    def _decide(self, record: RunRecord, event: on.Event) -> tuple[RunRecord, list[do.Action]]:
+        """Pure but for the queue: a run whose turn has come at once is decided on to its start, and saved once."""
+        life, actions = step(record.life, event)
+        record = entered(record, life)
+        if do.Enqueue() in actions:
+            begin.enqueue(self.rooms, record)
+            if self.rooms.queue.place_if_first(record.run_id):
+                return self._decide(record, on.Placed())
+            return record, []
+        return record, actions
+
+    def _carry_out(self, record: RunRecord, actions: list[do.Action]) -> None:
+        ended = record.life.state.is_terminal
+        if ended:
+            self.live.discard(record.run_id)
+            self.activities.forget(record.run_id)
+        self.bell.ring(record.run_id, urgent=ended)
+        for action in actions:
+            self._perform(record, action)
 
     def activity(self, record: RunRecord) -> tuple[str, float | None]:
         """What the run is doing or waiting for, and since when."""
@@ -96,9 +117,6 @@ class Conductor:
             self._in(self._preparing, run_id, lambda: self._prepare(record, abandoned))
         elif isinstance(action, do.AbandonPreparation):
             self._abandoned.setdefault(run_id, threading.Event()).set()
-        elif isinstance(action, do.Enqueue):
-            begin.enqueue(self.rooms, record)
-            self.place_waiting()
         elif isinstance(action, do.LeaveQueue):
             self.rooms.queue.leave(run_id)
             self.place_waiting()
@@ -138,8 +156,7 @@ class Conductor:
             return
         finally:
             self._abandoned.pop(record.run_id, None)
-        self.note(record.run_id, environment_key=found.key, warnings=found.warnings)
-        self.post(record.run_id, on.Prepared())
+        self.post(record.run_id, on.Prepared(), environment_key=found.key, warnings=found.warnings)
 
     def _start(self, record: RunRecord) -> None:
         self.activities.set(record.run_id, "starting the script")
@@ -160,9 +177,7 @@ class Conductor:
     def _finalize(self, record: RunRecord) -> None:
         self.activities.set(record.run_id, "keeping outputs")
         warnings = finalize.finalize(self.rooms, record)
-        if warnings:
-            self.note(record.run_id, warnings=warnings)
-        self.post(record.run_id, on.Finalized())
+        self.post(record.run_id, on.Finalized(), warnings=warnings)
         finalize.tidy(self.rooms, record)
 
     def _say_for(self, run_id: str) -> Callable[[str], None]:

@@ -16,7 +16,7 @@ from runyard.snapshots.freeze import freeze
 from runyard.snapshots.handover import pack_missing
 from runyard.spec.json import from_json, to_json
 from runyard.spec.run import EXPERIMENT_NAME, RUN_ID, RunSpec
-from runyard.store.runs import RunRecord
+from runyard.store.runs import Labels, RunRecord
 from runyard.wire.runs import BeginRun, SubmitFolder, SubmitRun
 
 
@@ -44,10 +44,8 @@ def submit(conductor: Conductor, request: SubmitRun) -> RunRecord:
         submitted_by=request.submitted_by,
     )
     rooms.folder(record.run_id).logs.mkdir(parents=True, exist_ok=True)
-    properties = {"ContentSnapshotId": request.snapshot_id, **request.properties}
-    if rooms.runs.insert(record, request.tags, properties):
-        return conductor.post(record.run_id, on.Submitted())
-    return rooms.runs.load(record.run_id)
+    properties: Labels = {"ContentSnapshotId": request.snapshot_id, **request.properties}
+    return conductor.admit(record, on.Submitted(), request.tags, properties)
 
 
 def submit_folder(conductor: Conductor, request: SubmitFolder) -> RunRecord:
@@ -94,9 +92,8 @@ def begin(conductor: Conductor, request: BeginRun) -> RunRecord:
         submitted_by=request.submitted_by,
     )
     rooms.folder(record.run_id).journal.mkdir(parents=True, exist_ok=True)
-    properties = {"ContentSnapshotId": request.snapshot_id} if request.snapshot_id else {}
-    rooms.runs.insert(record, request.tags, properties)
-    record = conductor.post(record.run_id, on.Begun())
+    properties: Labels = {"ContentSnapshotId": request.snapshot_id} if request.snapshot_id else {}
+    record = conductor.admit(record, on.Begun(), request.tags, properties)
     if request.hold:
         conductor.live.add(record.run_id)
     return record

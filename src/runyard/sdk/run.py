@@ -132,7 +132,7 @@ class Run(MetricLogging):
     ) -> dict[str, Any]:
         """Returns the details of the ended run; a failed one raises ActivityFailedException, a canceled one does not."""
         self._view = run_waiting.wait(self._connection, self._view, show_output)
-        return run_waiting.verdict(self.get_details(), raise_on_error)
+        return run_waiting.verdict(run_details.details(self._view, self._file_names()), raise_on_error)
 
     def cancel(self) -> None:
         self._view = self._connection.post(f"/api/runs/{self.id}/cancel")

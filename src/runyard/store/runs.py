@@ -73,7 +73,7 @@ class RunStore:
         """Writes the record and counts its version up, in one transaction."""
         record = replace(record, version=record.version + 1)
         with self._database.write() as connection:
-            connection.execute(update(_runs).where(_runs.c.run_id == record.run_id).values(_columns(record)))
+            connection.execute(update(_runs).where(_runs.c.run_id == record.run_id).values(_changing(record)))
         return record
 
     def find(
@@ -92,7 +92,7 @@ class RunStore:
         limit: int = 100,
     ) -> list[RunRecord]:
         """Newest first. A label that is asked for with the value None must only be there; a ``fragment`` is the
-        beginning or the end of an id."""
+        beginning or the end of an id, or the beginning of a part of it."""
         query = select(_runs).order_by(_runs.c.number.desc()).limit(limit)
         if experiment is not None:
             query = query.where(_runs.c.experiment == experiment)
@@ -103,8 +103,9 @@ class RunStore:
         elif not include_children:
             query = query.where(_runs.c.parent_id.is_(None))
         if fragment is not None:
-            begins = _runs.c.run_id.startswith(fragment, autoescape=True)
-            query = query.where(begins | _runs.c.run_id.endswith(fragment, autoescape=True))
+            run_id = _runs.c.run_id
+            begins = run_id.startswith(fragment, autoescape=True) | run_id.contains(f"_{fragment}", autoescape=True)
+            query = query.where(begins | run_id.endswith(fragment, autoescape=True))
         if type is not None:
             query = query.where(_runs.c.type == type)
         if states is not None:
@@ -192,28 +193,34 @@ def _not_found(connection: Connection, run_id: str) -> RunNotFound:
     return RunNotFound(f"no run {run_id!r} in this yard", hint=hint, run_id=run_id)
 
 
+def _changing(record: RunRecord) -> dict[str, Any]:
+    return {
+        "state": record.life.state.value,
+        "end": to_json(record.life.end) if record.life.end else None,
+        "snapshot_id": record.snapshot_id,
+        "environment_key": record.environment_key,
+        "timeline": record.timeline,
+        "warnings": list(record.warnings),
+        "started_at": record.started_at,
+        "ended_at": record.ended_at,
+        "version": record.version,
+    }
+
+
 def _columns(record: RunRecord) -> dict[str, Any]:
     return {
+        **_changing(record),
         "run_id": record.run_id,
         "experiment": record.experiment,
         "parent_id": record.parent_id,
         "root_id": record.root_id or record.run_id,
         "type": record.type,
         "name": record.name,
-        "state": record.life.state.value,
         "managed": int(record.life.managed),
-        "end": to_json(record.life.end) if record.life.end else None,
         "spec": record.spec,
         "target": record.target,
-        "snapshot_id": record.snapshot_id,
-        "environment_key": record.environment_key,
-        "timeline": record.timeline,
-        "warnings": list(record.warnings),
         "submitted_by": record.submitted_by,
         "created_at": record.created_at,
-        "started_at": record.started_at,
-        "ended_at": record.ended_at,
-        "version": record.version,
     }
 
 
