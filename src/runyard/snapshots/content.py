@@ -29,6 +29,7 @@ class Unread(NamedTuple):
     size: int
     stored: str = ""  # a content that needs no packing: what this file had when it was last frozen
     remember: bool = True  # may be recognised by its stat the next time
+    about: Optional[os.stat_result] = None  # as it was when the folder was listed
 
 
 class Taken(NamedTuple):
@@ -138,14 +139,15 @@ class _Bench:
         if handle < 0:
             return None
         try:
-            before = os.fstat(handle)
-            if not stat.S_ISREG(before.st_mode):
+            # the common case: one read, and the file is still as it was when the folder was listed
+            data = self._buffer[self._filled : self._filled + file.size]
+            read = os.readv(handle, [data])
+            after = os.fstat(handle)
+            if after.st_mode & 0o170000 != stat.S_IFREG:
                 return None
-            data, after = self._read(handle, before.st_size)
-            stable = len(data) == before.st_size and _same(before, after)
+            stable = read == file.size and file.about is not None and _same(file.about, after)
             if not stable:
-                before = after
-                data, after = self._read(handle, before.st_size)
+                data, before, after = self._read_again(handle)
                 stable = len(data) == before.st_size and _same(before, after)
         except OSError as error:
             raise unreadable(file.folder + file.name, error) from error
@@ -157,18 +159,16 @@ class _Bench:
             self._filled += len(data)
         return Taken(file, digest, len(data), after, stable)
 
-    def _read(self, handle: int, size: int) -> tuple[memoryview, os.stat_result]:
-        room = self._buffer[self._filled :]
-        if size > len(room):  # it grew since the folder was listed
-            room = memoryview(bytearray(size))
-        room = room[:size]
+    def _read_again(self, handle: int) -> tuple[memoryview, os.stat_result, os.stat_result]:
+        before = os.fstat(handle)
+        room = memoryview(bytearray(before.st_size))  # it may have grown beyond the buffer
         read = 0
-        while read < size:
+        while read < before.st_size:
             more = os.preadv(handle, [room[read:]], read)
             if more == 0:
                 break
             read += more
-        return room[:read], os.fstat(handle)
+        return room[:read], before, os.fstat(handle)
 
     def _empty(self) -> None:
         if self._blobs and self._pack is not None:
@@ -183,7 +183,7 @@ def _take_big(root: bytes, file: Unread, pack: Optional[PackWriter]) -> Optional
         return None
     try:
         before = os.fstat(handle)
-        if not stat.S_ISREG(before.st_mode):
+        if before.st_mode & 0o170000 != stat.S_IFREG:
             return None
         taken, start = _stream(handle, file, before, pack)
         if not taken.stable:
@@ -233,8 +233,9 @@ def _opened(root: bytes, file: Unread) -> int:
 
 
 def _same(before: os.stat_result, after: os.stat_result) -> bool:
+    # a write changes the ctime too, and nobody can set it back; some file systems only keep the mtime
     return (
-        before.st_size == after.st_size
+        before.st_ctime_ns == after.st_ctime_ns
         and before.st_mtime_ns == after.st_mtime_ns
-        and before.st_ctime_ns == after.st_ctime_ns
+        and before.st_size == after.st_size
     )

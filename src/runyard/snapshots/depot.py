@@ -17,7 +17,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from runyard.clock import now
 from runyard.errors import SnapshotException
@@ -29,11 +29,6 @@ _FORGOTTEN_AFTER_S = 24 * 3600.0
 _FLUSHED_AT_ONCE_BYTES = 16 << 20
 
 
-class _Stored(NamedTuple):
-    pack: Path
-    place: Place
-
-
 class Depot:
     """Safe to use from many threads. Everything is on disk: a new Depot on the same folder knows the same."""
 
@@ -42,7 +37,7 @@ class Depot:
         self._packs = root / "packs"
         self._manifests = root / "manifests"
         self._lock = threading.RLock()
-        self._blobs: dict[bytes, _Stored] = {}
+        self._blobs: dict[bytes, Pack] = {}
         self._loaded: set[str] = set()  # names of packs
         self._packs_changed_ns = -1
         self._whole: dict[str, Manifest] = {}  # snapshots that were checked, in order of their last use
@@ -75,8 +70,7 @@ class Depot:
         Raises SnapshotException if the manifest or the pack is damaged or a content is missing.
         """
         manifest = Manifest.from_bytes(manifest_bytes)
-        if pack_path is not None:
-            self._take_pack(pack_path)
+        kept = None if pack_path is None else self._take_pack(pack_path)
         lacking = self._lacking(manifest)
         if lacking:
             raise SnapshotException(
@@ -87,8 +81,9 @@ class Depot:
             )
         path = self._manifests / manifest.id
         if _content(path) != manifest_bytes:
-            with whole_file(path) as partial:
+            with whole_file(path, durable=False) as partial:
                 partial.write_bytes(manifest_bytes)
+        _flush([path] if kept is None else [kept, path])
         self._remember(manifest)
         return manifest.id
 
@@ -166,7 +161,7 @@ class Depot:
             while len(self._whole) > 16:
                 del self._whole[next(iter(self._whole))]
 
-    def _take_pack(self, source: Path) -> None:
+    def _take_pack(self, source: Path) -> Path:
         try:
             pack = Pack(source)
         except SnapshotException:
@@ -180,14 +175,15 @@ class Depot:
             except OSError as error:
                 if error.errno != errno.EXDEV:
                     raise cannot_write(kept, error) from error
-                with whole_file(kept) as partial:
+                with whole_file(kept, durable=False) as partial:
                     shutil.copyfile(source, partial)
                 source.unlink()
             # one that was damaged is replaced by this one
             kept.with_suffix(".bad").unlink(missing_ok=True)
-            self._blobs.update((digest, _Stored(kept, place)) for digest, place in pack.places.items())
+            pack.path = kept
+            self._blobs.update(dict.fromkeys(pack.places, pack))
             self._loaded.add(kept.name)
-        _flush(kept)
+        return kept
 
     def _refresh(self) -> bool:
         """Loads the packs that are new on disk; whether there were any."""
@@ -207,9 +203,7 @@ class Depot:
                 pack = Pack(self._packs / name)
                 self._loaded.add(name)
                 bad = _bad_ones(pack.path)
-                for digest, place in pack.places.items():
-                    if digest not in bad:
-                        self._blobs.setdefault(digest, _Stored(pack.path, place))
+                self._blobs.update(dict.fromkeys(pack.places.keys() - bad if bad else pack.places, pack))
         return bool(names)
 
     def _sweep_incoming(self) -> None:
@@ -242,58 +236,45 @@ class Depot:
 
     def _contents(self, entries: Iterable[Entry]) -> Iterator[tuple[Entry, Iterable[bytes]]]:
         """Each file with its content in pieces, in the order in which the packs hold them."""
-        placed = sorted(
-            ((self._stored(entry), entry) for entry in entries), key=lambda pair: (pair[0].pack, pair[0].place.offset)
-        )
-        opened: Optional[OpenPack] = None
-        opened_path: Optional[Path] = None
-        try:
-            for stored, entry in placed:
-                if opened is None or stored.pack != opened_path:
-                    if opened is not None:
-                        opened.__exit__()
-                    opened, opened_path = OpenPack(stored.pack), stored.pack
-                yield entry, self._checked(opened, stored, bytes.fromhex(entry.digest))
-        finally:
-            if opened is not None:
-                opened.__exit__()
+        by_pack: dict[Pack, list[tuple[Place, bytes, Entry]]] = {}
+        for entry in entries:
+            digest = bytes.fromhex(entry.digest)
+            pack = self._pack_with(digest, entry)
+            by_pack.setdefault(pack, []).append((pack.places[digest], digest, entry))
+        for pack, wanted in by_pack.items():
+            with pack.open() as opened:
+                for place, digest, entry in sorted(wanted):
+                    yield entry, self._checked(opened, pack, place, digest)
 
-    def _stored(self, entry: Entry) -> _Stored:
-        digest = bytes.fromhex(entry.digest)
+    def _pack_with(self, digest: bytes, entry: Entry) -> Pack:
         with self._lock:
             if digest not in self._blobs:
                 self._refresh()
-            stored = self._blobs.get(digest)
-        if stored is None:
+            pack = self._blobs.get(digest)
+        if pack is None:
             raise SnapshotException(
                 f"the content of {entry.path!r} is not in {self._root} any more",
                 hint="submit the folder again: it is stored anew",
                 path=entry.path,
             )
-        return stored
+        return pack
 
-    def _checked(self, opened: OpenPack, stored: _Stored, digest: bytes) -> Iterable[bytes]:
+    def _checked(self, opened: OpenPack, pack: Pack, place: Place, digest: bytes) -> Iterator[bytes]:
         try:
-            if stored.place.size <= CHUNK_BYTES:
-                return [opened.read(digest, stored.place)]
-            return self._checked_chunks(opened, stored, digest)
+            if place.size <= CHUNK_BYTES:
+                yield opened.read(digest, place)
+            else:
+                yield from opened.chunks(digest, place)
         except SnapshotException:
-            self._set_aside(stored, digest)
+            self._set_aside(pack, digest)
             raise
 
-    def _checked_chunks(self, opened: OpenPack, stored: _Stored, digest: bytes) -> Iterator[bytes]:
-        try:
-            yield from opened.chunks(digest, stored.place)
-        except SnapshotException:
-            self._set_aside(stored, digest)
-            raise
-
-    def _set_aside(self, stored: _Stored, digest: bytes) -> None:
+    def _set_aside(self, pack: Pack, digest: bytes) -> None:
         """Remembers that this copy is damaged: the next submission finds it missing, and hands it over again."""
         with self._lock:
-            if self._blobs.get(digest) == stored:
+            if self._blobs.get(digest) is pack:
                 del self._blobs[digest]
-            with contextlib.suppress(OSError), stored.pack.with_suffix(".bad").open("a") as file:
+            with contextlib.suppress(OSError), pack.path.with_suffix(".bad").open("a") as file:
                 file.write(digest.hex() + "\n")
 
 
@@ -304,18 +285,19 @@ def _content(path: Path) -> Optional[bytes]:
         return None
 
 
-def _flush(pack: Path) -> None:
-    """A small pack is on the disk when this returns. A big one follows in the background: waiting for the disk would
-    take longer than all the rest, and what a power cut takes away is found missing and handed over again."""
-    if pack.stat().st_size <= _FLUSHED_AT_ONCE_BYTES:
-        flush_to_disk(pack)
+def _flush(files: list[Path]) -> None:
+    """Small files are on the disk when this returns. Big ones follow in the background: waiting for the disk would take
+    longer than all the rest, and what a power cut takes away is found missing and handed over again."""
+    if sum(path.stat().st_size for path in files) > _FLUSHED_AT_ONCE_BYTES:
+        threading.Thread(target=_flush_each, args=(files,), name="runyard-flush", daemon=True).start()
     else:
-        threading.Thread(target=_flush_quietly, args=(pack,), name="runyard-flush", daemon=True).start()
+        _flush_each(files)
 
 
-def _flush_quietly(pack: Path) -> None:
-    with contextlib.suppress(OSError):
-        flush_to_disk(pack)
+def _flush_each(files: list[Path]) -> None:
+    for path in files:
+        with contextlib.suppress(FileNotFoundError):  # replaced by the same snapshot from elsewhere, or removed
+            flush_to_disk(path)
 
 
 def _bad_ones(pack: Path) -> set[bytes]:

@@ -183,7 +183,7 @@ def _read_index(file: int, path: Path) -> tuple[str, dict[bytes, Place]]:
     if sha256(index).digest() != digest or os.pread(file, len(_HEADER), 0) != _HEADER:
         raise damaged(path, "its index has changed")
     places = {key: Place(offset, size) for key, offset, size in _RECORD.iter_unpack(index)}
-    if any(place.offset + place.size > index_at for place in places.values()):
+    if max((offset + size for offset, size in places.values()), default=0) > index_at:
         raise damaged(path, "its index points outside of it")
     return digest.hex(), places
 

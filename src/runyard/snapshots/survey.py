@@ -135,7 +135,7 @@ def _survey_folder(
                 continue
             stored = "" if seen is None else digest_of(seen[KEY_BYTES:])
             # a secret is not remembered: the day it is not asked for any more, it must be looked at again
-            found.unread.append(Unread(folder, name, size, stored, remember=not secret))
+            found.unread.append(Unread(folder, name, size, stored, not secret, about))
         weight += size
         if size > floor:
             heapq.heapreplace(found.biggest, (size, folder + name))
