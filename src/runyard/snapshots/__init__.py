@@ -13,9 +13,21 @@ manifest and the path of a pack, so that `Depot` may live in another process. On
 
 from __future__ import annotations
 
-from runyard.snapshots.depot import Depot
+from typing import TYPE_CHECKING, Any
+
 from runyard.snapshots.freeze import Frozen, freeze
 from runyard.snapshots.handover import pack_missing, write_pack
 from runyard.snapshots.manifest import Entry, Manifest
 
+if TYPE_CHECKING:
+    from runyard.snapshots.depot import Depot
+
 __all__ = ["Depot", "Entry", "Frozen", "Manifest", "freeze", "pack_missing", "write_pack"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Depot":  # the yard's side: whoever only submits does not wait for its imports
+        from runyard.snapshots.depot import Depot
+
+        return Depot
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
