@@ -232,10 +232,61 @@ def test_ctrl_c_in_the_middle_of_logging_does_not_hold_the_reader_up_for_good(tm
     last = None
     while last != (layout.INT, 7) and time.monotonic() < deadline:
         (records,) = records_of(tmp_path).values()
-        last = (records["kind"][-1], records["value"][-1])
+        last = (records["kind"][-1], records["value"][-1]) if len(records) else None
     assert process.poll() is None
     process.communicate(b"")
     assert last == (layout.INT, 7)
+
+
+def test_a_signal_handler_may_log_while_the_script_logs(tmp_path: Path) -> None:
+    process = script(
+        tmp_path,
+        """
+        import signal
+        journal = Journal(os.environ["FOLDER"])
+        import itertools
+        numbers = itertools.count()
+        def handle(*_):
+            number = next(numbers)
+            journal.log("handled", f"handler {number}")
+            journal.log(f"handled name {number}", number)
+            signal.setitimer(signal.ITIMER_REAL, 0.0003)
+        signal.signal(signal.SIGALRM, handle)
+        signal.setitimer(signal.ITIMER_REAL, 0.0003)
+        for index in range(20_000):
+            journal.log("text", f"script {index}")
+            if index % 20 == 0:
+                journal.log(f"name {index}", index)
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        os.write(1, str(next(numbers)).encode())
+        """,
+    )
+    out, said = process.communicate(timeout=60)
+    assert process.returncode == 0, said.decode()
+    handled = int(out)
+    (stem,) = stems(tmp_path)
+    reader = JournalReader(tmp_path, stem)
+    records = reader.read(Position(), limit=10**9).records
+    names = reader.names()
+    by_name: dict[str, list[Any]] = {}
+    texts = iter(reader.side(records[records["kind"] == layout.TEXT]["value"].tolist()))
+    for record in records[records["kind"] != layout.VOID]:
+        value = next(texts) if record["kind"] == layout.TEXT else int(record["value"])
+        by_name.setdefault(names[int(record["metric"])], []).append(value)
+    assert by_name.pop("text") == [f"script {index}" for index in range(20_000)]
+    assert by_name.pop("handled") == [f"handler {index}" for index in range(handled)]
+    expected = {f"name {index}": [index] for index in range(0, 20_000, 20)}
+    expected |= {f"handled name {index}": [index] for index in range(handled)}
+    assert by_name == expected
+    assert handled > 0
+
+
+def test_logging_may_go_on_after_close(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.log("n", 1)
+    journal.close()
+    journal.log("n", 2)
+    assert sorted(records["value"].tolist() for records in records_of(tmp_path).values()) == [[1], [2]]
 
 
 def oldest_python() -> str:

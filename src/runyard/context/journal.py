@@ -17,7 +17,6 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, Union
@@ -49,7 +48,8 @@ class Journal:
         self._rank = rank
         self._dropped = 0
         self._warned = False
-        self._lock = threading.Lock()
+        # re-entrant, as is all that it guards: a signal's handler may log while this thread is in the slow way
+        self._lock = threading.RLock()
         self._begin()
         _journals.add(self)
 
@@ -115,6 +115,7 @@ class Journal:
         self._started, self._machine = 0, ""
         self._stem = f"{self._rank:05d}-{self._pid}-{os.urandom(4).hex()}"
         self._metrics: dict[str, int] = {}
+        self._numbers = count()
         self._number = 0
         self._segment: _Segment = _no_segment()
         self._names_file = self._side_file = -1
@@ -150,7 +151,7 @@ class Journal:
             return known
         if self._names_file < 0:
             self._names_file = self._open(layout.NAMES_SUFFIX)
-        number = len(self._metrics)
+        number = next(self._numbers)
         _append(self._names_file, [number, name])
         # known to `log` only now: a record whose name is not on disk could not be read
         self._metrics[name] = number
@@ -164,44 +165,58 @@ class Journal:
     def _write(self, metric: int, kind: int, payload: Any, step: int) -> None:
         pack = _pack_float if kind == _FLOAT else _pack_int
         while True:
-            claim, buffer = self._segment
+            segment = self._segment
+            claim, buffer = segment
             at = claim()
             if at + layout.RECORD_BYTES <= len(buffer):
                 pack(buffer, at, payload or 0, _now(), step, metric, kind, _COMMITTED)
                 return
-            self._segment = self._new_segment()
+            self._next_segment(segment)
 
-    def _new_segment(self) -> _Segment:
+    def _next_segment(self, full: _Segment) -> None:
         if not self._machine:
             self._started, self._machine = layout.process_start(self._pid) or 0, layout.this_machine()
-        self._folder.mkdir(parents=True, exist_ok=True)
-        size = _SEGMENT_BYTES[min(self._number, len(_SEGMENT_BYTES) - 1)]
+        number, path, file = self._claim_segment()
         header = layout.Header(
-            number=self._number,
+            number=number,
             rank=self._rank,
             pid=self._pid,
             started=self._started,
             dropped=self._dropped,
             created=_now(),
             machine=self._machine,
-        )
-        path = layout.segment_path(self._folder, self._stem, self._number)
-        unfinished = path.with_suffix(".new")
-        file = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        ).pack()
+        fresh: _Segment | None = None
         try:
+            size = _SEGMENT_BYTES[min(number, len(_SEGMENT_BYTES) - 1)]
             _allocate(file, size)
-            os.pwrite(file, header.pack(), 0)
+            os.pwrite(file, header[8:], 8)
+            os.pwrite(file, header[:8], 0)  # what makes it a segment to a reader comes last
             mapped = mmap.mmap(file, size)
-            unfinished.rename(path)
+            fresh = (count(layout.HEADER_BYTES, layout.RECORD_BYTES).__next__, mapped)
+            if self._segment is full:
+                self._segment = fresh
+                self._dropped = 0
+            else:  # a signal's handler came between and made the one after this: readers must not wait here
+                _mark_interrupted(mapped)
         except BaseException:
-            with suppress(FileNotFoundError):  # interrupted after the rename: the next try replaces the empty segment
-                unfinished.unlink()
+            if self._segment is not fresh:
+                os.ftruncate(file, 0)  # readers pass over an empty one, once there is a next
+                if self._number == number:
+                    path.unlink()
             raise
         finally:
             os.close(file)
-        self._number += 1
-        self._dropped = 0
-        return count(layout.HEADER_BYTES, layout.RECORD_BYTES).__next__, mapped
+
+    def _claim_segment(self) -> tuple[int, Path, int]:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        while True:
+            number = self._number
+            path = layout.segment_path(self._folder, self._stem, number)
+            try:
+                return number, path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            except FileExistsError:  # ours: the full one, or one that a signal's handler has just made
+                self._number = number + 1
 
     def _open(self, suffix: str) -> int:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -232,7 +247,7 @@ _IN_RECORD = (layout.FLOAT, layout.INT, layout.BOOL, layout.NONE)
 def _begin_anew_in_child() -> None:
     # the child shares the parent's pages: its points would land in slots that the parent claims too
     for journal in list(_journals):
-        journal._lock = threading.Lock()  # the old one may be held by a thread that the child does not have
+        journal._lock = threading.RLock()  # the old one may be held by a thread that the child does not have
         journal._close_files()
         journal._dropped = 0
         journal._begin()
@@ -270,14 +285,17 @@ def _allocate(file: int, size: int) -> None:
 def _append(file: int, value: Any) -> int:
     """Where the line begins. It is asked of the file: a count kept here would be wrong after a Ctrl-C."""
     line = json.dumps(value).encode() + b"\n"
-    begin = os.fstat(file).st_size
-    try:
-        if os.write(file, line) < len(line):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    except OSError:
-        os.ftruncate(file, begin)  # half a line would spoil the next one
-        raise
-    return begin
+    while True:
+        begin = os.fstat(file).st_size
+        try:
+            if os.write(file, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError:
+            os.ftruncate(file, begin)  # half a line would spoil the next one
+            raise
+        if os.fstat(file).st_size == begin + len(line):
+            return begin
+        # a signal's handler has written between: the line is somewhere, and once more it is where we know it
 
 
 def _say(line: str) -> None:

@@ -53,12 +53,16 @@ class JournalReader:
         rank = taken = 0
         while taken < limit:
             segment = _Segment.open(layout.segment_path(self._folder, self._stem, position.segment))
+            followed = layout.segment_path(self._folder, self._stem, position.segment + 1).exists()
             if segment is None:
-                break
+                if not followed:
+                    break
+                # the writer was interrupted while it made this one, and went on with the next
+                position = replace(position, segment=position.segment + 1, slot=0)
+                continue
             if position.slot == 0:
                 position = replace(position, dropped=position.dropped + segment.header.dropped)
             rank = segment.header.rank
-            followed = layout.segment_path(self._folder, self._stem, position.segment + 1).exists()
             records, slot, finished = segment.read(position.slot, final, followed)
             if len(records):
                 parts.append(records)
