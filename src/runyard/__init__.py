@@ -5,7 +5,9 @@ Names resolve on first use, so that `import runyard` costs nothing in a training
 
 from __future__ import annotations
 
-from typing import Any
+TYPE_CHECKING = False  # typing itself takes longer to import than this module
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 

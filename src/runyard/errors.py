@@ -21,7 +21,9 @@ The names that end in ``Exception`` are those that scripts written for the SDK v
 
 from __future__ import annotations
 
-from typing import Any
+TYPE_CHECKING = False  # typing itself takes longer to import than this module
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class RunyardException(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import orjson
@@ -14,7 +15,7 @@ from runyard.wire.runs import EndView, RunView
 
 
 def answer(value: Any, status: int = 200) -> Response:
-    return Response(orjson.dumps(value), status, media_type="application/json")
+    return Response(orjson.dumps(value, default=os.fspath), status, media_type="application/json")
 
 
 def views(conductor: Conductor, records: list[RunRecord]) -> list[RunView]:

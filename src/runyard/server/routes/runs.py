@@ -49,7 +49,7 @@ def routes(conductor: Conductor) -> APIRouter:
     ) -> Response:
         """Newest first. `tags` and `properties` are JSON objects; a null value asks only for the key.
 
-        `fragment` asks for the runs whose id begins or ends with it.
+        `fragment` asks for the runs whose id, or a part of it after a `_`, begins with it, or which ends with it.
         """
         records = store.find(
             experiment=experiment,
