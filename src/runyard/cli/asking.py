@@ -1,0 +1,74 @@
+"""What most verbs begin with: the yard, and the run that a person means."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from runyard.client.transport import Connection
+from runyard.errors import RunNotFound, UserErrorException
+
+_NEWEST = ("@last", "latest", "last")
+_CANDIDATES = 10
+_OFFERED = 30
+
+
+def find_run(connection: Connection, text: str) -> dict[str, Any]:
+    """By its id, the beginning or the end of one, or ``@last``."""
+    if text in _NEWEST:
+        newest = connection.get("/api/runs", limit=1)["runs"]
+        if not newest:
+            raise RunNotFound("there are no runs in this yard yet", hint="runyard run SCRIPT makes the first")
+        view: dict[str, Any] = newest[0]
+        return view
+    try:
+        exact: dict[str, Any] = connection.get(f"/api/runs/{text}") if "/" not in text else {}
+        if exact:
+            return exact
+        raise RunNotFound(f"no run {text!r} in this yard", hint="runyard runs lists them")
+    except RunNotFound:
+        found = connection.get("/api/runs", fragment=text, include_children=True, limit=_CANDIDATES + 1)["runs"]
+        if not found or not text:
+            raise
+    if len(found) > 1:
+        named = "\n".join(f"  {run['run_id']}  {run['status']}" for run in found[:_CANDIDATES])
+        more = "\n  and more" if len(found) > _CANDIDATES else ""
+        raise UserErrorException(
+            f"{text!r} is the beginning or the end of several runs:\n{named}{more}",
+            hint="give more of the id; the last characters differ",
+        )
+    one: dict[str, Any] = found[0]
+    return one
+
+
+def complete_run(incomplete: str) -> list[str]:
+    """For the shell. A yard that does not run is not started for the sake of a Tab."""
+    connection = Connection()
+    if not connection.answers():
+        return []
+    runs = connection.get("/api/runs", limit=_OFFERED)["runs"]
+    return [name for name in ("@last", *(run["run_id"] for run in runs)) if name.startswith(incomplete)]
+
+
+def complete_file(ctx: typer.Context, incomplete: str) -> list[str]:
+    connection = Connection()
+    run = ctx.params.get("run")
+    if not run or not connection.answers():
+        return []
+    files = connection.get(f"/api/runs/{find_run(connection, run)['run_id']}/files")
+    return [file["name"] for file in files if file["name"].startswith(incomplete)]
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2))
+
+
+RunArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN", help="Its id, the beginning or the end of it, or @last.", autocompletion=complete_run
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -1,0 +1,140 @@
+"""The YAML file of `runyard submit`: the parameters of an estimator, in their own names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Optional
+
+from runyard.cli.quick import experiment_name
+from runyard.cli.verbs.run import estimator_class
+from runyard.errors import UserErrorException
+from runyard.sdk.checks import nearest
+
+# key -> what it takes, for people
+KEYS = {
+    "experiment": "name; default: the name of the source directory",
+    "source_directory": "folder, relative to this file; default: the folder of this file",
+    "script": "the script, relative to the source directory",
+    "arguments": "list, such as [--lr, 0.1, --verbose]",
+    "script_params": "or a mapping, such as {--lr: 0.1, --verbose: ''}",
+    "framework": "pytorch, tensorflow or scikit-learn",
+    "framework_version": "such as '2.13.0'",
+    "python_version": "such as '3.11'",
+    "pip_packages": "list of requirements",
+    "pip_requirements_file": "file in the source directory",
+    "conda_packages": "list of conda packages",
+    "conda_dependencies_file": "file in the source directory",
+    "environment_variables": "mapping of names to values",
+    "user_managed": "true: run with this Python as it is; the default when nothing names packages",
+    "docker_image": "container image to run in",
+    "shm_size": "shared memory of the container, such as 2g",
+    "compute_target": "name; default: local",
+    "use_gpu": "true or false",
+    "resources": "mapping: cpus_per_process, gpus_per_process, memory_gb, share_gpus",
+    "max_run_duration_seconds": "whole number",
+    "tags": "mapping of names to values",
+}
+_RESOURCES = ("cpus_per_process", "gpus_per_process", "memory_gb", "share_gpus")
+_PACKAGES = ("pip_packages", "pip_requirements_file", "conda_packages", "conda_dependencies_file")
+
+
+@dataclass(frozen=True)
+class Job:
+    experiment: str
+    estimator: Any
+    tags: dict[str, Any] = field(default_factory=dict)
+
+
+def read_job(file: str) -> Job:
+    """Checked as far as it can be without the yard; the estimator checks the rest."""
+    said = _parsed(Path(file))
+    _check_keys(file, "", said, tuple(KEYS))
+    folder = (Path(file).absolute().parent / Path(str(said.get("source_directory", "."))).expanduser()).resolve()
+    if not said.get("script"):
+        raise UserErrorException(f"{file} names no script", hint="add the line  script: train.py")
+    if "arguments" in said and "script_params" in said:
+        raise UserErrorException(f"{file} has both arguments and script_params", hint="keep one of them")
+    return Job(
+        experiment=str(said.get("experiment") or experiment_name(str(folder))),
+        estimator=_estimator(file, folder, said),
+        tags=_mapping(file, said, "tags"),
+    )
+
+
+def _estimator(file: str, folder: Path, said: dict[str, Any]) -> Any:
+    from runyard.spec.resources import Resources
+
+    framework, version = estimator_class(str(said.get("framework") or ""))
+    if said.get("framework_version") is not None:
+        version = {"framework_version": said["framework_version"]}
+        if not said.get("framework"):
+            raise UserErrorException(f"{file} has a framework_version but no framework", hint="framework: pytorch")
+    resources = _mapping(file, said, "resources")
+    _check_keys(file, "resources: ", resources, _RESOURCES)
+    has_packages = any(said.get(key) for key in (*_PACKAGES, "framework", "python_version"))
+    parameters = {key: said[key] for key in (*_PACKAGES, "environment_variables", "shm_size") if key in said}
+    for key in ("script_params", "use_gpu", "max_run_duration_seconds"):
+        if said.get(key) is not None:
+            parameters[key] = said[key]
+    try:
+        made = framework(
+            str(folder),
+            entry_script=said["script"],
+            compute_target=said.get("compute_target") or "local",
+            user_managed=said.get("user_managed", not has_packages),
+            custom_docker_image=said.get("docker_image"),
+            resources=Resources(**resources),
+            **parameters,
+            **version,
+        )
+        if said.get("arguments") is not None:
+            made.run_config.arguments = said["arguments"]
+        if said.get("python_version") is not None:
+            made.conda_dependencies.set_python_version(said["python_version"])
+    except AttributeError as error:  # the SDK's own way of refusing script_params that are no mapping
+        raise UserErrorException(f"{file}: {error}") from error
+    return made
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        said: Optional[Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserErrorException(
+            f"{path} cannot be read: {error.strerror}", hint="give the path of a YAML file"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UserErrorException(f"{path} is not text: {error}", hint="give the path of a YAML file") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        what = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise UserErrorException(
+            f"{path} is not YAML{where}: {what}", hint="runyard submit --help shows a job"
+        ) from error
+    if not isinstance(said, dict):
+        raise UserErrorException(
+            f"{path} must be a mapping of keys to values, not {type(said).__name__}",
+            hint="runyard submit --help shows a job",
+        )
+    return {str(key): value for key, value in said.items()}
+
+
+def _check_keys(file: str, where: str, said: dict[str, Any], known: tuple[str, ...]) -> None:
+    unknown = [key for key in said if key not in known]
+    if unknown:
+        near = "".join(nearest(key, known) for key in unknown)
+        named = ", ".join(repr(key) for key in unknown)
+        raise UserErrorException(f"{file}: {where}there is no key {named}", hint=f"{near}keys: {', '.join(known)}")
+
+
+def _mapping(file: str, said: dict[str, Any], key: str) -> dict[str, Any]:
+    value = said.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise UserErrorException(f"{file}: {key} takes a mapping, not {value!r}", hint=f"{key}: {{name: value}}")
+    return {str(name): item for name, item in value.items()}

@@ -1,0 +1,72 @@
+"""The table of contents of the command line, and its edge: what goes wrong becomes two lines and an exit code here.
+
+`runyard --help` is answered from this table alone. A verb's module is imported when the verb is called.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False  # typing itself takes a tenth of the time that `runyard run` may take
+if TYPE_CHECKING:
+    from runyard.errors import RunyardException
+
+VERBS = {
+    "run": "Run a script: submit it, follow it, exit as it does.",
+    "submit": "Submit the run that a YAML file describes.",
+    "runs": "List runs, newest first.",
+    "show": "Show what a run is, why it ended and where its time went.",
+    "logs": "Print the log of a run, as the script wrote it.",
+    "metrics": "Print the metrics of a run.",
+    "files": "List the files of a run.",
+    "download": "Download files of a run.",
+    "cancel": "Cancel runs.",
+    "rerun": "Run the same code with the same arguments again.",
+    "envs": "List the environments on disk, or remove some.",
+    "doctor": "Say what this machine can do, and how to get what is missing.",
+    "yard": "Look at the yard's background process, or stop it.",
+    "version": "Print the version.",
+}
+
+
+def main() -> int:
+    """The exit code: 0, 1 for an error, 2 for a wrong command line, 130 for Ctrl-C; `run` exits as its script did."""
+    try:
+        code = _dispatch(sys.argv[1:])
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # `runyard runs | head`: the reader has what it wanted. Python must not find the pipe broken again when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except Exception as error:
+        from runyard.errors import RunyardException
+
+        if not isinstance(error, RunyardException):
+            raise
+        return show_error(error)
+
+
+def show_error(error: RunyardException) -> int:
+    # lines of an error may come from a script or a file name: a terminal without UTF-8 must not make it a traceback
+    text = f"error: {error.message}" + (f"\n\nhint: {error.hint}" if error.hint else "")
+    encoding = sys.stderr.encoding or "utf-8"
+    print(text.encode(encoding, "replace").decode(encoding), file=sys.stderr)
+    return 1
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if len(arguments) > 1 and arguments[0] == "run" and not arguments[1].startswith("-"):
+        # The commonest command has no options of ours, so there is nothing to parse: its script starts sooner by half.
+        from runyard.cli.quick import run_as_it_is
+
+        code = run_as_it_is(arguments[1], arguments[2:])
+        if code is not None:
+            return code
+    from runyard.cli.contents import run_command
+
+    return run_command(VERBS, arguments)

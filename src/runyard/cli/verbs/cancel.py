@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from runyard.cli.asking import complete_run, find_run
+from runyard.cli.ending import verdict
+from runyard.cli.verb import Verb, new_verb
+from runyard.client.transport import Connection
+from runyard.lifecycle.state import RunState
+
+app = new_verb()
+
+
+@app.command(cls=Verb)
+def cancel(
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN", help="Their ids, beginnings or ends of them, or @last.", autocompletion=complete_run
+        ),
+    ],
+    wait: Annotated[bool, typer.Option("--wait", help="Until they have ended.")] = False,
+) -> None:
+    """Cancel runs: their processes are asked to end, and after a grace period stopped."""
+    connection = Connection()
+    found = [find_run(connection, run) for run in runs]  # all of them first: a wrong name cancels nothing
+    for view in found:
+        run_id = view["run_id"]
+        if RunState(view["status"]).is_terminal:
+            print(f"{run_id}  had ended already: {verdict(view)}")
+            continue
+        view = connection.post(f"/api/runs/{run_id}/cancel")
+        if not wait or RunState(view["status"]).is_terminal:
+            print(f"{run_id}  {verdict(view)}")
+    for view in found if wait else ():
+        if not RunState(view["status"]).is_terminal:
+            for kind, data in connection.events(f"/api/runs/{view['run_id']}/follow", logs=False):
+                if kind == "end":
+                    print(f"{view['run_id']}  {verdict(data)}")

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import secrets
+import time
+from typing import Annotated
+
+import typer
+
+from runyard.cli.asking import RunArgument, find_run
+from runyard.cli.following import follow_to_exit
+from runyard.cli.quick import user_name
+from runyard.cli.verb import Verb, new_verb
+from runyard.client.transport import Connection
+from runyard.errors import UserErrorException
+
+app = new_verb()
+
+
+@app.command(cls=Verb)
+def rerun(
+    run: RunArgument,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Print the run's id and do not follow it.")] = False,
+) -> int:
+    """Run the same code with the same arguments again, as a new run.
+
+    The code is the snapshot that was taken then; the folder may have changed or be gone.
+    """
+    connection = Connection()
+    old = find_run(connection, run)
+    if not old["spec"] or not old["snapshot_id"]:
+        raise UserErrorException(
+            f"run {old['run_id']} was not submitted: it was the process that opened it",
+            hint="runs that came from runyard run, runyard submit or Experiment.submit can be run again",
+        )
+    view = connection.post(
+        "/api/runs",
+        {
+            "run_id": f"{old['experiment']}_{int(time.time())}_{secrets.token_hex(4)}",
+            "experiment": old["experiment"],
+            "spec": old["spec"],
+            "snapshot_id": old["snapshot_id"],
+            "tags": old["tags"],
+            "properties": {"runyard.rerun_of": old["run_id"]},
+            "submitted_by": user_name(),
+        },
+    )
+    if detach:
+        print(view["run_id"])
+        return 0
+    return follow_to_exit(connection, view)

@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from runyard.cli.verb import Verb, new_verb
+
+app = new_verb()
+
+
+@app.command(cls=Verb, context_settings={"allow_interspersed_args": False})
+def run(
+    script: Annotated[str, typer.Argument(metavar="SCRIPT", help="A Python script.")],
+    arguments: Annotated[
+        Optional[list[str]],
+        typer.Argument(metavar="ARGUMENT", help="Everything after SCRIPT is the script's own."),
+    ] = None,
+    experiment: Annotated[
+        str, typer.Option("--experiment", "-e", metavar="NAME", help="Default: the folder's name.")
+    ] = "",
+    source_dir: Annotated[
+        str,
+        typer.Option(
+            "--source-dir",
+            "-C",
+            metavar="FOLDER",
+            help="The folder that is frozen and runs. Default: the current one if SCRIPT lies below it, else SCRIPT's.",
+        ),
+    ] = "",
+    pip: Annotated[
+        Optional[list[str]], typer.Option(metavar="PACKAGE", help="A package from PyPI; repeatable.")
+    ] = None,
+    requirements: Annotated[str, typer.Option(metavar="FILE", help="A pip requirements file.")] = "",
+    conda: Annotated[Optional[list[str]], typer.Option(metavar="PACKAGE", help="A conda package; repeatable.")] = None,
+    framework: Annotated[
+        str, typer.Option(metavar="NAME[==VERSION]", help="pytorch, tensorflow or scikit-learn.")
+    ] = "",
+    python: Annotated[str, typer.Option(metavar="X.Y", help="The Python version of the environment.")] = "",
+    image: Annotated[str, typer.Option(metavar="IMAGE", help="Run in this container image.")] = "",
+    env: Annotated[
+        Optional[list[str]], typer.Option(metavar="KEY=VALUE", help="An environment variable; repeatable.")
+    ] = None,
+    gpu: Annotated[bool, typer.Option("--gpu", help="Use a GPU, if there is one.")] = False,
+    gpus: Annotated[Optional[int], typer.Option(metavar="N", min=0, help="GPUs for the script.")] = None,
+    cpus: Annotated[Optional[int], typer.Option(metavar="N", min=1, help="Cores for the script.")] = None,
+    memory_gb: Annotated[Optional[float], typer.Option(metavar="GB", min=0.0, help="Memory for the script.")] = None,
+    max_duration: Annotated[
+        str, typer.Option(metavar="TIME", help="Cancel it after this time: 90 (seconds), 45s, 30m, 2h.")
+    ] = "",
+    tag: Annotated[Optional[list[str]], typer.Option(metavar="KEY=VALUE", help="A tag; repeatable.")] = None,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Print the run's id and do not follow it.")] = False,
+) -> int:
+    """Run a script: submit it, follow it, exit as it does.
+
+    Without an option that names packages, the script runs with this Python as it is.
+    Ctrl-C stops following and the run goes on; a second Ctrl-C within 2 seconds cancels it.
+    """
+    from runyard.cli.quick import experiment_name, folder_and_script
+
+    if source_dir:
+        folder, name = source_dir, _inside(script, Path(source_dir))
+    else:
+        folder, name = folder_and_script(script)
+    asked = Asked(
+        folder=folder,
+        script=name,
+        arguments=arguments or [],
+        pip=pip or [],
+        requirements=requirements,
+        conda=conda or [],
+        framework=framework,
+        python=python,
+        image=image,
+        variables=pairs("--env", env or []),
+        gpu=gpu or bool(gpus),
+        gpus=gpus,
+        cpus=cpus,
+        memory_gb=memory_gb,
+        max_duration_s=seconds(max_duration),
+    )
+    estimator = asked.estimator()
+    return submit_and_follow(estimator, experiment or experiment_name(folder), pairs("--tag", tag or []), detach)
+
+
+@dataclass(frozen=True)
+class Asked:
+    folder: str
+    script: str
+    arguments: list[str]
+    pip: list[str]
+    requirements: str
+    conda: list[str]
+    framework: str
+    python: str
+    image: str
+    variables: dict[str, str]
+    gpu: bool
+    gpus: Optional[int]
+    cpus: Optional[int]
+    memory_gb: Optional[float]
+    max_duration_s: Optional[int]
+
+    def estimator(self) -> Any:
+        from runyard.sdk.requirements_file import requirement_lines
+        from runyard.spec.resources import Resources
+
+        packages = bool(self.pip or self.conda or self.requirements or self.framework or self.python)
+        make, version = estimator_class(self.framework)
+        made = make(
+            self.folder,
+            entry_script=self.script,
+            compute_target="local",
+            user_managed=not packages,
+            pip_packages=self.pip,
+            conda_packages=self.conda,
+            custom_docker_image=self.image or None,
+            environment_variables=self.variables or None,
+            use_gpu=self.gpu,
+            max_run_duration_seconds=self.max_duration_s,
+            resources=Resources(
+                cpus_per_process=self.cpus or 1, gpus_per_process=self.gpus or 0, memory_gb=self.memory_gb or 0.0
+            ),
+            **version,
+        )
+        made.run_config.arguments = self.arguments
+        if self.requirements:
+            file = Path(self.requirements)
+            made.conda_dependencies._add_pip_lines(requirement_lines(file, within=Path(file.resolve().anchor)))
+        if self.python:
+            made.conda_dependencies.set_python_version(self.python)
+        return made
+
+
+def estimator_class(framework: str) -> tuple[Any, dict[str, str]]:
+    """The class for ``pytorch==2.12``, and its version as a keyword."""
+    from runyard import Estimator, PyTorch, SKLearn, TensorFlow
+    from runyard.errors import UserErrorException
+    from runyard.sdk.checks import nearest
+
+    if not framework:
+        return Estimator, {}
+    known = {"pytorch": PyTorch, "torch": PyTorch, "tensorflow": TensorFlow}
+    known |= {"scikit-learn": SKLearn, "sklearn": SKLearn}
+    name, _, version = framework.partition("==")
+    if name.strip().lower() not in known:
+        raise UserErrorException(
+            f"there is no framework {name!r}",
+            hint=nearest(name.lower(), known) + "frameworks: pytorch, tensorflow, scikit-learn",
+        )
+    return known[name.strip().lower()], {"framework_version": version.strip()} if version else {}
+
+
+def submit_and_follow(estimator: Any, experiment: str, tags: dict[str, Any], detach: bool) -> int:
+    from runyard.cli.following import follow_to_exit
+    from runyard.sdk.experiment import Experiment
+    from runyard.sdk.workspace import Workspace
+
+    _show_notes()
+    workspace = Workspace()
+    made = Experiment(workspace, experiment).submit(estimator, tags=tags)
+    if detach:
+        print(made.id)
+        return 0
+    return follow_to_exit(workspace.connection, workspace.connection.get(f"/api/runs/{made.id}"), warned=True)
+
+
+def pairs(option: str, given: list[str]) -> dict[str, str]:
+    from runyard.errors import UserErrorException
+
+    found = {}
+    for item in given:
+        key, equals, value = item.partition("=")
+        if not key or not equals:
+            raise UserErrorException(f"{option} takes KEY=VALUE, not {item!r}", hint=f"{option} {key or 'KEY'}=VALUE")
+        found[key] = value
+    return found
+
+
+def seconds(text: str) -> Optional[int]:
+    from runyard.errors import UserErrorException
+
+    if not text:
+        return None
+    found = re.fullmatch(r"(\d+)\s*(s|m|min|h|d)?", text.strip())
+    if not found or int(found[1]) == 0:
+        raise UserErrorException(f"{text!r} is not a duration", hint="write 90 (seconds), 45s, 30m, 2h or 1d")
+    return int(found[1]) * {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}[found[2] or "s"]
+
+
+def _inside(script: str, folder: Path) -> str:
+    """The script as the folder knows it: given relative to that folder, or to the current one."""
+    if not (folder / script).exists() and Path(script).exists():
+        try:
+            return str(Path(script).resolve().relative_to(folder.resolve()))
+        except ValueError:
+            return script
+    return script
+
+
+def _show_notes() -> None:
+    """What the SDK has to say is for people: plain lines, no names of loggers."""
+    import logging
+
+    from runyard.cli.following import say
+
+    class Notes(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            say(("warning: " if record.levelno >= logging.WARNING else "") + record.getMessage())
+
+    log = logging.getLogger("runyard")
+    log.handlers, log.propagate = [Notes()], False
+    log.setLevel(logging.INFO)

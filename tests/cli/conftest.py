@@ -1,0 +1,94 @@
+"""A yard of the test's own in a short folder, and the command line as people start it: as a process."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def text(self) -> str:
+        return self.out.decode()
+
+
+class CommandLine:
+    def __init__(self, home: Path, folder: Path) -> None:
+        self.home = home
+        self.folder = folder
+        self.environment = {**os.environ, "RUNYARD_HOME": str(home), "RUNYARD_IDLE_S": "60", "COLUMNS": "80"}
+
+    def __call__(self, *arguments: str, **settings: object) -> Done:
+        started = self.start(*arguments, **settings)
+        out, err = started.communicate(timeout=60)
+        return Done(started.returncode, out, err.decode())
+
+    def start(self, *arguments: str, **settings: object) -> "subprocess.Popen[bytes]":
+        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **settings}
+        command = [sys.executable, "-m", "runyard", *arguments]
+        return subprocess.Popen(command, cwd=self.folder, env=self.environment, **options)  # type: ignore[call-overload]
+
+    def script(self, name: str, code: str) -> str:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(code, encoding="utf-8")
+        return name
+
+    def status_of(self, run_id: str) -> str:
+        return str(json.loads(self("show", run_id, "--json").out)["status"])
+
+
+@pytest.fixture(scope="session")
+def home() -> Iterator[Path]:
+    """Short, because the path of a unix socket is; one yard serves all tests of a session."""
+    folder = Path(tempfile.mkdtemp(prefix="ry", dir="/tmp"))
+    yield folder
+    _end_yard(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def cli(home: Path, tmp_path: Path) -> CommandLine:
+    return CommandLine(home, tmp_path)
+
+
+@pytest.fixture
+def own_cli(tmp_path: Path) -> Iterator[CommandLine]:
+    """With a yard of this one test."""
+    folder = Path(tempfile.mkdtemp(prefix="ry", dir="/tmp"))
+    yield CommandLine(folder, tmp_path)
+    _end_yard(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def until() -> Callable[[Callable[[], bool]], None]:
+    def wait(true: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 20
+        while not true():
+            assert time.monotonic() < deadline, "it did not become true within 20 s"
+            time.sleep(0.02)
+
+    return wait
+
+
+def _end_yard(folder: Path) -> None:
+    environment = {**os.environ, "RUNYARD_HOME": str(folder)}
+    subprocess.run([sys.executable, "-m", "runyard", "yard", "stop"], env=environment, capture_output=True, check=False)
+    with suppress(OSError, ValueError):
+        os.kill(int((folder / "yard.lock").read_text()), signal.SIGKILL)

@@ -1,0 +1,107 @@
+"""Ctrl-C, terminals and pipes."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+
+FOREVER = "import time\nprint('started', flush=True)\nwhile True: time.sleep(0.05)"
+
+
+def started(cli, *command):
+    """A command that follows a run, in a process group of its own as a shell would start it."""
+    running = cli.start(*command, start_new_session=True)
+    assert running.stdout.readline() == b"started\n"
+    return running
+
+
+def read_until(stream, word: bytes) -> bytes:
+    said = b""
+    while word not in said:
+        more = stream.readline()
+        assert more, said
+        said += more
+    return said
+
+
+def run_id_of(said: bytes) -> str:
+    return said.split(b"  ", 1)[0].decode().strip()
+
+
+def test_ctrl_c_stops_following_and_the_run_goes_on(cli):
+    running = started(cli, "run", cli.script("forever.py", FOREVER))
+    run_id = run_id_of(running.stderr.readline())
+    os.killpg(running.pid, signal.SIGINT)
+    _, err = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert f"the run goes on:  runyard logs -f {run_id}" in err.decode()
+    assert f"runyard cancel {run_id}" in err.decode()
+    assert cli.status_of(run_id) == "Running"
+    assert cli("cancel", "--wait", run_id).code == 0
+    assert cli.status_of(run_id) == "Canceled"
+
+
+def test_a_second_ctrl_c_cancels_the_run(cli):
+    running = started(cli, "run", cli.script("forever.py", FOREVER))
+    run_id = run_id_of(running.stderr.readline())
+    os.killpg(running.pid, signal.SIGINT)
+    read_until(running.stderr, b"cancels it")
+    os.killpg(running.pid, signal.SIGINT)
+    _, err = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert "canceled after" in err.decode()
+    assert cli.status_of(run_id) == "Canceled"
+
+
+def test_ctrl_c_while_following_a_log_leaves_the_run_alone(cli):
+    run_id = cli("run", "-d", cli.script("forever.py", FOREVER)).text.strip()
+    following = started(cli, "logs", "-f", run_id)
+    os.killpg(following.pid, signal.SIGINT)
+    _, err = following.communicate(timeout=30)
+    assert following.returncode == 130
+    assert "the run goes on" in err.decode()
+    assert "Traceback" not in err.decode()
+    assert cli.status_of(run_id) == "Running"
+    cli("cancel", "--wait", run_id)
+
+
+def test_a_reader_that_goes_away_is_no_error(cli):
+    for i in range(3):
+        cli("run", cli.script(f"s{i}.py", ""))
+    for command in ("runs", "logs @last", "show @last", "--help"):
+        piped = subprocess.run(
+            f"'{sys.executable}' -m runyard {command} | head -n 1",
+            shell=True,
+            cwd=cli.folder,
+            env=cli.environment,
+            capture_output=True,
+            check=True,
+        )
+        assert piped.stderr == b"", command
+
+
+def test_a_run_outlives_the_reader_of_its_output(cli, until):
+    code = "import time\nprint('started', flush=True)\nfor _ in range(20): print('x' * 100_000)\n"
+    running = started(cli, "run", cli.script("much.py", code))
+    run_id = run_id_of(running.stderr.readline())
+    running.stdout.close()
+    assert running.wait(timeout=30) == 141
+    assert b"Traceback" not in running.stderr.read()
+    running.stderr.close()
+    until(lambda: cli.status_of(run_id) == "Completed")
+
+
+def test_on_a_terminal_the_summary_begins_a_line_of_its_own(cli):
+    master, slave = pty.openpty()
+    running = cli.start("run", cli.script("noend.py", "print('no end', end='')"), stdout=slave, stderr=slave)
+    os.close(slave)
+    seen = b""
+    try:
+        while piece := os.read(master, 65536):
+            seen += piece
+    except OSError:  # the other side has closed it
+        pass
+    os.close(master)
+    assert running.wait(timeout=30) == 0
+    assert b"no end\r\ncompleted in" in seen

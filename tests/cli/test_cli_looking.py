@@ -1,0 +1,159 @@
+"""Looking at runs, ending them, starting them again."""
+
+import json
+import re
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def trained(home, tmp_path_factory):
+    """One run with metrics and files, in an experiment of its own."""
+    from conftest import CommandLine
+
+    cli = CommandLine(home, tmp_path_factory.mktemp("proj"))
+    code = "from runyard import Run\nrun = Run.get_context()\nfor i in range(3): run.log('loss', 1 / (i + 1))\n"
+    code += "run.log_row('confusion', a=1, b=2)\nimport os\nos.makedirs('outputs/deep')\n"
+    code += "open('outputs/model.bin', 'wb').write(bytes(range(256)))\nopen('outputs/deep/n ü.txt', 'w').write('n')\n"
+    code += "print('trained')\n"
+    done = cli("run", "-e", "looked-at", "--tag", "kind=first", cli.script("train.py", code))
+    assert done.code == 0, done.err
+    return done.err.split("  ", 1)[0]
+
+
+def test_a_run_is_found_by_its_beginning_its_end_and_as_the_last(cli, trained):
+    for name in (trained, trained[-6:], trained.rpartition("_")[2][:6], trained[:-2]):
+        assert json.loads(cli("show", name, "--json").out)["run_id"] == trained
+    cli("run", cli.script("s.py", ""))
+    newest = json.loads(cli("runs", "-n", "1", "--json").out)[0]["run_id"]
+    assert json.loads(cli("show", "@last", "--json").out)["run_id"] == newest
+    assert json.loads(cli("show", "latest", "--json").out)["run_id"] == newest
+
+
+def test_an_ambiguous_beginning_names_the_candidates(cli):
+    script = cli.script("s.py", "")
+    ids = [cli("run", "-d", "-e", "twin", script).text.strip() for _ in range(2)]
+    done = cli("show", "twin_")
+    assert done.code == 1
+    assert done.err.startswith("error: 'twin_' is the beginning or the end of several runs:")
+    assert all(run_id in done.err for run_id in ids)
+    assert "\n\nhint: " in done.err
+
+
+@pytest.mark.parametrize("verb", ["show", "logs", "metrics", "files", "download", "cancel", "rerun"])
+def test_an_unknown_run_is_one_error(cli, verb):
+    done = cli(verb, "nosuchrun")
+    assert (done.code, done.out) == (1, b"")
+    assert done.err.startswith("error: no run 'nosuchrun' in this yard\n\nhint: ")
+
+
+def test_runs_is_a_table_and_its_filters_hold(cli, trained):
+    failed = cli("run", "-d", "-e", "looked-at", cli.script("bad.py", "raise KeyError('why')")).text.strip()
+    cli("logs", "-f", failed)
+    table = cli("runs", "-e", "looked-at").text.splitlines()
+    assert table[0].split() == ["RUN", "EXPERIMENT", "STATUS", "AGE", "TOOK", "WHY"]
+    assert [line.split()[0] for line in table[1:]] == [failed, trained]
+    assert table[1].endswith("KeyError: 'why'")
+
+    def ids(*options):
+        return [run["run_id"] for run in json.loads(cli("runs", "-e", "looked-at", "--json", *options).out)]
+
+    assert ids("--status", "failed") == [failed]
+    assert ids("--tag", "kind=first") == ids("--tag", "kind") == [trained]
+    assert ids("--tag", "kind=second") == []
+    assert ids("--limit", "1") == [failed]
+    assert ids("--all") == [failed, trained]
+
+
+def test_a_status_that_does_not_exist_names_those_that_do(cli):
+    done = cli("runs", "--status", "asleep")
+    assert done.code == 1
+    assert "there is no run status 'asleep'" in done.err
+    assert "Running" in done.err
+
+
+def test_show_begins_with_how_it_ended_and_says_where_the_time_went(cli, trained):
+    text = cli("show", trained).text
+    assert text.startswith(f"{trained}  completed in ")
+    for word in ("snapshot", "preparing", "queued", "starting", "running", "finalizing"):
+        assert re.search(rf"time .*{word} \d", text), text
+    assert "tags         kind=first" in text
+    assert "loss 0.333333" in text
+    budget = json.loads(cli("show", trained, "--json").out)["time_budget"]
+    assert set(budget) >= {"preparing", "queued", "running"}
+
+
+def test_show_of_a_failure_has_the_reason_and_the_traceback_of_the_script(cli):
+    cli("run", "-e", "shown", cli.script("bad.py", "def inner():\n    raise ValueError('deep')\ninner()"))
+    text = cli("show", "@last").text
+    assert "(script failed, exit code 1): ValueError: deep" in text.splitlines()[0]
+    assert "in inner" in text
+
+
+def test_the_values_of_variables_are_not_shown_since_they_may_be_secret(cli):
+    cli("run", "--env", "TOKEN=hush", cli.script("s.py", ""))
+    text = cli("show", "@last").text
+    assert "TOKEN" in text
+    assert "hush" not in text
+
+
+def test_logs_are_the_bytes_of_the_script_and_other_logs_have_names(cli):
+    cli("run", cli.script("bytes.py", "import os\nos.write(1, bytes(range(256)))"))
+    assert cli("logs", "@last").out == bytes(range(256))
+    assert cli("logs", "-f", "@last").out == bytes(range(256))
+    assert cli("logs", "@last", "--name", "environment").code == 0
+    wrong = cli("logs", "@last", "--name", "nothing")
+    assert wrong.code == 1
+    assert "70_driver_log.txt" in wrong.err
+
+
+def test_metrics_are_listed_in_short_and_printed_in_full(cli, trained):
+    table = cli("metrics", trained).text.splitlines()
+    assert table[1].split() == ["loss", "3", "0.333333", "0.333333", "1"]
+    assert cli("metrics", trained, "loss").text.split() == ["1.0", "0.5", "0.3333333333333333"]
+    assert json.loads(cli("metrics", trained, "--json").out)["confusion"] == {"a": 1, "b": 2}
+    wrong = cli("metrics", trained, "los")
+    assert wrong.code == 1
+    assert "did you mean 'loss'?" in wrong.err
+
+
+def test_files_are_listed_and_downloaded_whole(cli, trained):
+    named = {file["name"]: file["size"] for file in json.loads(cli("files", trained, "--json").out)}
+    assert named["outputs/model.bin"] == 256
+    done = cli("download", trained, "-o", "got")
+    assert done.code == 0, done.err
+    assert (cli.folder / "got/outputs/model.bin").read_bytes() == bytes(range(256))
+    assert (cli.folder / "got/outputs/deep/n ü.txt").read_text() == "n"
+    assert not (cli.folder / "got/azureml-logs").exists()
+    cli("download", trained, "outputs/deep", "-o", "part")
+    assert not (cli.folder / "part/outputs/model.bin").exists()
+    assert (cli.folder / "part/outputs/deep/n ü.txt").exists()
+    cli("download", trained, "--all", "-o", "all")
+    assert (cli.folder / "all/azureml-logs/70_driver_log.txt").read_text() == "trained\n"
+
+
+def test_a_file_that_is_not_there_names_the_nearest_and_leaves_nothing(cli, trained):
+    done = cli("download", trained, "outputs/modle.bin", "-o", "none")
+    assert done.code == 1
+    assert "did you mean 'outputs/model.bin'?" in done.err
+    assert not (cli.folder / "none").exists()
+
+
+def test_rerun_needs_no_folder_and_keeps_arguments_and_tags(cli):
+    script = cli.script("gone.py", "import sys; print(sys.argv[1:])")
+    first = cli("run", "--tag", "k=v", script, "--lr", "1")
+    (cli.folder / "gone.py").unlink()
+    again = cli("rerun", first.err.split("  ", 1)[0])
+    assert (again.code, again.text) == (0, "['--lr', '1']\n")
+    shown = json.loads(cli("show", "@last", "--json").out)
+    assert shown["tags"] == {"k": "v"}
+    assert shown["run_id"] != first.err.split("  ", 1)[0]
+
+
+def test_cancel_of_several_checks_all_names_first(cli):
+    code = "import time\nwhile True: time.sleep(0.05)"
+    run_id = cli("run", "-d", cli.script("forever.py", code)).text.strip()
+    assert cli("cancel", run_id, "nosuchrun").code == 1
+    assert cli.status_of(run_id) not in ("Canceled", "CancelRequested")
+    assert "canceled after" in cli("cancel", "--wait", run_id).text
+    assert "had ended already" in cli("cancel", run_id).text

@@ -1,0 +1,151 @@
+"""`runyard run`: what people start most."""
+
+import json
+import os
+import re
+import signal
+import sys
+
+import pytest
+
+from runyard.client.transport import Connection
+
+PLAIN = "run"
+WITH_OPTIONS = ("run", "--tag", "way=long")
+
+
+@pytest.mark.parametrize("command", [(PLAIN,), WITH_OPTIONS], ids=["as it is", "with options"])
+class TestBothWays:
+    """With no option of ours the script takes a shorter way to the yard; nobody may see a difference."""
+
+    def test_the_exit_code_is_that_of_the_script(self, cli, command):
+        script = cli.script("seven.py", "raise SystemExit(7)")
+        assert cli(*command, script).code == 7
+
+    def test_a_script_that_ends_well_exits_with_0_and_says_so_on_stderr(self, cli, command):
+        done = cli(*command, cli.script("hello.py", "print('hello')"))
+        assert (done.code, done.out) == (0, b"hello\n")
+        assert "completed in" in done.err
+
+    def test_output_arrives_exactly_as_it_was_written(self, cli, command):
+        script = cli.script(
+            "bytes.py", "import os\nos.write(1, bytes(range(256)) * 500 + 'ü€'.encode() + b'\\xff no end')"
+        )
+        assert cli(*command, script).out == bytes(range(256)) * 500 + "ü€".encode() + b"\xff no end"
+
+    def test_stdout_and_stderr_of_the_script_come_interleaved(self, cli, command):
+        script = cli.script("both.py", "import sys\nfor i in range(3): print(i); print('e', i, file=sys.stderr)")
+        assert cli(*command, script).out == b"0\ne 0\n1\ne 1\n2\ne 2\n"
+
+    def test_everything_after_the_script_belongs_to_the_script(self, cli, command):
+        script = cli.script("args.py", "import sys; print(sys.argv[1:])")
+        given = ["--lr", "0.1", "--tag", "x", "--", "-d", "--help", "", "a b"]
+        assert cli(*command, script, *given).text == f"{given}\n"
+
+    def test_a_failure_tells_the_truth_first(self, cli, command):
+        done = cli(*command, cli.script("bad.py", "print('before')\nraise ValueError('rate must be > 0')"))
+        assert done.code == 1
+        assert done.text.startswith("before\nTraceback")
+        verdict = done.err.splitlines()[1]
+        assert re.match(r"failed after .* \(script failed, exit code 1\): ValueError: rate must be > 0$", verdict)
+        assert "runyard show " in done.err
+
+    def test_a_script_ended_by_a_signal_exits_as_a_shell_would_say_it(self, cli, command):
+        done = cli(*command, cli.script("killed.py", "import os\nos.kill(os.getpid(), 9)"))
+        assert done.code == 128 + 9
+        assert "SIGKILL" in done.err
+
+    def test_the_current_folder_travels_when_the_script_lies_below_it(self, cli, command):
+        cli.script("shared.txt", "from above")
+        script = cli.script("deep/er/read.py", "print(open('shared.txt').read())")
+        assert cli(*command, script).text == "from above\n"
+
+    def test_a_script_elsewhere_brings_its_own_folder(self, cli, command, tmp_path_factory):
+        elsewhere = tmp_path_factory.mktemp("elsewhere")
+        (elsewhere / "beside.txt").write_text("beside")
+        (elsewhere / "read.py").write_text("print(open('beside.txt').read())")
+        assert cli(*command, str(elsewhere / "read.py")).text == "beside\n"
+
+    def test_a_missing_script_is_one_error_that_names_the_nearest(self, cli, command):
+        cli.script("train.py", "")
+        done = cli(*command, "trian.py")
+        assert done.code == 1
+        assert done.out == b""
+        assert done.err.startswith("error: there is no script 'trian.py'")
+        assert "\n\nhint: did you mean 'train.py'?" in done.err
+
+    def test_the_script_runs_with_the_python_of_the_command(self, cli, command):
+        script = cli.script("which.py", "import sys; print(sys.prefix)")
+        assert cli(*command, script).text == f"{sys.prefix}\n"
+
+
+def test_metrics_and_outputs_are_in_the_summary(cli):
+    code = "from runyard import Run\nrun = Run.get_context()\nfor i in range(3): run.log('loss', 1 / (i + 1))\n"
+    code += "import os\nopen('outputs/model.bin', 'wb').write(b'x' * 2000)\n"
+    done = cli("run", cli.script("train.py", code))
+    assert "metrics  loss 0.333333\n" in done.err
+    assert "files    outputs/model.bin (2.0 kB)\n" in done.err
+    assert "runyard download " in done.err
+
+
+def test_a_detached_run_prints_its_id_and_nothing_else(cli, until):
+    done = cli("run", "-d", "-e", "detached", cli.script("hello.py", "print('hello')"))
+    run_id = done.text.strip()
+    assert re.fullmatch(r"detached_\d+_[0-9a-f]{8}", run_id)
+    until(lambda: cli.status_of(run_id) == "Completed")
+
+
+def test_options_reach_the_run(cli):
+    script = cli.script("env.py", "import os; print(os.environ['COLOUR'])")
+    options = ("-e", "opted", "--env", "COLOUR=a=b", "--tag", "who=me", "--cpus", "1", "--max-duration", "5m")
+    assert cli("run", *options, script).text == "a=b\n"
+    shown = json.loads(cli("show", "@last", "--json").out)
+    assert (shown["experiment"], shown["tags"]) == ("opted", {"who": "me"})
+    assert shown["spec"]["max_run_duration_seconds"] == 300
+
+
+def test_a_script_may_lie_in_a_folder_that_is_named(cli):
+    cli.script("proj/lib.py", "word = 'from lib'")
+    cli.script("proj/main.py", "import lib; print(lib.word)")
+    assert cli("run", "-C", "proj", "main.py").text == "from lib\n"
+    assert cli("run", "-C", "proj", "proj/main.py").text == "from lib\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--env", "novalue"), "--env takes KEY=VALUE, not 'novalue'"),
+        (("--max-duration", "soon"), "'soon' is not a duration"),
+        (("--framework", "pytorhc"), "there is no framework 'pytorhc'"),
+        (("--requirements", "nope.txt"), "there is no requirements file 'nope.txt'"),
+        (("-e", "not a name"), "'not a name' cannot be the name of an experiment"),
+        (("--framework", "pytorch==1.0"), "PyTorch 1.0 is not available"),
+    ],
+)
+def test_a_wrong_option_is_one_clear_error_and_nothing_is_started(cli, options, message):
+    script = cli.script("hello.py", "print('hello')")
+    before = cli("runs", "--all", "--json").out
+    done = cli("run", *options, script)
+    assert done.code == 1
+    assert done.err.startswith(f"error: {message}")
+    assert "Traceback" not in done.err
+    assert cli("runs", "--all", "--json").out == before
+
+
+def test_an_unknown_option_is_an_error_of_usage(cli):
+    done = cli("run", "--lr", "0.1", "train.py")
+    assert done.code == 2
+    assert done.err.startswith("error: no such option: --lr")
+    assert "hint: " in done.err
+
+
+def test_a_yard_that_is_killed_meanwhile_is_started_again_and_the_output_is_whole(own_cli):
+    code = "import time, os\nprint('first', flush=True)\n"
+    code += "while not os.path.exists(os.environ['GO']): time.sleep(0.02)\nprint('last')"
+    go = own_cli.folder / "go"
+    running = own_cli.start("run", "--env", f"GO={go}", own_cli.script("wait.py", code))
+    assert running.stdout.readline() == b"first\n"
+    os.kill(Connection(own_cli.home).get("/api/health")["pid"], signal.SIGKILL)
+    go.touch()
+    out, err = running.communicate(timeout=30)
+    assert (running.returncode, out) == (0, b"last\n"), err

@@ -1,0 +1,63 @@
+"""`runyard submit`: a run described by a YAML file."""
+
+import json
+
+import pytest
+
+
+def test_a_job_file_becomes_a_run(cli):
+    cli.script("code/args.py", "import os, sys; print(sys.argv[1:], os.environ['N'])")
+    cli.script(
+        "job.yaml",
+        "experiment: from-yaml\nsource_directory: code\nscript: args.py\nscript_params: {--lr: 0.1, --verbose: ''}\n"
+        "environment_variables: {N: 3}\ntags: {who: me}\nresources: {cpus_per_process: 1}\n"
+        "max_run_duration_seconds: 60\n",
+    )
+    done = cli("submit", "--follow", "job.yaml")
+    assert (done.code, done.text) == (0, "['--lr', '0.1', '--verbose'] 3\n")
+    shown = json.loads(cli("show", "@last", "--json").out)
+    assert (shown["experiment"], shown["tags"]) == ("from-yaml", {"who": "me"})
+
+
+def test_without_follow_only_the_id_is_printed(cli):
+    cli.script("s.py", "")
+    cli.script("job.yaml", "script: s.py\nexperiment: quiet\narguments: [a, 1]\n")
+    done = cli("submit", "job.yaml")
+    assert done.code == 0
+    assert done.text.startswith("quiet_")
+    assert len(done.text.split()) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message", "hint"),
+    [
+        ("script: [a\nb: 2", "job.yaml is not YAML, line 2", "runyard submit --help"),
+        ("- a\n- b\n", "job.yaml must be a mapping", "runyard submit --help"),
+        ("", "job.yaml must be a mapping", "runyard submit --help"),
+        ("scirpt: s.py\n", "job.yaml: there is no key 'scirpt'", "did you mean 'script'?"),
+        ("experiment: x\n", "job.yaml names no script", "script: train.py"),
+        ("script: s.py\nresources: {gpus: 2}\n", "job.yaml: resources: there is no key 'gpus'", "gpus_per_process"),
+        ("script: s.py\ntags: hello\n", "job.yaml: tags takes a mapping", "tags: {"),
+        ("script: s.py\nuse_gpu: perhaps\n", "use_gpu takes True or False", ""),
+        ("script: s.py\narguments: --lr 0.1\n", "arguments takes a list", "['--lr', '0.1']"),
+        ("script: nope.py\n", "there is no script 'nope.py'", "s.py"),
+        ("script: s.py\npip_packages: numpy\n", "pip_packages takes a list", "['numpy']"),
+        ("script: s.py\ncompute_target: mars\n", "no compute target named 'mars'", "local"),
+    ],
+)
+def test_a_broken_job_is_one_error_and_nothing_is_started(cli, content, message, hint):
+    cli.script("s.py", "")
+    cli.script("job.yaml", content)
+    before = cli("runs", "--all", "--json").out
+    done = cli("submit", "job.yaml")
+    assert (done.code, done.out) == (1, b"")
+    assert done.err.startswith(f"error: {message}"), done.err
+    assert hint in done.err
+    assert "Traceback" not in done.err
+    assert cli("runs", "--all", "--json").out == before
+
+
+def test_a_file_that_is_not_there_is_named(cli):
+    done = cli("submit", "nowhere.yaml")
+    assert done.code == 1
+    assert done.err.startswith("error: nowhere.yaml cannot be read: No such file")
