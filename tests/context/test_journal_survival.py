@@ -210,7 +210,10 @@ def test_ctrl_c_in_the_middle_of_logging_does_not_hold_the_reader_up_for_good(tm
         import signal
         journal = Journal(os.environ["FOLDER"])
         interrupts = 0
+        raised = 0
         def interrupt(*_):
+            global raised
+            raised += 1
             raise KeyboardInterrupt
         signal.signal(signal.SIGALRM, interrupt)
         while interrupts < 300:
@@ -220,6 +223,7 @@ def test_ctrl_c_in_the_middle_of_logging_does_not_hold_the_reader_up_for_good(tm
                     journal.log("n", 1.0)
             except KeyboardInterrupt:
                 interrupts += 1
+        assert raised == interrupts, f"{raised - interrupts} of {raised} were swallowed"
         journal.log("n", 7)
         os.write(1, b"x")
         sys.stdin.read()

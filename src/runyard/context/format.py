@@ -93,7 +93,6 @@ def writer_is_dead(header: Header) -> bool:
 
 
 def _content(path: str) -> bytes:
-    # not open(): a Ctrl-C that arrives while a file object is being destroyed is swallowed, and the script goes on
     file = os.open(path, os.O_RDONLY)
     try:
         return os.read(file, 4096)
