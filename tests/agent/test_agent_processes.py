@@ -10,7 +10,7 @@ import pytest
 
 from runyard.agent.processes import find, stop_everything
 from runyard.compute.local import LocalCompute
-from runyard.launch.single import PROCESS_TAG, ROLE, process_tag
+from runyard.launch.variables import PROCESS_TAG, ROLE, process_tag
 from runyard.lifecycle.state import EndReason
 from runyard.spec.folder import RunFolder
 from runyard.testing.compute import DAEMON, end_of, events_of, log_of, make_order, processes_of, wait_until

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Optional
 
 from runyard import clock
-from runyard.launch.single import PROCESS_TAG, ROLE
+from runyard.launch.variables import PROCESS_TAG, ROLE
 
 _LAST_RESORT_S = 10.0  # a process in an uninterruptible wait outlives SIGKILL until its disk answers
 _LOOK_AGAIN_S = 0.25

@@ -19,7 +19,7 @@ from runyard.agent.start import CannotStart, start
 from runyard.agent.verdict import Stop, verdict
 from runyard.launch.argv import expand
 from runyard.launch.order import WorkOrder
-from runyard.launch.single import PROCESS_TAG, process_tag
+from runyard.launch.variables import PROCESS_TAG, process_tag
 from runyard.lifecycle.state import End, EndReason
 from runyard.spec.folder import RunFolder
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from runyard import errors
 from runyard.client.home import usable
 from runyard.errors import RunyardException, YardUnavailable
-from runyard.launch.single import ROLE, clean
+from runyard.launch.variables import ROLE, clean
 
 _PATIENCE_S = 60.0
 

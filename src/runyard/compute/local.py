@@ -22,7 +22,7 @@ from runyard.compute.nursery import Nursery
 from runyard.errors import ComputeTargetException
 from runyard.launch.argv import expand
 from runyard.launch.order import WorkOrder
-from runyard.launch.single import process_tag
+from runyard.launch.variables import process_tag
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import from_json, to_json
 

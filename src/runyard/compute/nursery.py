@@ -13,7 +13,7 @@ from typing import Optional
 import runyard
 from runyard.agent.nursery import PACKET
 from runyard.errors import ComputeTargetException
-from runyard.launch.single import ROLE, clean
+from runyard.launch.variables import ROLE, clean
 
 _ANSWER_S = 30.0
 

@@ -1,11 +1,19 @@
-"""``$VARIABLE`` and ``${VARIABLE}`` in arguments, expanded on the node, where the values are known."""
+"""The words after the interpreter, and ``$VARIABLES`` in them, expanded on the node, where the values are known."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
 
+from runyard.spec.run import RunSpec
+
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
+
+
+def script_words(spec: RunSpec) -> tuple[str, ...]:
+    """The script and its arguments."""
+    # an interpreter would read a name such as `-c.py` as one of its own options
+    return (f"./{spec.script}" if spec.script.startswith("-") else spec.script, *spec.arguments)
 
 
 def expand(arguments: Iterable[str], variables: Mapping[str, str]) -> tuple[str, ...]:

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 from runyard.compute.base import Handle
 from runyard.compute.queue import fit
+from runyard.launch.argv import script_words
 from runyard.launch.order import WorkOrder
-from runyard.launch.single import plan_single
+from runyard.launch.variables import clean, run_variables
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, RunState
 from runyard.orchestrator.rooms import Rooms
@@ -48,20 +49,18 @@ def start(rooms: Rooms, record: RunRecord) -> None:
         (folder.work / name).mkdir(exist_ok=True)
     placement = rooms.queue.placement(record.run_id)
     gpus = placement.gpus if placement else ()
-    plan = plan_single(
+    own = run_variables(
         run_id=record.run_id,
         experiment=record.experiment,
         spec=spec,
         folder=folder,
-        python=prepared.python,
         kit=rooms.kit,
         home=rooms.home,
-        base=os.environ,
         gpus=gpus if rooms.compute.capacity().gpus else None,
         yard_python=sys.executable,
         socket=str(rooms.socket),
     )
-    argv, variables = prepared.command(plan.argv_tail[1:], plan.variables, folder.work, inherited={})
+    argv, variables = prepared.command(script_words(spec), own, folder.work, inherited=clean(os.environ))
     order = WorkOrder(
         run_id=record.run_id,
         folder=str(folder.root),

@@ -22,7 +22,7 @@ import pytest
 
 from runyard.compute.base import Compute, Handle
 from runyard.launch.order import WorkOrder
-from runyard.launch.single import PROCESS_TAG, process_tag
+from runyard.launch.variables import PROCESS_TAG, process_tag
 from runyard.lifecycle.state import End, EndReason
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import from_json

@@ -1,9 +1,9 @@
-"""What a script is started as, compared as text."""
+"""The words and the variables that a run brings, compared as text."""
 
 from pathlib import Path
 
-from runyard.launch.argv import expand
-from runyard.launch.single import plan_single, process_tag
+from runyard.launch.argv import expand, script_words
+from runyard.launch.variables import clean, process_tag, run_variables
 from runyard.spec.environment import EnvironmentSpec
 from runyard.spec.folder import RunFolder
 from runyard.spec.run import RunSpec
@@ -22,7 +22,7 @@ BASE = {
 }
 
 GOLDEN = """\
-/env/bin/python train.py --lr 0.1 $DATA
+train.py --lr 0.1 $DATA
 AZUREML_ARM_PROJECT_NAME=digits
 AZUREML_ARM_RESOURCEGROUP=local
 AZUREML_ARM_SUBSCRIPTION=local
@@ -32,10 +32,7 @@ AZUREML_RUN_TOKEN=not-a-secret
 AZUREML_SERVICE_ENDPOINT=unix:///home/ada/.runyard/yard.sock
 CUDA_VISIBLE_DEVICES=1,3
 DATA=/data
-HOME=/home/ada
-LANG=C.UTF-8
 OMP_NUM_THREADS=2
-PATH=/env/bin:/usr/bin:/bin
 PYTHONPATH=/home/ada/.runyard/kit:/mine
 PYTHONUNBUFFERED=1
 RUNYARD_HOME=/home/ada/.runyard
@@ -47,55 +44,50 @@ RUNYARD_YARD_PYTHON=/yard/venv/bin/python
 """
 
 
-def planned(spec=None, **given):
+def variables_of(spec=None, **given):
     home = Path("/home/ada/.runyard")
     defaults = {
         "run_id": "digits_1",
         "experiment": "digits",
         "spec": spec or RunSpec("train.py"),
         "folder": RunFolder(home / "runs/digits_1"),
-        "python": "/env/bin/python",
         "kit": home / "kit",
         "home": home,
-        "base": BASE,
-        "path_entries": ["/env/bin"],
+        "gpus": None,
         "yard_python": "/yard/venv/bin/python",
         "socket": str(home / "yard.sock"),
     }
-    return plan_single(**{**defaults, **given})
+    return run_variables(**{**defaults, **given})
 
 
-def test_the_whole_plan_as_text():
+def test_all_words_and_variables_as_text():
     spec = RunSpec(
         "train.py",
         arguments=("--lr", "0.1", "$DATA"),
         environment=EnvironmentSpec(variables={"OMP_NUM_THREADS": "1", "DATA": "/data"}),
         environment_variables={"OMP_NUM_THREADS": "2", "PYTHONPATH": "/mine", "RUNYARD_RUN_ID": "forged"},
     )
-    argv, variables = planned(spec, gpus=(1, 3))
-    text = " ".join(argv) + "\n" + "".join(f"{name}={value}\n" for name, value in sorted(variables.items()))
+    words, variables = script_words(spec), variables_of(spec, gpus=(1, 3))
+    text = " ".join(words) + "\n" + "".join(f"{name}={value}\n" for name, value in sorted(variables.items()))
     assert text == GOLDEN
 
 
 def test_gpus_are_hidden_from_a_run_that_asked_for_none_and_left_alone_where_there_are_none():
-    assert planned(gpus=()).variables["CUDA_VISIBLE_DEVICES"] == ""
-    assert "CUDA_VISIBLE_DEVICES" not in planned(gpus=None).variables
+    assert variables_of(gpus=())["CUDA_VISIBLE_DEVICES"] == ""
+    assert "CUDA_VISIBLE_DEVICES" not in variables_of(gpus=None)
 
 
-def test_a_user_may_replace_the_path_and_the_environment_still_comes_first():
-    spec = RunSpec("train.py", environment_variables={"PATH": "/opt/tool"})
-    assert planned(spec).variables["PATH"] == "/env/bin:/opt/tool"
-    assert planned(base={}).variables["PATH"].startswith("/env/bin:/usr/local/bin:")
+def test_the_path_is_the_runs_own_only_when_its_user_set_one():
+    assert "PATH" not in variables_of()
+    assert variables_of(RunSpec("train.py", environment_variables={"PATH": "/opt/tool"}))["PATH"] == "/opt/tool"
 
 
-def test_variables_of_the_prepared_environment_lose_to_those_of_the_run():
-    spec = RunSpec("train.py", environment_variables={"A": "run"})
-    variables = planned(spec, environment_variables={"A": "environment", "B": "environment"}).variables
-    assert (variables["A"], variables["B"]) == ("run", "environment")
+def test_what_belongs_to_the_yards_own_python_or_to_another_run_is_not_handed_on():
+    assert clean(BASE) == {"PATH": "/usr/bin:/bin", "HOME": "/home/ada", "LANG": "C.UTF-8"}
 
 
 def test_a_script_whose_name_begins_with_a_dash_is_no_option():
-    assert planned(RunSpec("-c.py")).argv_tail == ("/env/bin/python", "./-c.py")
+    assert script_words(RunSpec("-c.py", arguments=("-x",))) == ("./-c.py", "-x")
 
 
 def test_the_same_run_id_in_two_homes_has_two_tags():

@@ -1,11 +1,11 @@
-"""One process of the entry script: its command line and every variable that it sees."""
+"""The variables that a run brings to its processes, and what of a machine's own environment goes with them."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from runyard.spec.folder import RunFolder
 from runyard.spec.run import RunSpec
@@ -17,37 +17,27 @@ _DROPPED_NAMES = frozenset({"VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "PYTHONPATH", "
 _DROPPED_PREFIXES = ("RUNYARD_", "AZUREML_", "CONDA_", "_CONDA_")
 
 
-class Plan(NamedTuple):
-    argv_tail: tuple[str, ...]  # the interpreter first; a container engine's own words go before it
-    variables: dict[str, str]  # the whole environment of the process
-
-
-def plan_single(
+def run_variables(
     *,
     run_id: str,
     experiment: str,
     spec: RunSpec,
     folder: RunFolder,
-    python: str,
     kit: Path,
     home: Path,
-    base: Mapping[str, str],
-    path_entries: Sequence[str] = (),
-    environment_variables: Optional[Mapping[str, str]] = None,
-    gpus: Optional[Sequence[int]] = None,
-    yard_python: str = "",
-    socket: str = "",
+    gpus: Optional[Sequence[int]],
+    yard_python: str,
+    socket: str,
     subscription: str = "local",
     resource_group: str = "local",
     workspace: str = "runyard",
-) -> Plan:
-    """``base`` is the yard's environment; ``environment_variables`` are those that the prepared environment brings.
+) -> dict[str, str]:
+    """Only the run's own: the machine's, and PATH, come from whoever prepared the environment.
 
     ``gpus`` are the indices that the queue gave; an empty sequence hides the machine's GPUs from a run that asked
     for none; None means that the machine has none, and leaves the matter alone.
     """
-    variables = clean(base)
-    variables["PYTHONUNBUFFERED"] = "1"
+    variables = {"PYTHONUNBUFFERED": "1"}
     if gpus is not None:
         variables["CUDA_VISIBLE_DEVICES"] = ",".join(str(index) for index in gpus)
     variables.update(
@@ -59,11 +49,10 @@ def plan_single(
         AZUREML_RUN_TOKEN="not-a-secret",  # scripts check that it is there; the socket's owner is the key
         AZUREML_SERVICE_ENDPOINT=f"unix://{socket}",
     )
-    asked = {**spec.environment.variables, **(environment_variables or {}), **spec.environment_variables}
+    asked = {**spec.environment.variables, **spec.environment_variables}
     # The script must find its yard and we must find its processes, whatever a copied list of variables says.
     variables.update((name, value) for name, value in asked.items() if not name.startswith("RUNYARD_"))
-    variables["PYTHONPATH"] = _joined(str(kit), asked.get("PYTHONPATH", ""))
-    variables["PATH"] = _joined(*path_entries, variables.get("PATH", "/usr/local/bin:/usr/bin:/bin"))
+    variables["PYTHONPATH"] = ":".join(part for part in (str(kit), asked.get("PYTHONPATH", "")) if part)
     variables.update(
         RUNYARD_RUN_ID=run_id,
         RUNYARD_RUN_FOLDER=str(folder.root),
@@ -72,9 +61,7 @@ def plan_single(
         RUNYARD_RANK="0",
         RUNYARD_PROCESS_TAG=process_tag(run_id, folder),
     )
-    # an interpreter would read a name such as `-c.py` as one of its own options
-    script = f"./{spec.script}" if spec.script.startswith("-") else spec.script
-    return Plan((python, script, *spec.arguments), variables)
+    return variables
 
 
 def clean(base: Mapping[str, str]) -> dict[str, str]:
@@ -89,7 +76,3 @@ def clean(base: Mapping[str, str]) -> dict[str, str]:
 def process_tag(run_id: str, folder: RunFolder) -> str:
     """The same run id in two homes gives two tags."""
     return f"{run_id}@{hashlib.sha256(str(folder.root).encode('utf-8', 'surrogateescape')).hexdigest()[:12]}"
-
-
-def _joined(*parts: str) -> str:
-    return ":".join(part for part in parts if part)
