@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from runyard import ScriptRunConfig
+
 
 @contextmanager
 def a_home() -> Iterator[Path]:
@@ -59,3 +61,17 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def with_this_python(project: Path, script: str = "train.py", arguments: list[object] | None = None) -> ScriptRunConfig:
+    """A run of the interpreter that the tests run in, as it is: nothing is built."""
+    config = ScriptRunConfig(project, script=script, arguments=arguments or [])
+    config.run_config.environment.python.user_managed_dependencies = True
+    return config
+
+
+def complaints(home: Path) -> list[str]:
+    """What a yard said that nobody should have to read: tracebacks and errors."""
+    log = home / "yard.log"
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    return [line for line in lines if "Traceback" in line or " ERROR " in line or "Exception" in line]

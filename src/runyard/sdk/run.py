@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Optional, Union
 
 from runyard.client.transport import Connection
-from runyard.errors import RunEnvironmentException, RunyardException, UserErrorException
+from runyard.errors import RunEnvironmentException, RunNotFound, RunyardException, UserErrorException
 from runyard.lifecycle.state import TERMINAL
 from runyard.sdk import run_details, run_files, run_waiting
 from runyard.sdk.run_metrics import MetricLogging
 from runyard.sdk.submitting import as_labels, begin_run, submit_run, take_snapshot
+from runyard.spec.run import RUN_ID
 
 if TYPE_CHECKING:
     from runyard.sdk.environment import Environment
@@ -33,6 +34,8 @@ class Run(MetricLogging):
     ) -> None:
         if not isinstance(run_id, str) or not run_id:
             raise UserErrorException(f"a run id is a text, not {run_id!r}")
+        if not RUN_ID.fullmatch(run_id):
+            raise RunNotFound(f"no run {run_id!r} in this yard", hint="no run can have that id")
         self.experiment = experiment
         self.id = run_id
         self._inside = False

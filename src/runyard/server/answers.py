@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -15,7 +16,15 @@ from runyard.wire.runs import EndView, RunView
 
 
 def answer(value: Any, status: int = 200) -> Response:
-    return Response(orjson.dumps(value, default=os.fspath), status, media_type="application/json")
+    return Response(as_json(value), status, media_type="application/json")
+
+
+def as_json(value: Any) -> bytes:
+    """orjson knows neither whole numbers of more than 64 bits nor text that is no Unicode; scripts have both."""
+    try:
+        return orjson.dumps(value, default=os.fspath)
+    except orjson.JSONEncodeError:
+        return json.dumps(to_json(value), default=os.fspath).encode()
 
 
 def views(conductor: Conductor, records: list[RunRecord]) -> list[RunView]:

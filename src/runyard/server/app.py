@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, Response
 
 from runyard import __version__
+from runyard.errors import UserErrorException
 from runyard.orchestrator.conductor import Conductor
 from runyard.server import problems
 from runyard.server.answers import answer
 from runyard.server.routes import computes, environments, files, follow, metrics, runs, snapshots
 from runyard.wire.yard import Health
+
+_LARGEST_BODY = 256 * 1024 * 1024  # a description; the largest are the manifests of folders with a million files
+_Message = MutableMapping[str, Any]
+_Receive = Callable[[], Awaitable[_Message]]
+_Send = Callable[[_Message], Awaitable[None]]
 
 
 def create_app(conductor: Conductor, on_request: Callable[[], None] = lambda: None) -> FastAPI:
@@ -26,19 +33,38 @@ def create_app(conductor: Conductor, on_request: Callable[[], None] = lambda: No
         rooms = conductor.rooms
         return answer(Health(__version__, os.getpid(), str(rooms.home), len(conductor.live), str(rooms.kit)))
 
-    app.add_middleware(_Notice, on_request=on_request)
+    app.add_middleware(_Door, on_request=on_request)
     return app
 
 
-class _Notice:
-    """Tells the yard that somebody is here, so that it does not go away."""
+class _Door:
+    """Tells the yard that somebody is here, so that it does not go away; and lets nobody fill its memory."""
 
-    def __init__(self, app: Callable[..., object], on_request: Callable[[], None]) -> None:
+    def __init__(self, app: Callable[..., Awaitable[None]], on_request: Callable[[], None]) -> None:
         self._app, self._on_request = app, on_request
 
-    async def __call__(self, scope: dict[str, object], receive: object, send: object) -> None:
+    async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
         self._on_request()
-        await self._app(scope, receive, send)  # type: ignore[misc]  # ASGI has no types of its own
+        if scope["type"] != "http" or scope["method"] == "PUT":  # the body of a PUT is a file, and goes to disk
+            await self._app(scope, receive, send)
+            return
+        lengths = [value for name, value in scope["headers"] if name == b"content-length"]
+        if lengths and int(lengths[0]) > _LARGEST_BODY:
+            said = f"a body of {int(lengths[0]) / 1e9:.1f} GB is more than this yard reads"
+            await problems.problem(413, "UserErrorException", said, "send files with PUT")(scope, receive, send)
+            return
+        await self._app(scope, _bounded(receive), send)
 
 
-__all__ = ["Request", "create_app"]
+def _bounded(receive: _Receive) -> _Receive:
+    left = _LARGEST_BODY
+
+    async def count() -> _Message:
+        nonlocal left
+        message = await receive()
+        left -= len(message.get("body", b""))
+        if left < 0:
+            raise UserErrorException("the body is more than this yard reads", hint="send files with PUT")
+        return message
+
+    return count

@@ -10,6 +10,7 @@ import orjson
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from sqlalchemy.exc import DatabaseError
+from starlette.exceptions import HTTPException
 
 from runyard import errors
 from runyard.store.opening import corrupted
@@ -37,6 +38,16 @@ def install(app: FastAPI, database: Path) -> None:
         return problem(
             422, "UserErrorException", f"{request.url.path}: {where}: {first['msg']}", "see the API reference"
         )
+
+    @app.exception_handler(HTTPException)
+    def nowhere(request: Request, error: HTTPException) -> Response:
+        said = {404: "there is nothing there", 405: "that cannot be done there"}.get(error.status_code, error.detail)
+        message = f"{request.method} {request.url.path}: {said}"
+        return problem(error.status_code, "RunyardException", message, "see the API reference at /api/docs")
+
+    @app.exception_handler(UnicodeEncodeError)
+    def no_text(request: Request, error: UnicodeEncodeError) -> Response:
+        return problem(400, "UserErrorException", f"{error.object!r} is not valid text: {error.reason}")
 
     @app.exception_handler(DatabaseError)
     def damaged(request: Request, error: DatabaseError) -> Response:

@@ -37,17 +37,24 @@ def _build(kind: Any, data: Any, where: str) -> Any:
         return data
     if origin is typing.Union or origin is getattr(types, "UnionType", typing.Union):
         inner = [a for a in typing.get_args(kind) if a is not type(None)]
-        return _build(inner[0], data, where) if len(inner) == 1 else data
+        if len(inner) == 1:
+            return _build(inner[0], data, where)
+        # a union of values: each says by its `kind` which one it is
+        by_kind = {i.kind: i for i in inner if dataclasses.is_dataclass(i) and hasattr(i, "kind")}
+        return _build(by_kind[data["kind"]], data, where) if by_kind else data
     if origin in (tuple, list):
+        _expect(data, (list, tuple), "a list", where)
         item = (typing.get_args(kind) or (Any,))[0]
         return origin(_build(item, d, where) for d in data)
     if origin is dict:
+        _expect(data, dict, "an object", where)
         item = (typing.get_args(kind) or (Any, Any))[1]
         return {k: _build(item, v, where) for k, v in data.items()}
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return kind(data)
     if dataclasses.is_dataclass(kind):
         hints = _hints(kind)
+        _expect(data, dict, "an object", where)
         unknown = sorted(set(data) - set(hints))
         if unknown:
             raise UserErrorException(
@@ -55,8 +62,26 @@ def _build(kind: Any, data: Any, where: str) -> Any:
                 hint=f"its fields: {', '.join(sorted(hints))}",
             )
         make: Any = kind
-        return make(**{k: _build(hints[k], v, f"{where}.{k}") for k, v in data.items()})
+        values = {k: _build(hints[k], v, f"{where}.{k}") for k, v in data.items()}
+        try:
+            return make(**values)
+        except TypeError:
+            lacking = [f.name for f in dataclasses.fields(kind) if f.name not in values and _is_required(f)]
+            raise UserErrorException(f"{where} lacks {', '.join(map(repr, lacking))}") from None
+    if kind is str:
+        _expect(data, str, "a text", where)
+    elif kind in (int, float):
+        _expect(data, (int, float), "a number", where)
     return data
+
+
+def _expect(data: Any, kinds: Any, what: str, where: str) -> None:
+    if not isinstance(data, kinds):
+        raise UserErrorException(f"{where} must be {what}, not {data!r}")
+
+
+def _is_required(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 _known_hints: dict[Any, dict[str, Any]] = {}

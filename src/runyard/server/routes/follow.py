@@ -7,16 +7,16 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import orjson
 from fastapi import APIRouter, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from runyard import clock
+from runyard.errors import UserErrorException
 from runyard.lifecycle.state import RunState
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.finding import list_files
-from runyard.server.answers import answer, view
+from runyard.server.answers import answer, as_json, view
 from runyard.tracking.ingest import ingest
 from runyard.tracking.logs import read_log
 from runyard.tracking.metrics import read_last
@@ -41,8 +41,7 @@ def routes(conductor: Conductor) -> APIRouter:
         """
         await run_in_threadpool(conductor.rooms.runs.load, run_id)  # an unknown run is an error, not an empty stream
         folder = conductor.rooms.folder(run_id)
-        offsets = {name: int(at) for name, _, at in (part.rpartition(":") for part in after.split(",") if part)}
-        tails = _Tails(folder.logs, offsets, exact)
+        tails = _Tails(folder.logs, _offsets(after), exact)
         return StreamingResponse(_events(conductor, run_id, logs, tails, summary), media_type="text/event-stream")
 
     @router.get("/runs/{run_id}/summary", response_model=RunSummary)
@@ -52,6 +51,13 @@ def routes(conductor: Conductor) -> APIRouter:
         return answer(_summary(conductor, run_id))
 
     return router
+
+
+def _offsets(after: str) -> dict[str, int]:
+    try:
+        return {name: int(at) for name, _, at in (part.rpartition(":") for part in after.split(",") if part)}
+    except ValueError:
+        raise UserErrorException(f"after={after!r} is not of the form name:offset,…") from None
 
 
 async def _events(conductor: Conductor, run_id: str, logs: bool, tails: _Tails, summary: bool) -> AsyncIterator[bytes]:
@@ -70,12 +76,12 @@ async def _events(conductor: Conductor, run_id: str, logs: bool, tails: _Tails, 
                     yield event
             if ended:
                 if summary:
-                    yield _event("summary", orjson.dumps(await run_in_threadpool(_summary, conductor, run_id)))
-                yield _event("end", orjson.dumps(run))
+                    yield _event("summary", as_json(await run_in_threadpool(_summary, conductor, run_id)))
+                yield _event("end", as_json(run))
                 return
             if (run.version, run.activity) != told:
                 told, spoke_at = (run.version, run.activity), clock.monotonic()
-                yield _event("status", orjson.dumps(run))
+                yield _event("status", as_json(run))
             elif clock.monotonic() - spoke_at > _SAY_SOMETHING_EVERY_S:
                 spoke_at = clock.monotonic()
                 yield b": still here\n\n"
@@ -117,9 +123,7 @@ class _Tails:
                 self.offsets[path.name] = following
                 text = decoder.decode(data)
                 found.append(
-                    _event(
-                        "log", orjson.dumps({"name": f"azureml-logs/{path.name}", "offset": following, "text": text})
-                    )
+                    _event("log", as_json({"name": f"azureml-logs/{path.name}", "offset": following, "text": text}))
                 )
         return found
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 from fastapi import APIRouter, Response
 
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.answers import answer
 from runyard.tracking.ingest import ingest
 from runyard.tracking.metrics import encode_points, read_chart, read_metrics, read_points
 from runyard.wire.runs import MetricsQuery
@@ -29,7 +30,9 @@ def routes(conductor: Conductor) -> APIRouter:
             if query.recursive:
                 wanted += rooms.runs.descendants(run_id)
         read_up(wanted)
-        return answer(read_metrics(rooms.database, wanted, query.name))
+        # Python's own JSON: it keeps NaN, infinity and whole numbers of any size, which are metrics like others
+        body = json.dumps(read_metrics(rooms.database, wanted, query.name))
+        return Response(body, media_type="application/json")
 
     @router.get("/runs/{run_id}/metrics/{name:path}")
     def points(run_id: str, name: str, after: int = 0, limit: int | None = None, most: int | None = None) -> Response:
@@ -37,8 +40,10 @@ def routes(conductor: Conductor) -> APIRouter:
         rooms.runs.load(run_id)
         read_up([run_id])
         if most is not None:
-            found = read_chart(rooms.database, run_id, name, most)
+            found = read_chart(rooms.database, run_id, name, max(1, min(most, 10**9)))
         else:
+            after = max(0, min(after, 2**62))
+            limit = None if limit is None else max(0, min(limit, 2**62))
             found = read_points(rooms.database, run_id, name, after=after, limit=limit)
         return Response(encode_points(found), media_type="application/octet-stream")
 

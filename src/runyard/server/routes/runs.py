@@ -29,6 +29,11 @@ def routes(conductor: Conductor) -> APIRouter:
         """Submit a run of the code in a folder of this machine, frozen here."""
         return answer(view(conductor, submit_folder(conductor, request)))
 
+    @router.post("/runs/dry-run")
+    def dry_run_of(request: SubmitRun) -> Response:
+        """What a submission would start: host, command and variables of every process. Nothing is started."""
+        return answer({"text": dry_run(conductor, request)})
+
     @router.post("/runs/begin", response_model=RunView)
     def begin_run(request: BeginRun) -> Response:
         """Open a run whose process is the caller's own."""
@@ -51,6 +56,7 @@ def routes(conductor: Conductor) -> APIRouter:
 
         `fragment` asks for the runs whose id, or a part of it after a `_`, begins with it, or which ends with it.
         """
+        limit = max(1, min(limit, 10_000))
         records = store.find(
             experiment=experiment,
             parent_id=parent,
@@ -60,8 +66,8 @@ def routes(conductor: Conductor) -> APIRouter:
             states=None if status is None else [_state(word) for word in status.split(",")],
             include_children=include_children,
             fragment=fragment,
-            before=before,
-            limit=max(1, min(limit, 10_000)) + 1,
+            before=None if before is None else max(0, min(before, 2**62)),  # what a column holds
+            limit=limit + 1,
         )
         page, more = records[:limit], len(records) > limit
         return answer(RunPage(views(conductor, page), page[-1].number if more else None))

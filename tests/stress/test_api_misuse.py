@@ -1,0 +1,241 @@
+"""Requests that no client of ours would send: each gets an answer that a program can read, and the yard goes on."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runyard import Experiment, Run, Workspace
+from runyard.errors import RunNotFound, UserErrorException
+from support import a_home, complaints, with_this_python, yard_pid
+
+
+@pytest.fixture(scope="module")
+def one_home() -> Iterator[Path]:
+    with a_home() as folder:
+        yield folder
+        said = complaints(folder)
+    assert said == []
+
+
+@pytest.fixture
+def home(one_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One yard for all of these requests, which must not mind any of them."""
+    monkeypatch.setenv("RUNYARD_HOME", str(one_home))
+    return one_home
+
+
+def say(home: Path, method: str, target: str, body: bytes = b"", headers: dict[str, str] | None = None) -> Any:
+    """(status, answer) of one request, sent as it is."""
+    said = {"Host": "yard", "Content-Length": str(len(body)), "Connection": "close", **(headers or {})}
+    head = f"{method} {target} HTTP/1.1\r\n" + "".join(f"{k}: {v}\r\n" for k, v in said.items()) + "\r\n"
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(20)
+        connection.connect(str(home / "yard.sock"))
+        connection.sendall(head.encode() + body)
+        answer = b""
+        while piece := connection.recv(1 << 16):
+            answer += piece
+    first, _, rest = answer.partition(b"\r\n")
+    return int(first.split()[1]), rest.partition(b"\r\n\r\n")[2]
+
+
+def is_problem(answered: tuple[int, bytes], *statuses: int) -> dict[str, Any]:
+    status, body = answered
+    assert status in statuses, (status, body[:300])
+    problem = json.loads(body)
+    assert set(problem) == {"code", "message", "hint", "facts"}, problem
+    assert problem["message"]
+    assert "Traceback" not in problem["message"]
+    return problem
+
+
+@pytest.fixture
+def yard(home: Path, workspace: Workspace) -> Path:
+    workspace.connection.get("/api/health")
+    return home
+
+
+@pytest.fixture
+def run(experiment: Experiment) -> Run:
+    run = experiment.start_logging(snapshot_directory=None)
+    run.complete()
+    return run
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "body"),
+    [
+        ("POST", "/api/runs", b"{"),
+        ("POST", "/api/runs", b""),
+        ("POST", "/api/runs", b"null"),
+        ("POST", "/api/runs", b"[]"),
+        ("POST", "/api/runs", b'"text"'),
+        ("POST", "/api/runs", b"\xff\xfe\x00"),
+        ("POST", "/api/runs", b'{"run_id": 7, "experiment": [], "spec": "x", "snapshot_id": {}}'),
+        ("POST", "/api/runs", b'{"run_id": "a", "experiment": "a", "spec": {}, "snapshot_id": "a"}'),
+        ("POST", "/api/runs", b'{"run_id": "../x", "experiment": "a", "spec": {"script": "a"}, "snapshot_id": "a"}'),
+        ("POST", "/api/runs", b'{"run_id": "a", "experiment": "a", "spec": {"script": 5}, "snapshot_id": "a"}'),
+        (
+            "POST",
+            "/api/runs",
+            b'{"run_id": "a", "experiment": "a", "spec": {"script": "a", "resources": 3}, "snapshot_id": "a"}',
+        ),
+        (
+            "POST",
+            "/api/runs",
+            b'{"run_id": "a", "experiment": "a", "spec": {"script": "a", "arguments": 3}, "snapshot_id": "a"}',
+        ),
+        ("POST", "/api/runs", b'{"run_id": "a", "experiment": "a", "spec": {"nothing": 1}, "snapshot_id": "a"}'),
+        ("POST", "/api/runs/from-folder", b'{"run_id": "a", "experiment": "a", "spec": {}, "source_directory": "/"}'),
+        (
+            "POST",
+            "/api/runs/from-folder",
+            b'{"run_id": "a", "experiment": "a", "spec": {"script": "a"}, "source_directory": "/no/such"}',
+        ),
+        ("POST", "/api/runs/begin", b'{"run_id": "a", "experiment": "a", "parent_id": "nobody"}'),
+        ("POST", "/api/runs/begin", b'{"run_id": "a/../b", "experiment": "a"}'),
+        ("POST", "/api/metrics", b'{"run_ids": ["nobody"]}'),
+        ("POST", "/api/metrics", b'{"run_ids": "nobody"}'),
+        ("POST", "/api/snapshots", b'{"manifest": "!!!"}'),
+        ("POST", "/api/snapshots", b'{"manifest": "bm90IGpzb24="}'),
+        ("POST", "/api/snapshots", b'{"manifest": "e30=", "pack": "../../etc/passwd"}'),
+        ("POST", "/api/snapshots", b'{"manifest": "e30=", "pack": "nothing.pack"}'),
+        ("GET", "/api/snapshots/nothing/zip", b""),
+        ("GET", "/api/snapshots/..%2f..%2fyard.db/zip", b""),
+        ("GET", "/api/runs?tags=%5B1%5D", b""),
+        ("GET", "/api/runs?tags=%7B", b""),
+        ("GET", "/api/runs?status=Sleeping", b""),
+        ("GET", "/api/runs?limit=many", b""),
+        ("GET", "/api/runs/nobody", b""),
+        ("GET", "/api/runs/nobody/follow", b""),
+        ("GET", "/api/runs/nobody/summary", b""),
+        ("GET", "/api/runs/nobody/files", b""),
+        ("GET", "/api/runs/nobody/files/outputs/x", b""),
+        ("PUT", "/api/runs/nobody/files/outputs/x", b"x"),
+        ("GET", "/api/runs/nobody/metrics/loss", b""),
+        ("POST", "/api/runs/nobody/cancel", b""),
+        ("POST", "/api/runs/nobody/complete", b""),
+        ("POST", "/api/runs/nobody/fail", b"{}"),
+        ("PATCH", "/api/runs/nobody/tags", b'{"set": {"a": "b"}}'),
+        ("PATCH", "/api/runs/nobody/properties", b'{"set": {"a": "b"}}'),
+        ("GET", "/api/computes/nobody", b""),
+        ("POST", "/api/environments/prune", b'{"keys": 7}'),
+        ("GET", "/api/environments/registered/nobody", b""),
+        ("GET", "/", b""),
+        ("GET", "/api", b""),
+        ("GET", "/api/nothing", b""),
+        ("GET", "/api/../../etc/passwd", b""),
+        ("DELETE", "/api/runs", b""),
+        ("PUT", "/api/health", b"{}"),
+    ],
+)
+def test_a_wrong_request_is_answered_with_a_problem(yard: Path, method: str, target: str, body: bytes) -> None:
+    pid = yard_pid(yard)
+    before = len(Workspace().connection.get("/api/runs")["runs"])
+    headers = {"Content-Type": "application/json"} if body else {}
+    is_problem(say(yard, method, target, body, headers), 400, 404, 405, 409, 422)
+    assert yard_pid(yard) == pid
+    assert len(Workspace().connection.get("/api/runs")["runs"]) == before
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "files/..%2f..%2fyard.db",
+        "files/azureml-logs/..%2forder.json",
+        "files/azureml-logs%2f..%2f..%2f..%2fyard.db",
+        "files/logs/../../../yard.db",
+        "files/%2fetc%2fpasswd",
+        "files//etc/passwd",
+        "files/outputs/%00",
+        "files/azureml-logs/%00",
+        "files/" + "x" * 5000,
+        "follow?after=a:b",
+        "follow?after=:::",
+        "follow?after=70_driver_log.txt:-5x",
+        "metrics/loss?after=x",
+    ],
+)
+def test_nothing_leads_out_of_a_run(yard: Path, run: Run, query: str) -> None:
+    problem = is_problem(say(yard, "GET", f"/api/runs/{run.id}/{query}"), 400, 404, 422)
+    assert "SQLite format" not in str(problem)
+
+
+def test_odd_numbers_in_queries_are_numbers(yard: Path, run: Run) -> None:
+    run.log_list("loss", [0.5, 0.25, 0.125])
+    for query in ("after=-3", "limit=0", "limit=-1", "most=0", "most=-7", "after=99999999999", "most=1"):
+        status, body = say(yard, "GET", f"/api/runs/{run.id}/metrics/loss?{query}")
+        assert status in (200, 400, 422), (query, body)
+    for query in ("limit=0", "limit=-1", "limit=99999999999999999999999", "before=-1", "before=0"):
+        status, body = say(yard, "GET", f"/api/runs?{query}")
+        assert status in (200, 400, 422), (query, body)
+        json.loads(body)
+
+
+@pytest.mark.parametrize("name", ["..", "../up", "a/../../b", "/abs", "", ".", "nul\0"])
+def test_a_file_cannot_be_uploaded_to_outside_of_its_run(run: Run, home: Path, name: str, tmp_path: Path) -> None:
+    source = tmp_path / "x"
+    source.write_text("x")
+    with pytest.raises(UserErrorException):
+        run.upload_file(name, str(source))
+    assert run.get_file_names() == []
+    assert not [path for path in home.iterdir() if path.name.startswith("tmp")]
+
+
+@pytest.mark.parametrize("run_id", ["a/b", "..", "../health", "a?b", "a#b", "a%2fb", " ", "ü", "x" * 3000, "a\nb"])
+def test_an_odd_run_id_is_a_run_that_is_not_there(experiment: Experiment, run_id: str) -> None:
+    with pytest.raises(RunNotFound):
+        Run(experiment, run_id)
+
+
+def test_a_big_body_is_refused_before_it_is_read(yard: Path) -> None:
+    problem = is_problem(
+        say(yard, "POST", "/api/runs", b"{", {"Content-Type": "application/json", "Content-Length": str(10**12)}), 413
+    )
+    assert "GB" in problem["message"]
+
+
+def test_a_request_that_breaks_off_is_forgotten(yard: Path, run: Run) -> None:
+    for target in (f"/api/runs/{run.id}/files/outputs/half", "/api/runs"):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(yard / "yard.sock"))
+            method = "PUT" if "files" in target else "POST"
+            connection.sendall(f"{method} {target} HTTP/1.1\r\nHost: yard\r\nContent-Length: 1000\r\n\r\nhalf".encode())
+    assert run.get_file_names() == []
+    assert not [path for path in yard.iterdir() if path.name.startswith("tmp")]
+
+
+def test_a_thousand_tags_and_very_long_ones_come_back(run: Run, experiment: Experiment) -> None:
+    tags: dict[str, Any] = {f"tag {number} ü'\"\n": "v" * 50 for number in range(1000)}
+    tags["k" * 10_000] = "v" * 1_000_000
+    tags[""] = ""
+    run.set_tags(tags)
+    assert run.get_tags() == tags
+    assert [found.id for found in experiment.get_runs(tags={"tag 7 ü'\"\n": "v" * 50})] == [run.id]
+    run.remove_tags(list(tags))
+    assert run.get_tags() == {}
+
+
+def test_text_that_is_no_unicode_is_told_apart_from_a_failure(run: Run, experiment: Experiment, project) -> None:
+    odd = b"caf\xe9".decode("utf-8", "surrogateescape")
+    with pytest.raises(UserErrorException):
+        run.tag(odd, "x")
+    submitted = experiment.submit(
+        with_this_python(project(train="import os, sys\nprint(os.fsencode(sys.argv[1]))"), arguments=[odd])
+    )
+    submitted.wait_for_completion()
+    assert "caf\\xe9" in submitted.get_details_with_logs()["logFiles"]["azureml-logs/70_driver_log.txt"]
+
+
+def test_a_pack_that_is_not_one_is_refused(yard: Path) -> None:
+    (yard / "snapshots" / "incoming").mkdir(parents=True, exist_ok=True)
+    (yard / "snapshots" / "incoming" / "evil.pack").write_bytes(b"\0" * 100)
+    body = json.dumps({"manifest": base64.b64encode(b"{}").decode(), "pack": "evil.pack"}).encode()
+    is_problem(say(yard, "POST", "/api/snapshots", body, {"Content-Type": "application/json"}), 400, 409, 422)
