@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _TICK_S = 0.25
 _WORTH_SAYING_S = 0.4  # what is over sooner is not worth a line
 _SECOND_CTRL_C_S = 2.0
-_ENDED = ("Completed", "Failed", "Canceled")
+_ATTEMPTS = 5
 _WAITING = {"NotStarted": "submitted", "Preparing": "preparing", "Queued": "queued", "Starting": "starting"}
 
 
@@ -52,8 +52,7 @@ def log_pieces(connection: Connection, run_id: str, wanted: str = "70_") -> Iter
 
 
 def say(text: str) -> None:
-    encoding = sys.stderr.encoding or "utf-8"
-    print(text.encode(encoding, "replace").decode(encoding), file=sys.stderr, flush=True)
+    print(text, file=sys.stderr, flush=True)
 
 
 def write_out(data: bytes) -> None:
@@ -95,18 +94,23 @@ def _follow(connection: Connection, view: View) -> tuple[View, View]:
 def _events(connection: Connection, run_id: str, **query: Any) -> Iterator[tuple[str, Any]]:
     """Until the end, also across a yard that goes away meanwhile: the logs go on where they were."""
     had: dict[str, int] = {}
+    failures = 0
     while True:
         after = ",".join(f"{name}:{offset}" for name, offset in had.items())
         try:
             for kind, data in connection.events(f"/api/runs/{run_id}/follow", after=after, exact=True, **query):
                 if kind == "log":
                     had[data["name"].rpartition("/")[2]] = data["offset"]
+                failures = 0
                 yield kind, data
                 if kind == "end":
                     return
         except BrokenPipeError:
             raise  # ours, not the yard's: the reader of our output has gone
         except (OSError, YardUnavailable):
+            failures += 1
+            if failures == _ATTEMPTS:
+                raise
             time.sleep(0.2)  # the connection broke: the next attempt starts the yard if it is gone
 
 

@@ -5,12 +5,9 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-
-TYPE_CHECKING = False  # typing itself takes a tenth of the time that `runyard run` may take
-if TYPE_CHECKING:
-    from runyard.errors import RunyardException
 
 VERBS = {
     "run": "Run a script: submit it, follow it, exit as it does.",
@@ -32,6 +29,8 @@ VERBS = {
 
 def main() -> int:
     """The exit code: 0, 1 for an error, 2 for a wrong command line, 130 for Ctrl-C; `run` exits as its script did."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without UTF-8 shows a question mark, not a traceback
     try:
         code = _dispatch(sys.argv[1:])
         sys.stdout.flush()
@@ -43,20 +42,17 @@ def main() -> int:
         # `runyard runs | head`: the reader has what it wanted. Python must not find the pipe broken again when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as error:  # of this machine: the current folder is gone, the disk is full
+        what = error.filename or ("the current folder" if isinstance(error, FileNotFoundError) else "the system")
+        print(f"error: {what}: {error.strerror or error}", file=sys.stderr)
+        return 1
     except Exception as error:
         from runyard.errors import RunyardException
 
         if not isinstance(error, RunyardException):
             raise
-        return show_error(error)
-
-
-def show_error(error: RunyardException) -> int:
-    # lines of an error may come from a script or a file name: a terminal without UTF-8 must not make it a traceback
-    text = f"error: {error.message}" + (f"\n\nhint: {error.hint}" if error.hint else "")
-    encoding = sys.stderr.encoding or "utf-8"
-    print(text.encode(encoding, "replace").decode(encoding), file=sys.stderr)
-    return 1
+        print(f"error: {error.message}" + (f"\n\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
+        return 1
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from runyard.client.transport import Connection
-from runyard.errors import RunyardException
+from runyard.errors import RunyardException, YardUnavailable
 
 _NOT_A_PROJECT = ("/", "/home", "/root", "/tmp")
 
@@ -41,6 +41,8 @@ def run_as_it_is(script: str, arguments: list[str]) -> int | None:
     }
     try:
         view = connection.post("/api/runs/from-folder", request)
+    except YardUnavailable:
+        raise  # it may have been started all the same
     except RunyardException:
         return None  # refused, so nothing was started; the long way says why in better words
     from runyard.cli.following import follow_to_exit

@@ -69,6 +69,9 @@ def _facts(view: dict[str, Any], summary: dict[str, Any]) -> list[tuple[str, str
         variables = {**spec["environment"]["variables"], **spec["environment_variables"]}
         if variables:
             found.append(("variables", ", ".join(sorted(variables))))  # names only: a value may be a password
+    again = view["properties"].get("runyard.rerun_of")
+    if again:
+        found.append(("rerun of", again))
     if view["snapshot_id"]:
         found.append(("code", f"snapshot {view['snapshot_id'][:12]}"))
     found += [("warning", " ".join(warning.split())) for warning in view["warnings"]]
