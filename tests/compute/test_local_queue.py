@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runyard.compute.base import Capacity, Gpu
-from runyard.compute.queue import LocalQueue, Placement, check, fit
+from runyard.compute.placing import Placement
+from runyard.compute.queue import LocalQueue, check, fit
 from runyard.errors import ComputeTargetException
 from runyard.spec.resources import Resources
 
@@ -115,8 +116,8 @@ def test_what_can_never_start_is_refused_with_a_way_out(resources, capacity, mes
 
 def test_a_run_that_still_runs_is_adopted_with_its_gpus():
     queue = LocalQueue(FOUR_GPUS)
-    queue.adopt("old", Resources(gpus_per_process=3), (1, 2, 3))
-    queue.adopt("old", Resources(gpus_per_process=3), (1, 2, 3))
+    queue.adopt("old", Resources(gpus_per_process=3), Placement("old", (1, 2, 3)))
+    queue.adopt("old", Resources(gpus_per_process=3), Placement("old", (1, 2, 3)))
     queue.ask("new", Resources(gpus_per_process=1))
     queue.ask("next", Resources(gpus_per_process=1))
     assert queue.place() == [Placement("new", (0,))]

@@ -11,6 +11,7 @@ import subprocess
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,12 @@ class LocalCompute(Compute):
                 f"the order of {order.run_id} could not be written: {error}",
                 hint="is the disk of the yard's home full?",
             ) from error
+        for node_rank in range(1, len(order.nodes)):
+            # the lead comes last: by then everybody whom it waits for is on the way
+            node = folder.node(node_rank)
+            node.root.mkdir(parents=True, exist_ok=True)
+            _write_whole(node.order, to_json(replace(order, node_rank=node_rank)))
+            self.nursery.fork_agent(node.order)
         self.nursery.fork_agent(folder.order)
         return Handle(order.run_id, order.folder)
 

@@ -21,7 +21,9 @@ _ANSWER_S = 30.0
 class Nursery:
     """``fork_agent`` may be called from any thread; starts queue up, each takes a few milliseconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, umask: int = -1) -> None:
+        """``umask`` is for the scripts: the yard keeps its own files to itself, they do not (-1: as the yard's)."""
+        self._umask = umask
         self._lock = threading.Lock()
         self._process: Optional[subprocess.Popen[bytes]] = None
         self._socket: Optional[socket.socket] = None
@@ -81,6 +83,7 @@ class Nursery:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
+                umask=self._umask,
             )
         ours.settimeout(_ANSWER_S)
         self._socket = ours

@@ -8,17 +8,12 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from runyard.compute.base import Capacity
+from runyard.compute.placing import Placement
 from runyard.errors import ComputeTargetException
 from runyard.spec.resources import Resources
-
-
-@dataclass(frozen=True)
-class Placement:
-    run_id: str
-    gpus: tuple[int, ...] = ()
 
 
 def check(resources: Resources, capacity: Capacity) -> None:
@@ -85,6 +80,9 @@ class LocalQueue:
         self._gpu_users: Counter[int] = Counter()
         self._exclusive: set[int] = set()
 
+    def fit(self, resources: Resources) -> tuple[Resources, tuple[str, ...]]:
+        return fit(resources, self.capacity)
+
     def ask(self, run_id: str, resources: Resources) -> None:
         """Join the line; ``resources`` as ``fit`` gave them."""
         with self._lock:
@@ -96,12 +94,12 @@ class LocalQueue:
             self._run_of_ticket[ticket] = run_id
             self._waiting[run_id] = (ticket, resources)
 
-    def adopt(self, run_id: str, resources: Resources, gpus: tuple[int, ...] = ()) -> None:
+    def adopt(self, run_id: str, resources: Resources, placement: Placement) -> None:
         """A run that a former yard placed, and that still runs: it holds its share without having to ask."""
         with self._lock:
             if run_id not in self._placed:
                 self._forget_waiting(run_id)
-                self._take(Placement(run_id, gpus), resources)
+                self._take(placement, resources)
 
     def leave(self, run_id: str) -> None:
         """Out of the line, or off the machine."""

@@ -5,6 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Optional
 
+from runyard.spec.launch import Launch, Single
+
+
+@dataclass(frozen=True)
+class Node:
+    name: str
+    address: str
+
 
 @dataclass(frozen=True)
 class WorkOrder:
@@ -18,3 +26,11 @@ class WorkOrder:
     yard_socket: str = ""  # where to tell that there is news; the folder is read in any case
     stop_argv: tuple[str, ...] = ()  # run first when stopping (a container engine's own stop)
     gpus: tuple[int, ...] = ()  # what the queue gave, so that a yard which adopts the run can keep them taken
+    node_rank: int = 0  # whose order this is; 0 is the lead's
+    nodes: tuple[Node, ...] = ()  # empty: one process on this machine
+    launch: Launch = field(default_factory=Single)
+    processes_per_node: int = 1
+    mpirun: str = ""  # empty: none was found
+    stall_after_s: Optional[float] = None
+    stall_action: str = "report"
+    py_spy: str = ""  # the program that reads the stacks of a process which stands still; empty: none

@@ -80,5 +80,10 @@ class MarkedFailed(Event):
 
 
 @dataclass(frozen=True)
+class Noted(Event):
+    """Something to tell about the run that changes nothing in its life."""
+
+
+@dataclass(frozen=True)
 class YardRestarted(Event):
     """The yard came back and found this run not ended."""

@@ -123,6 +123,7 @@ IGNORED: dict[type[on.Event], str] = {
     on.CancelRequested: "the run has ended or is about to",
     on.MarkedComplete: "a submitted run ends with its script; an ended run stays as it is",
     on.MarkedFailed: "the run has ended or is about to",
+    on.Noted: "it is told, and the run goes on",
     on.YardRestarted: "an ended run is left alone",
 }
 

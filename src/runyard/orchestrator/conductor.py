@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+from runyard.compute.targets import Target
 from runyard.errors import RunyardException
 from runyard.lifecycle import actions as do
 from runyard.lifecycle import events as on
@@ -67,7 +68,7 @@ class Conductor:
         record = entered(record, life)
         if do.Enqueue() in actions:
             begin.enqueue(self.rooms, record)
-            if self.rooms.queue.place_if_first(record.run_id):
+            if self.rooms.target(record).queue.place_if_first(record.run_id):
                 return self._decide(record, on.Placed())
             return record, []
         return record, actions
@@ -84,7 +85,7 @@ class Conductor:
     def activity(self, record: RunRecord) -> tuple[str, float | None]:
         """What the run is doing or waiting for, and since when."""
         if record.life.state is RunState.QUEUED:
-            return self.rooms.queue.reason(record.run_id), record.timeline.get(RunState.QUEUED.value)
+            return self.rooms.target(record).queue.reason(record.run_id), record.timeline.get(RunState.QUEUED.value)
         return self.activities.get(record.run_id)
 
     @property
@@ -99,8 +100,8 @@ class Conductor:
                 self.live.add(record.run_id)
             self.post(record.run_id, on.YardRestarted())
 
-    def place_waiting(self) -> None:
-        for placement in self.rooms.queue.place():
+    def place_waiting(self, target: Target) -> None:
+        for placement in target.queue.place():
             self.post(placement.run_id, on.Placed())
 
     def close(self) -> None:
@@ -118,8 +119,9 @@ class Conductor:
         elif isinstance(action, do.AbandonPreparation):
             self._abandoned.setdefault(run_id, threading.Event()).set()
         elif isinstance(action, do.LeaveQueue):
-            self.rooms.queue.leave(run_id)
-            self.place_waiting()
+            target = self.rooms.target(record)
+            target.queue.leave(run_id)
+            self.place_waiting(target)
         elif isinstance(action, do.StartAgent):
             self._in(self._acting, run_id, lambda: self._start(record))
         elif isinstance(action, do.Watch):
@@ -171,8 +173,11 @@ class Conductor:
 
     def read_news(self, run_id: str) -> None:
         """What the agent wrote since; reading a line twice is harmless."""
-        for event in begin.news(self.rooms, run_id):
-            self.post(run_id, event)
+        for event, warnings in begin.news(self.rooms, run_id):
+            if event is not None:
+                self.post(run_id, event)
+            elif set(warnings) - set(self.rooms.runs.load(run_id).warnings):
+                self.post(run_id, on.Noted(), warnings=warnings)
 
     def _finalize(self, record: RunRecord) -> None:
         self.activities.set(record.run_id, "keeping outputs")

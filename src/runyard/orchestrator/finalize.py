@@ -10,19 +10,25 @@ from runyard.orchestrator.rooms import Rooms
 from runyard.spec.json import from_json
 from runyard.spec.run import RunSpec
 from runyard.store.runs import RunRecord
-from runyard.tracking.ingest import ingest
+from runyard.tracking.ingest import dropped_points, ingest
 
 
 def finalize(rooms: Rooms, record: RunRecord) -> tuple[str, ...]:
     """Returns warnings: what could not be kept. Doing it twice is safe."""
     folder = rooms.folder(record.run_id)
     warnings: list[str] = []
-    ingest(rooms.database, record.run_id, folder.journal)
+    ingest(rooms.database, record.run_id, folder.journal, final=True)
+    lost = dropped_points(rooms.database, record.run_id)
+    if lost:
+        warnings.append(f"{lost:,} metric points were lost: the disk was full while the script logged them")
     if record.spec is not None:
         spec = from_json(RunSpec, record.spec)
         for name in dict.fromkeys(("outputs", *spec.directories_to_watch)):
             source = folder.work / name
-            if source.is_dir():
+            if source.is_symlink():
+                # its files are somebody's own, elsewhere: to move them here would take them away
+                warnings.append(f"{name}/ was left out: it is a link that leads out of the run's folder")
+            elif source.is_dir():
                 try:
                     warnings += rooms.artifacts.keep_tree(record.run_id, source, name, move=True).warnings
                 except (RunyardException, OSError) as error:  # the run's verdict stands; what was lost is said

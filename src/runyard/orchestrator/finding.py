@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from runyard.orchestrator.rooms import Rooms
@@ -17,9 +18,9 @@ def list_files(rooms: Rooms, record: RunRecord) -> list[tuple[str, int]]:
     found = {kept.path: kept.size for kept in rooms.artifacts.files(record.run_id)}
     for prefix, folder in _open_folders(rooms, record):
         for path in folder.rglob("*") if folder.is_dir() else ():
-            if path.is_file() and _inside(path, folder):
-                name = f"{prefix}/{path.relative_to(folder).as_posix()}"
-                found.setdefault(name, path.stat().st_size)
+            with suppress(OSError):  # a running script may have removed it meanwhile
+                if path.is_file() and _inside(path, folder):
+                    found.setdefault(f"{prefix}/{path.relative_to(folder).as_posix()}", path.stat().st_size)
     return sorted(found.items())
 
 
@@ -29,8 +30,9 @@ def locate(rooms: Rooms, record: RunRecord, name: str) -> Path | None:
     for prefix, folder in _open_folders(rooms, record):
         if name.startswith(prefix + "/"):
             path = folder / name[len(prefix) + 1 :]
-            if path.is_file() and _inside(path, folder):
-                return path
+            with suppress(OSError, ValueError):  # a name that no file can have
+                if path.is_file() and _inside(path, folder):
+                    return path
     return None
 
 
@@ -41,5 +43,5 @@ def _open_folders(rooms: Rooms, record: RunRecord) -> list[tuple[str, Path]]:
 
 
 def _inside(path: Path, folder: Path) -> bool:
-    """A link that a script made must not lead a reader out of the run's own folder."""
-    return path.resolve().is_relative_to(folder.resolve())
+    """A link that a script made must not lead a reader out of the run's own folder, nor may the folder be one."""
+    return path.resolve().is_relative_to(folder.parent.resolve() / folder.name)

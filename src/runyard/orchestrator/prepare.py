@@ -29,7 +29,7 @@ def prepare(rooms: Rooms, record: RunRecord, say: Callable[[str], None], abandon
 
         prepared = rooms.environments.prepare(
             spec.environment,
-            has_gpu=bool(rooms.compute.capacity().gpus),
+            has_gpu=bool(rooms.target(record).compute.capacity().gpus),
             say=tell,
             abandoned=abandoned,
             run_folder=folder.root,

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from runyard.compute.base import Compute
-from runyard.compute.queue import LocalQueue
+from runyard.compute.targets import Target, Targets
 from runyard.environments.base import EnvironmentDepot
 from runyard.snapshots.depot import Depot
 from runyard.spec.folder import RunFolder
 from runyard.store.database import Database
-from runyard.store.runs import RunStore
+from runyard.store.runs import RunRecord, RunStore
 from runyard.tracking.artifacts import Artifacts
 
 
@@ -25,8 +24,10 @@ class Rooms:
     snapshots: Depot
     environments: EnvironmentDepot
     artifacts: Artifacts
-    compute: Compute
-    queue: LocalQueue
+    targets: Targets
 
     def folder(self, run_id: str) -> RunFolder:
         return RunFolder(self.home / "runs" / run_id)
+
+    def target(self, record: RunRecord) -> Target:
+        return self.targets.get(record.target or "local")

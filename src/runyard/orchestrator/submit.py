@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from runyard import clock
-from runyard.compute.queue import fit
-from runyard.errors import ComputeTargetException, SnapshotException, UserErrorException
+from runyard.errors import SnapshotException, UserErrorException
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import Life
 from runyard.orchestrator.conductor import Conductor
+from runyard.orchestrator.ordering import rehearse
 from runyard.snapshots.freeze import freeze
 from runyard.snapshots.handover import pack_missing
 from runyard.spec.json import from_json, to_json
@@ -24,11 +24,10 @@ def submit(conductor: Conductor, request: SubmitRun) -> RunRecord:
     rooms = conductor.rooms
     _check_names(request.run_id, request.experiment)
     spec = from_json(RunSpec, request.spec)
-    if spec.target != "local":
-        raise ComputeTargetException(f"no compute target named {spec.target!r}", hint="targets here: local")
+    target = rooms.targets.get(spec.target)
     if not rooms.snapshots.has(request.snapshot_id):
         raise SnapshotException(f"snapshot {request.snapshot_id} is not here yet", hint="offer it first")
-    _, warnings = fit(spec.resources, rooms.compute.capacity())
+    _, warnings = target.queue.fit(spec.resources)
     record = RunRecord(
         run_id=request.run_id,
         experiment=request.experiment,
@@ -76,6 +75,21 @@ def submit_folder(conductor: Conductor, request: SubmitFolder) -> RunRecord:
     )
 
 
+def dry_run(conductor: Conductor, request: SubmitRun) -> str:
+    """What a submission would start, as text; refused for the same reasons, and nothing is written."""
+    _check_names(request.run_id, request.experiment)
+    spec = from_json(RunSpec, request.spec)
+    record = RunRecord(
+        run_id=request.run_id,
+        experiment=request.experiment,
+        life=Life(),
+        created_at=clock.now(),
+        spec=request.spec,
+        target=conductor.rooms.targets.get(spec.target).name,
+    )
+    return rehearse(conductor.rooms, record)
+
+
 def begin(conductor: Conductor, request: BeginRun) -> RunRecord:
     rooms = conductor.rooms
     _check_names(request.run_id, request.experiment)
@@ -91,7 +105,10 @@ def begin(conductor: Conductor, request: BeginRun) -> RunRecord:
         snapshot_id=request.snapshot_id,
         submitted_by=request.submitted_by,
     )
-    rooms.folder(record.run_id).journal.mkdir(parents=True, exist_ok=True)
+    folder = rooms.folder(record.run_id)
+    folder.journal.mkdir(parents=True, exist_ok=True)
+    if request.hold:
+        folder.client_lock.touch()
     properties: Labels = {"ContentSnapshotId": request.snapshot_id} if request.snapshot_id else {}
     record = conductor.admit(record, on.Begun(), request.tags, properties)
     if request.hold:

@@ -6,6 +6,7 @@ import fcntl
 import logging
 import threading
 
+from runyard import clock
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason
 from runyard.orchestrator import begin
@@ -15,6 +16,7 @@ from runyard.tracking.ingest import ingest
 
 log = logging.getLogger(__name__)
 _EVERY_S = 1.0
+_LOCKED_WITHIN_S = 10.0
 
 
 class Watcher(threading.Thread):
@@ -43,27 +45,29 @@ class Watcher(threading.Thread):
             return
         ingest(rooms.database, run_id, folder.journal)
         if not record.life.managed:
-            if _is_free(folder):
+            if _is_free(folder, clock.now() - record.created_at):
                 end = End(EndReason.PROCESS_LOST, "its process ended without run.complete() or run.fail()")
                 conductor.post(run_id, on.MarkedFailed(end))
             return
         handle = begin.handle_of(rooms, record)
-        gone = handle not in rooms.compute.status([handle])
+        compute = rooms.target(record).compute
+        gone = handle not in compute.status([handle])
         conductor.read_news(run_id)  # after the look: an agent that ended properly has written its last words by now
         record = rooms.runs.load(run_id)
         if gone and begin.expects_agent(record.life.state):
-            left = rooms.compute.sweep(handle)
+            left = compute.sweep(handle)
             message = "the agent that held the run's processes is gone; what was left of them was stopped"
             conductor.post(run_id, on.AgentLost(End(EndReason.AGENT_LOST, message, processes_left=left)))
 
 
-def _is_free(folder: RunFolder) -> bool:
+def _is_free(folder: RunFolder, age_s: float) -> bool:
     """Whether the process that held an interactive run is gone: the kernel gives its lock back, however it ended."""
     try:
         with open(folder.client_lock, "rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return True
+            # before its process has written its pid, the lock is just about to be taken; or it never will be
+            return bool(lock.read(1)) or age_s > _LOCKED_WITHIN_S
     except FileNotFoundError:
-        return False  # begun this moment: the lock comes next
+        return False  # nobody said that they would hold it
     except BlockingIOError:
         return False

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from runyard.errors import RunConfigurationException, TrainingException
 from runyard.sdk import checks
 from runyard.sdk.sections import Section
-from runyard.spec.launch import Launch, Single
+from runyard.spec import launch
+from runyard.spec.launch import Launch
 
 if TYPE_CHECKING:
     from runyard.sdk.run_configuration import RunConfiguration
@@ -26,11 +27,24 @@ class Mpi:
 
 
 class ParameterServer:
-    """TensorFlow workers and parameter servers."""
+    """TensorFlow workers and parameter servers.
 
-    def __init__(self, worker_count: int = 1, parameter_server_count: int = 1) -> None:
+    ``chief`` calls the first worker by that name and ``evaluator`` adds a task that stays out of the cluster, as
+    TensorFlow 2's own strategies want them; without servers the workers mirror each other.
+    """
+
+    def __init__(
+        self,
+        worker_count: int = 1,
+        parameter_server_count: int = 1,
+        *,
+        chief: bool = False,
+        evaluator: bool = False,
+    ) -> None:
         self.worker_count = checks.count("worker_count", worker_count)
-        self.parameter_server_count = checks.count("parameter_server_count", parameter_server_count)
+        self.parameter_server_count = checks.count("parameter_server_count", parameter_server_count, least=0)
+        self.chief = checks.flag("chief", chief)
+        self.evaluator = checks.flag("evaluator", evaluator)
 
     def __str__(self) -> str:
         return "ps"
@@ -62,13 +76,22 @@ class MpiConfiguration(Section):
 
 
 class TensorflowConfiguration(Section):
-    _takes = {"worker_count": (int,), "parameter_server_count": (int,)}
+    _takes = {"worker_count": (int,), "parameter_server_count": (int,), "chief": (bool,), "evaluator": (bool,)}
 
-    def __init__(self, worker_count: int = 1, parameter_server_count: int = 1) -> None:
+    def __init__(
+        self,
+        worker_count: int = 1,
+        parameter_server_count: int = 1,
+        *,
+        chief: bool = False,
+        evaluator: bool = False,
+    ) -> None:
         self.worker_count = checks.count("worker_count", worker_count, error=RunConfigurationException)
         self.parameter_server_count = checks.count(
-            "parameter_server_count", parameter_server_count, error=RunConfigurationException
+            "parameter_server_count", parameter_server_count, least=0, error=RunConfigurationException
         )
+        self.chief = checks.flag("chief", chief, error=RunConfigurationException)
+        self.evaluator = checks.flag("evaluator", evaluator, error=RunConfigurationException)
         self._complete()
 
 
@@ -111,32 +134,64 @@ def write(run_config: RunConfiguration, distribution: Any) -> None:
         _name(run_config, "tensorflow", "ParameterServer")
         run_config.tensorflow.worker_count = distribution.worker_count
         run_config.tensorflow.parameter_server_count = distribution.parameter_server_count
+        run_config.tensorflow.chief = distribution.chief
+        run_config.tensorflow.evaluator = distribution.evaluator
     else:
         _name(run_config, "pytorch", type(distribution).__name__)
         run_config.pytorch.communication_backend = str(distribution)
 
 
-def launch_of(run_config: RunConfiguration) -> Launch:
-    """How the processes of the run are started; the only place that knows which ways there are."""
-    processes = process_count(run_config)
-    if processes > 1:
-        raise TrainingException(
-            f"distributed runs are not available in this version; this one asks for {processes} processes",
-            hint="leave node_count and process_count_per_node at 1, without parameter servers",
-            processes=processes,
-        )
-    return Single()
+class Gang(NamedTuple):
+    """How the processes of a run are started, and how many of them where."""
+
+    launch: Launch
+    nodes: int
+    processes_per_node: int
 
 
-def process_count(run_config: RunConfiguration) -> int:
-    communicator = run_config.communicator.lower()
+def gang_of(run_config: RunConfiguration) -> Gang:
+    """The only place that knows which ways there are."""
+    communicator, nodes = run_config.communicator.lower(), run_config.node_count
+    checks.count("node_count", nodes, error=RunConfigurationException)
     if communicator in MPI_COMMUNICATORS:
-        return run_config.node_count * run_config.mpi.process_count_per_node
+        return Gang(launch.Mpi(), nodes, run_config.mpi.process_count_per_node)
     if communicator == "parameterserver":
-        return run_config.tensorflow.worker_count + run_config.tensorflow.parameter_server_count
+        return _parameter_servers(run_config.tensorflow, nodes)
     if communicator in ("nccl", "gloo"):
-        return max(run_config.node_count, run_config.pytorch.process_count or 1)
-    return run_config.node_count
+        return Gang(
+            launch.TorchDistributed(communicator), nodes, _processes_per_node(run_config.pytorch.process_count, nodes)
+        )
+    if nodes > 1:
+        raise RunConfigurationException(
+            f"node_count={nodes} needs a way for the processes to find each other; the communicator is "
+            f"{run_config.communicator!r}",
+            hint="give a distributed_job_config: MpiConfiguration, TensorflowConfiguration or PyTorchConfiguration",
+        )
+    return Gang(launch.Single(), 1, 1)
+
+
+def _parameter_servers(tensorflow: TensorflowConfiguration, nodes: int) -> Gang:
+    workers, servers = tensorflow.worker_count, tensorflow.parameter_server_count
+    tasks = workers + servers + int(tensorflow.evaluator)
+    if nodes > tasks:
+        raise TrainingException(
+            f"{nodes} nodes for {tasks} tasks ({workers} workers, {servers} parameter servers): some would stay empty",
+            hint=f"node_count={tasks} or less, or more workers",
+        )
+    kind = launch.ParameterServer(workers, servers, tensorflow.chief, tensorflow.evaluator)
+    return Gang(kind, nodes, -(-tasks // nodes))
+
+
+def _processes_per_node(total: Optional[int], nodes: int) -> int:
+    """``process_count`` counts all processes of the run, as the SDK v1 has it."""
+    if total is None:
+        return 1
+    if total % nodes:
+        raise RunConfigurationException(
+            f"process_count={total} cannot be dealt evenly over node_count={nodes}",
+            hint=f"choose a multiple of {nodes}: process_count counts the processes of all nodes together",
+        )
+    return total // nodes
 
 
 def _name(run_config: RunConfiguration, framework: str, communicator: str) -> None:

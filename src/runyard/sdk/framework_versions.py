@@ -37,6 +37,7 @@ TENSORFLOW = KnownFramework(
     versions=(*("2.16.1", "2.16.2", "2.17.0", "2.17.1", "2.18.0", "2.18.1", "2.19.0", "2.19.1", "2.20.0", "2.21.0"),),
     default="2.21.0",
 )
+HOROVOD_VERSION = "0.28.1"  # the one that the yard knows how to build
 SCIKIT_LEARN = KnownFramework(
     title="scikit-learn",
     name="scikit-learn",

@@ -9,7 +9,15 @@ from runyard.sdk.distributed import ParameterServer
 from runyard.sdk.environment import ContainerRegistry, Environment
 from runyard.sdk.estimator import Estimator
 from runyard.sdk.estimator_rules import deprecated
-from runyard.sdk.framework_versions import PYTORCH, SCIKIT_LEARN, TENSORFLOW, KnownFramework, version_of
+from runyard.sdk.framework_versions import (
+    HOROVOD_VERSION,
+    PYTORCH,
+    SCIKIT_LEARN,
+    TENSORFLOW,
+    KnownFramework,
+    version_of,
+)
+from runyard.sdk.run_configuration import RunConfiguration
 from runyard.spec.environment import Framework
 from runyard.spec.resources import Resources
 
@@ -33,6 +41,11 @@ class FrameworkEstimator(Estimator):
 
     def _frameworks(self) -> tuple[Framework, ...]:
         return (self._known.at(self._framework_version),)
+
+    def _messengers(self, config: RunConfiguration) -> tuple[Framework, ...]:
+        """Horovod comes with MPI: the script only imports it."""
+        by_mpi = super()._messengers(config)
+        return (*by_mpi, Framework("horovod", HOROVOD_VERSION)) if by_mpi else ()
 
 
 class PyTorch(FrameworkEstimator):

@@ -32,6 +32,8 @@ class Hold:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
+        os.pwrite(self._lock, str(self._pid).encode(), 0)  # from now on, a free lock means that this process is gone
+        _holds.add(self)
         _Failures.watch()
         atexit.register(self._at_exit)
 
@@ -41,7 +43,13 @@ class Hold:
 
     def release(self) -> None:
         atexit.unregister(self._at_exit)
-        os.close(self._lock)
+        _holds.discard(self)
+        self._close()
+
+    def _close(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     def _at_exit(self) -> None:
         if os.getpid() != self._pid:
@@ -53,6 +61,19 @@ class Hold:
                 self._run.complete()
         except (RunyardException, OSError) as error:
             sys.stderr.write(f"run {self._run.id} could not be completed: {error}\n")
+
+
+_holds: set[Hold] = set()
+
+
+def _let_go_in_child() -> None:
+    # a forked child shares the lock, and would keep the run alive after the process that it belongs to
+    for hold in _holds:
+        hold._close()
+    _holds.clear()
+
+
+os.register_at_fork(after_in_child=_let_go_in_child)
 
 
 class _Failures:

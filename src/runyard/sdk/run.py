@@ -133,7 +133,7 @@ class Run(MetricLogging):
     def wait_for_completion(
         self, show_output: bool = False, wait_post_processing: bool = False, raise_on_error: bool = True
     ) -> dict[str, Any]:
-        """Returns the details of the ended run; a failed one raises ActivityFailedException, a canceled one does not."""
+        """The details of the ended run; a failed one raises ActivityFailedException, a canceled one does not."""
         self._view = run_waiting.wait(self._connection, self._view, show_output)
         return run_waiting.verdict(run_details.details(self._view, self._file_names()), raise_on_error)
 
@@ -315,8 +315,9 @@ class Run(MetricLogging):
         return hash(self.id)
 
     def _refresh(self) -> dict[str, Any]:
-        self._view = self._connection.get(f"/api/runs/{self.id}")
-        return self._view
+        fresh: dict[str, Any] = self._connection.get(f"/api/runs/{self.id}")
+        self._view = fresh
+        return fresh
 
     def _file_names(self) -> list[str]:
         return [file["name"] for file in self._connection.get(f"/api/runs/{self.id}/files")]

@@ -78,8 +78,36 @@ class DataReferenceConfiguration(Section):
         self._complete()
 
 
+class StallConfiguration(Section):
+    """When nothing moves any more: no log line, no metric and no CPU time of any process for ``after_s`` seconds.
+
+    Then the stacks of all processes are kept under ``logs/stalled/``, and the run says which waits where. ``action``
+    is ``'report'`` (go on) or ``'stop'`` (end the run). ``after_s=None`` never looks.
+    """
+
+    _takes = {"after_s": (int, float, type(None)), "action": (str,)}
+
+    def __init__(self, after_s: Optional[float] = 1800.0, action: str = "report") -> None:
+        if after_s is not None and after_s <= 0:
+            raise checks.wrong("after_s", after_s, "seconds above 0, or None", error=RunConfigurationException)
+        self.after_s = after_s
+        self.action = action
+        self._complete()
+
+    @property
+    def action(self) -> str:
+        return self._action
+
+    @action.setter
+    def action(self, action: str) -> None:
+        if action not in ("report", "stop"):
+            raise checks.wrong("action", action, "'report' or 'stop'", error=RunConfigurationException)
+        self._action = action
+
+
 class RunConfiguration(Section):
     _takes = {
+        "stall": (StallConfiguration,),
         "script": (str, type(None)),
         "framework": (str,),
         "communicator": (str,),
@@ -123,6 +151,7 @@ class RunConfiguration(Section):
         self.mpi = MpiConfiguration()
         self.tensorflow = TensorflowConfiguration()
         self.pytorch = PyTorchConfiguration()
+        self.stall = StallConfiguration()
         self.data_references: dict[str, Any] = {}
         self.source_directory_data_store: Optional[str] = None
         self._complete()

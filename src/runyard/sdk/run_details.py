@@ -30,9 +30,7 @@ def details(view: dict[str, Any], files: list[str]) -> dict[str, Any]:
         "properties": view["properties"],
         "inputDatasets": [],
         "outputDatasets": [],
-        "logFiles": {
-            name: (Path(view["folder"]) / name).as_uri() for name in files if name.startswith(_LOGS)
-        },
+        "logFiles": {name: (Path(view["folder"]) / name).as_uri() for name in files if name.startswith(_LOGS)},
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any, Optional
 from runyard.errors import ExperimentExecutionException, RunConfigurationException
 from runyard.sdk import arguments as command_line
 from runyard.sdk import checks
-from runyard.sdk.distributed import launch_of
+from runyard.sdk.distributed import gang_of
 from runyard.sdk.run_configuration import THROW_AWAY_CLUSTER, RunConfiguration
 from runyard.spec.environment import EnvironmentSpec
 from runyard.spec.resources import Resources
@@ -36,8 +36,10 @@ def submission_of(
     folder, relative = _checked_script(source_directory, script)
     _refuse_unavailable(run_config)
     environment = _environment_of(run_config, folder)
-    launch = launch_of(run_config)
-    resources = resources or Resources()
+    gang = gang_of(run_config)
+    resources = dataclasses.replace(
+        resources or Resources(), nodes=gang.nodes, processes_per_node=gang.processes_per_node
+    )
     if environment.gpu and resources.gpus_per_process == 0:
         resources = dataclasses.replace(resources, gpus_per_process=1)
     variables = checks.variables(
@@ -50,7 +52,7 @@ def submission_of(
             arguments=command_line.as_text(arguments),
             environment=environment,
             resources=resources,
-            launch=launch,
+            launch=gang.launch,
             target=run_config.target,
             framework=run_config.framework,
             communicator=run_config.communicator,
@@ -59,6 +61,8 @@ def submission_of(
                 "max_run_duration_seconds", run_config.max_run_duration_seconds, error=RunConfigurationException
             ),
             directories_to_watch=tuple(str(folder) for folder in run_config.history.directories_to_watch),
+            stall_after_s=run_config.stall.after_s,
+            stall_action=run_config.stall.action,
         ),
     )
 

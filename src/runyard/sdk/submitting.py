@@ -1,4 +1,4 @@
-"""From a description to a run: freeze the code, hand it over, ask the yard. One request when the yard knows the code."""
+"""From a description to a run: freeze the code, hand it over, ask the yard. One request for known code."""
 
 from __future__ import annotations
 

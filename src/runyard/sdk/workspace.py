@@ -192,6 +192,6 @@ def _read_config(path: Path) -> dict[str, str]:
     if missing:
         raise UserErrorException(
             f"{os.fspath(path)} lacks {', '.join(missing)}",
-            hint='it looks like {"subscription_id": "…", "resource_group": "…", "workspace_name": "…"}; any text will do',
+            hint=f'it needs {", ".join(wanted)}; any text will do: they are names to print',
         )
     return {key: str(content[key]) for key in wanted}

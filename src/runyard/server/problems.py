@@ -13,12 +13,14 @@ from sqlalchemy.exc import DatabaseError
 from starlette.exceptions import HTTPException
 
 from runyard import errors
+from runyard.store.database import is_full
 from runyard.store.opening import corrupted
 
 log = logging.getLogger(__name__)
 
 STATUS_OF: dict[type[errors.RunyardException], int] = {
     errors.RunNotFound: 404,
+    errors.HomeUnusable: 507,
     errors.StoreCorrupted: 500,
     errors.YardUnavailable: 503,
     errors.SnapshotException: 409,
@@ -51,22 +53,29 @@ def install(app: FastAPI, database: Path) -> None:
 
     @app.exception_handler(DatabaseError)
     def damaged(request: Request, error: DatabaseError) -> Response:
+        if is_full(error):
+            return full(database, str(error.orig))
         log.exception("%s %s", request.method, request.url.path)
         if isinstance(error.orig, sqlite3.DatabaseError) and not isinstance(error.orig, sqlite3.IntegrityError):
             text = str(error.orig)
-            if "disk is full" in text or "disk I/O" in text:
-                return problem(
-                    507, "HomeUnusable", f"the yard cannot write to {database}: {text}", "free some disk space"
-                )
             if "malformed" in text or "not a database" in text:
                 known = corrupted(database, text)
                 return problem(500, "StoreCorrupted", known.message, known.hint)
         return problem(500, "RunyardException", f"the yard failed on its database: {error.orig}", "see yard.log")
 
+    @app.exception_handler(OSError)
+    def disk(request: Request, error: OSError) -> Response:
+        return full(database, str(error.strerror)) if is_full(error) else unknown(request, error)
+
     @app.exception_handler(Exception)
     def unknown(request: Request, error: Exception) -> Response:
         log.exception("%s %s", request.method, request.url.path)
         return problem(500, "RunyardException", f"the yard failed: {type(error).__name__}: {error}", "see yard.log")
+
+
+def full(database: Path, text: str) -> Response:
+    log.warning("the disk of %s is full: %s", database.parent, text)
+    return problem(507, "HomeUnusable", f"the yard cannot write to {database.parent}: {text}", "free some disk space")
 
 
 def problem(status: int, code: str, message: str, hint: str = "") -> Response:

@@ -60,3 +60,7 @@ class RunFolder:
     def lock_file(self) -> Path:
         """The resolved packages of the environment."""
         return self.root / "environment.lock.txt"
+
+    def node(self, node_rank: int) -> RunFolder:
+        """What is one node's own: its agent's order, lock and events. The lead's are those of the run itself."""
+        return self if node_rank == 0 else RunFolder(self.root / "nodes" / str(node_rank))

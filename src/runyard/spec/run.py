@@ -28,3 +28,5 @@ class RunSpec:
     max_run_duration_seconds: Optional[int] = None
     directories_to_watch: tuple[str, ...] = ("logs",)  # kept while the script runs; `outputs` is kept at its end
     grace_s: float = 10.0  # between the polite signal and the last one
+    stall_after_s: Optional[float] = 1800.0  # without a log line, a metric or CPU time of any process; None: never
+    stall_action: str = "report"  # "report": collect the stacks and go on; "stop": then end the run

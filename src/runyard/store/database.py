@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, create_engine, event
+from sqlalchemy.exc import OperationalError
 
 
 class Database:
@@ -38,6 +40,14 @@ class Database:
 
     def close(self) -> None:
         self._engine.dispose()
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether it says that there is no room on the disk: what failed may be tried again once there is."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    said = str(getattr(error, "orig", ""))
+    return isinstance(error, OperationalError) and ("disk is full" in said or "disk I/O" in said)
 
 
 def _prepare_connection(connection: sqlite3.Connection, record: Any) -> None:

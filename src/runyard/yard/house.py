@@ -15,7 +15,8 @@ import uvicorn
 from runyard import clock
 from runyard.client.home import socket_of
 from runyard.compute.local import LocalCompute
-from runyard.compute.queue import LocalQueue
+from runyard.compute.nursery import Nursery
+from runyard.compute.targets import Targets
 from runyard.environments.base import EnvironmentDepot
 from runyard.environments.kit import kit
 from runyard.orchestrator.conductor import Conductor
@@ -23,6 +24,7 @@ from runyard.orchestrator.rooms import Rooms
 from runyard.orchestrator.watch import Watcher
 from runyard.server.app import create_app
 from runyard.snapshots.depot import Depot
+from runyard.store.computes import ComputeStore
 from runyard.store.opening import back_up, backup_is_due, open_database
 from runyard.store.runs import RunStore
 from runyard.tracking.artifacts import Artifacts
@@ -34,11 +36,11 @@ class Yard:
     def __init__(self, home: Path, idle_s: float) -> None:
         self._idle_s = idle_s
         self._used_at = clock.monotonic()
-        os.umask(0o077)  # whatever is written here is the owner's alone
+        umask = os.umask(0o077)  # whatever is written here is the owner's alone
         for name in ("runs", "snapshots", "environments", "artifacts", "kit"):
             (home / name).mkdir(exist_ok=True)
         database = open_database(home / "yard.db")
-        compute = LocalCompute(home)
+        compute = LocalCompute(home, Nursery(umask))
         self._rooms = Rooms(
             home=home,
             socket=socket_of(home),
@@ -48,8 +50,7 @@ class Yard:
             snapshots=Depot(home / "snapshots"),
             environments=EnvironmentDepot(home / "environments"),
             artifacts=Artifacts(database, home / "artifacts"),
-            compute=compute,
-            queue=LocalQueue(compute.capacity()),
+            targets=Targets(ComputeStore(database), compute),
         )
         self._compute = compute
         self._conductor = Conductor(self._rooms)

@@ -1,4 +1,4 @@
-"""Compute targets. In this version there is one: the machine that the yard is on."""
+"""Compute targets: this machine, and clusters of nodes on it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from runyard.errors import ComputeTargetException
+from runyard.compute.node_queue import NodeQueue
+from runyard.compute.targets import Target
 from runyard.orchestrator.conductor import Conductor
 from runyard.server.answers import answer
 
@@ -19,44 +20,60 @@ class NewCompute:
     configuration: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class ChangeCompute:
+    min_nodes: int | None = None
+    max_nodes: int | None = None
+    idle_seconds_before_scaledown: int | None = None
+
+
 def routes(conductor: Conductor) -> APIRouter:
     router = APIRouter(tags=["computes"])
+    targets = conductor.rooms.targets
 
     @router.get("/computes")
     def computes() -> Response:
-        return answer([_local(conductor)])
+        return answer([_view(target) for target in targets.all()])
 
     @router.post("/computes")
     def create(request: NewCompute) -> Response:
-        raise ComputeTargetException(
-            f"cannot create {request.kind} {request.name!r}: clusters are not available in this version",
-            hint="use compute_target='local', the machine that the yard is on",
-        )
+        return answer(_view(targets.create(request.name, request.kind, request.configuration)))
 
     @router.get("/computes/{name}")
     def compute(name: str) -> Response:
-        if name != "local":
-            raise ComputeTargetException(f"no compute target named {name!r}", hint="targets here: local")
-        return answer(_local(conductor))
+        return answer(_view(targets.get(name)))
 
-    @router.delete("/computes/{name}")
+    @router.patch("/computes/{name}")
+    def change(name: str, request: ChangeCompute) -> Response:
+        changed = targets.update(name, vars(request))
+        conductor.place_waiting(changed)  # a larger cluster may have room for who waits
+        return answer(_view(changed))
+
+    @router.delete("/computes/{name}", status_code=204)
     def delete(name: str) -> Response:
-        raise ComputeTargetException(f"compute target {name!r} cannot be deleted", hint="targets here: local")
+        targets.delete(name)
+        return Response(status_code=204)
 
     return router
 
 
-def _local(conductor: Conductor) -> dict[str, Any]:
-    capacity = conductor.rooms.compute.capacity()
+def _view(target: Target) -> dict[str, Any]:
     return {
-        "name": "local",
-        "kind": "Local",
-        "configuration": {},
-        "created_at": None,
-        "status": {
-            "cpus": capacity.cpus,
-            "memory_gb": capacity.memory_gb,
-            "gpus": [str(gpu) for gpu in capacity.gpus],
-            "live_runs": len(conductor.live),
-        },
+        "name": target.name,
+        "kind": target.kind,
+        "configuration": target.configuration,
+        "created_at": target.created_at,
+        "status": _status(target),
     }
+
+
+def _status(target: Target) -> dict[str, Any]:
+    if isinstance(target.queue, NodeQueue):
+        taken = target.queue.placements()
+        nodes = range(max([target.configuration["max_nodes"], *(node + 1 for node in taken)]))
+        return {
+            "nodes": [{"name": f"node-{node}", "run_id": taken.get(node)} for node in nodes],
+            "waiting": target.queue.waiting(),
+        }
+    capacity = target.compute.capacity()
+    return {"cpus": capacity.cpus, "memory_gb": capacity.memory_gb, "gpus": [str(gpu) for gpu in capacity.gpus]}

@@ -1,0 +1,96 @@
+"""From a run and its prepared Python to the order for its agents: rendered first, sent afterwards."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from runyard.compute.placing import Placement
+from runyard.environments.base import Prepared
+from runyard.launch.argv import script_words
+from runyard.launch.order import Node, WorkOrder
+from runyard.launch.variables import clean, run_variables
+from runyard.orchestrator.rooms import Rooms
+from runyard.spec.json import from_json
+from runyard.spec.launch import Mpi, Single
+from runyard.spec.run import RunSpec
+from runyard.store.runs import RunRecord
+
+LOOPBACK = "127.0.0.1"
+
+
+def order_of(rooms: Rooms, record: RunRecord, prepared: Prepared, placement: Placement) -> WorkOrder:
+    """The lead's order; those of the other nodes differ in their rank alone."""
+    spec = from_json(RunSpec, record.spec)
+    folder = rooms.folder(record.run_id)
+    target = rooms.target(record)
+    own = run_variables(
+        run_id=record.run_id,
+        experiment=record.experiment,
+        spec=spec,
+        folder=folder,
+        kit=rooms.kit,
+        home=rooms.home,
+        gpus=placement.gpus if target.name == "local" and target.compute.capacity().gpus else None,
+        yard_python=sys.executable,
+        socket=str(rooms.socket),
+    )
+    argv, variables = prepared.command(script_words(spec), own, folder.work, inherited=clean(os.environ))
+    return WorkOrder(
+        run_id=record.run_id,
+        folder=str(folder.root),
+        argv=argv,
+        variables=variables,
+        grace_s=spec.grace_s,
+        max_run_duration_seconds=spec.max_run_duration_seconds,
+        memory_limit_gb=spec.resources.memory_gb,
+        yard_socket=str(rooms.socket),
+        stop_argv=prepared.stop_argv,
+        gpus=placement.gpus,
+        nodes=() if isinstance(spec.launch, Single) else _nodes(target.name, placement),
+        launch=spec.launch,
+        processes_per_node=spec.resources.processes_per_node,
+        mpirun=_mpirun(prepared) if isinstance(spec.launch, Mpi) else "",
+        stall_after_s=spec.stall_after_s,
+        stall_action=spec.stall_action,
+        py_spy=_py_spy(),
+    )
+
+
+def rehearse(rooms: Rooms, record: RunRecord) -> str:
+    """Exactly what each process would get; nothing is written, built or started."""
+    from runyard.launch.plan import describe
+
+    spec = from_json(RunSpec, record.spec)
+    queue = rooms.target(record).queue
+    resources, _ = queue.fit(spec.resources)
+    python = spec.environment.interpreter if spec.environment.user_managed else None
+    prepared = Prepared(
+        key="",
+        python=python or "<environment>/bin/python",
+        path_entries=() if python else ("<environment>/bin",),
+        variables=dict(spec.environment.variables),
+    )
+    return describe(order_of(rooms, record, prepared, Placement(record.run_id, nodes=tuple(range(resources.nodes)))))
+
+
+def _nodes(target: str, placement: Placement) -> tuple[Node, ...]:
+    if target == "local":
+        return (Node("local", LOOPBACK),)
+    return tuple(Node(f"node-{number}", LOOPBACK) for number in placement.nodes)
+
+
+def _mpirun(prepared: Prepared) -> str:
+    """The environment's own Open MPI first: it is what its packages were built for."""
+    for folder in prepared.path_entries:
+        if folder.startswith("<") or (Path(folder) / "mpirun").exists():
+            return f"{folder}/mpirun"
+    return shutil.which("mpirun") or ""
+
+
+def _py_spy() -> str:
+    """The program that reads the stacks of a process which stands still; installed beside the yard's own Python."""
+    beside = Path(sys.executable).parent / "py-spy"
+    return str(beside) if beside.exists() else shutil.which("py-spy") or ""
