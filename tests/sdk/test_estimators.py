@@ -24,6 +24,7 @@ from runyard.sdk.distributed import (
 from runyard.sdk.environment import ContainerRegistry, Environment
 from runyard.sdk.estimator import Estimator
 from runyard.sdk.frameworks import PyTorch, SKLearn, TensorFlow
+from runyard.spec import launch
 from runyard.spec.environment import Framework
 from runyard.spec.resources import Resources
 
@@ -447,25 +448,62 @@ def test_the_counts_of_both_notations_are_stored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "parameters"),
+    ("kind", "parameters", "launch", "nodes", "each"),
     [
-        (PyTorch, {"node_count": 2, "distributed_training": Mpi()}),
-        (PyTorch, {"distributed_training": Mpi(2)}),
-        (PyTorch, {"node_count": 2, "distributed_backend": "gloo"}),
-        (TensorFlow, {"distributed_backend": "ps"}),
+        (PyTorch, {}, launch.Single(), 1, 1),
+        (PyTorch, {"distributed_training": Mpi()}, launch.Mpi(), 1, 1),
+        (PyTorch, {"node_count": 2, "distributed_training": Mpi(3)}, launch.Mpi(), 2, 3),
+        (TensorFlow, {"node_count": 2, "distributed_backend": "mpi"}, launch.Mpi(), 2, 1),
+        (
+            PyTorch,
+            {"node_count": 2, "process_count_per_node": 2, "distributed_backend": "gloo"},
+            launch.TorchDistributed("gloo"),
+            2,
+            2,
+        ),
+        (PyTorch, {"node_count": 2, "distributed_training": Nccl()}, launch.TorchDistributed("nccl"), 2, 1),
+        (
+            TensorFlow,
+            {"node_count": 2, "worker_count": 2, "parameter_server_count": 1, "distributed_backend": "ps"},
+            launch.ParameterServer(2, 1),
+            2,
+            2,
+        ),
+        (
+            TensorFlow,
+            {"distributed_training": ParameterServer(2, 0, chief=True, evaluator=True)},
+            launch.ParameterServer(2, 0, chief=True, evaluator=True),
+            1,
+            3,
+        ),
     ],
 )
-def test_more_than_one_process_is_refused_at_submission(kind: Any, parameters: Any, project: Path) -> None:
-    with pytest.raises(TrainingException, match="distributed runs are not available in this version"):
-        local(kind, project, **parameters)._submission()
+def test_each_notation_says_how_the_processes_are_started(
+    kind: Any, parameters: Any, launch: Any, nodes: int, each: int, project: Path
+) -> None:
+    spec = local(kind, project, **parameters)._submission().spec
+    assert spec.launch == launch
+    assert (spec.resources.nodes, spec.resources.processes_per_node) == (nodes, each)
 
 
-def test_one_process_by_mpi_is_one_process(project: Path) -> None:
-    assert local(PyTorch, project, distributed_training=Mpi())._submission().spec.launch.kind == "single"
+def test_horovod_comes_with_mpi_and_only_with_mpi(project: Path) -> None:
+    by_mpi = local(PyTorch, project, distributed_backend="mpi")._submission().spec.environment
+    assert [framework.name for framework in by_mpi.frameworks] == ["pytorch", "openmpi", "horovod"]
+    alone = local(PyTorch, project)._submission().spec.environment
+    assert [framework.name for framework in alone.frameworks] == ["pytorch"]
+    plain = local(Estimator, project, distributed_backend="mpi")._submission().spec.environment
+    assert [framework.name for framework in plain.frameworks] == ["openmpi"]
+
+
+def test_more_nodes_than_tasks_are_refused(project: Path) -> None:
+    with pytest.raises(TrainingException, match="4 nodes for 3 tasks"):
+        local(
+            TensorFlow, project, node_count=4, worker_count=2, parameter_server_count=1, distributed_backend="ps"
+        )._submission()
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: Mpi(0), lambda: Mpi("2"), lambda: ParameterServer(0), lambda: ParameterServer(1, 0)]
+    "make", [lambda: Mpi(0), lambda: Mpi("2"), lambda: ParameterServer(0), lambda: ParameterServer(1, -1)]
 )  # type: ignore[arg-type]
 def test_distributions_of_nothing_are_refused(make: Any) -> None:
     with pytest.raises(TrainingException):

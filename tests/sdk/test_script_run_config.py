@@ -8,7 +8,6 @@ import pytest
 from runyard.errors import (
     ExperimentExecutionException,
     RunConfigurationException,
-    TrainingException,
     UserErrorException,
 )
 from runyard.sdk.distributed import Mpi, MpiConfiguration, PyTorchConfiguration, TensorflowConfiguration
@@ -71,14 +70,36 @@ def test_script_and_arguments_given_here_win_over_those_in_the_run_config(projec
         (PyTorchConfiguration("Gloo", node_count=2), "PyTorch", "gloo", 2),
     ],
 )
-def test_a_distributed_job_is_stored_and_refused_at_submission(
+def test_a_distributed_job_is_stored_and_submitted(
     job: Any, framework: str, communicator: str, nodes: int, project: Path
 ) -> None:
     config = ScriptRunConfig(project, script="train.py", distributed_job_config=job)
     run_config = config.run_config
     assert (run_config.framework, run_config.communicator, run_config.node_count) == (framework, communicator, nodes)
-    with pytest.raises(TrainingException, match="distributed runs are not available in this version"):
+    assert config._submission().spec.resources.nodes == nodes
+
+
+def test_processes_that_cannot_be_dealt_evenly_are_refused(project: Path) -> None:
+    job = PyTorchConfiguration("Gloo", process_count=3, node_count=2)
+    with pytest.raises(RunConfigurationException, match="process_count=3 cannot be dealt evenly over node_count=2"):
+        ScriptRunConfig(project, script="train.py", distributed_job_config=job)._submission()
+
+
+def test_several_nodes_without_a_way_to_talk_are_refused(project: Path) -> None:
+    config = ScriptRunConfig(project, script="train.py")
+    config.run_config.node_count = 2
+    with pytest.raises(RunConfigurationException, match="node_count=2 needs a way"):
         config._submission()
+
+
+def test_what_a_stall_is_and_does_is_the_users_choice(project: Path) -> None:
+    config = ScriptRunConfig(project, script="train.py")
+    assert config._submission().spec.stall_after_s == 1800
+    config.run_config.stall.after_s, config.run_config.stall.action = 60, "stop"
+    spec = config._submission().spec
+    assert (spec.stall_after_s, spec.stall_action) == (60, "stop")
+    with pytest.raises(RunConfigurationException, match="action takes 'report' or 'stop'"):
+        config.run_config.stall.action = "explode"
 
 
 @pytest.mark.parametrize("job", [Mpi(), "mpi", 2])

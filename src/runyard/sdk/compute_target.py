@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from dataclasses import asdict, dataclass
 from typing import Any, Optional
 
+from runyard.clock import utc_text
 from runyard.errors import ComputeTargetException, UserErrorException
 from runyard.sdk import checks
 
@@ -166,8 +168,120 @@ class AmlCompute(ComputeTarget):
             vm_size, vm_priority, least, most, _idle_seconds(idle_seconds_before_scaledown), tags, description
         )
 
+    @staticmethod
+    def supported_vmsizes(workspace: Any, location: Optional[str] = None) -> builtins.list[dict[str, Any]]:
+        """One size: a node of a cluster on this machine shares it with the others."""
+        machine = workspace.connection.get(f"{_COMPUTES}/local")["status"]
+        return [
+            {
+                "name": "THIS_MACHINE",
+                "vCPUs": machine["cpus"],
+                "gpus": len(machine["gpus"]),
+                "memoryGB": machine["memory_gb"],
+                "maxResourceVolumeMB": None,
+            }
+        ]
+
+    @property
+    def status(self) -> AmlComputeStatus:
+        """As the SDK's first releases had it; :meth:`get_status` in later ones."""
+        return self.get_status()
+
+    def get_status(self) -> AmlComputeStatus:
+        self.refresh_state()
+        return AmlComputeStatus(self._view)
+
+    def wait_for_completion(
+        self,
+        show_output: bool = False,
+        is_delete_operation: bool = False,
+        min_node_count: Optional[int] = None,
+        timeout_in_minutes: Optional[float] = 25,
+    ) -> None:
+        """Returns at once: the nodes are there as soon as the cluster is, since this machine is."""
+        if show_output:
+            sys.stdout.write(f"{self.name}: Succeeded, {self.get_status().current_node_count} nodes\n")
+
+    def list_nodes(self) -> builtins.list[dict[str, Any]]:
+        """Every node: what it does, and for which run."""
+        self.refresh_state()
+        return [
+            {
+                "nodeId": node["name"],
+                "privateIpAddress": "127.0.0.1",
+                "publicIpAddress": None,
+                "port": None,
+                "nodeState": "running" if node["run_id"] else "idle",
+                "runId": node["run_id"],
+            }
+            for node in self._view["status"]["nodes"]
+        ]
+
+    def update(
+        self,
+        min_nodes: Optional[int] = None,
+        max_nodes: Optional[int] = None,
+        idle_seconds_before_scaledown: Any = None,
+    ) -> None:
+        """Changes what is given; runs that are there keep their nodes."""
+        body = {
+            name: None if value is None else checks.count(name, value, least=0, error=ComputeTargetException)
+            for name, value in (("min_nodes", min_nodes), ("max_nodes", max_nodes))
+        }
+        body["idle_seconds_before_scaledown"] = _idle_seconds(idle_seconds_before_scaledown)
+        self._take(self.workspace, self.workspace.connection.patch(f"{_COMPUTES}/{self.name}", body))
+
     def detach(self) -> None:
         raise ComputeTargetException(f"cluster {self.name!r} cannot be detached", hint="delete() removes it")
+
+
+class AmlComputeStatus:
+    """How a cluster stands, in the shape that scripts for the SDK v1 print."""
+
+    def __init__(self, view: dict[str, Any]) -> None:
+        self._view = view
+        nodes = view["status"]["nodes"]
+        self.current_node_count = len(nodes)
+        self.target_node_count = len(nodes)
+        self.running_node_count = sum(1 for node in nodes if node["run_id"])
+        self.idle_node_count = len(nodes) - self.running_node_count
+        self.provisioning_state = "Succeeded"
+        self.allocation_state = "Steady"
+        self.errors = None
+
+    def serialize(self) -> dict[str, Any]:
+        configuration = self._view["configuration"]
+        created = utc_text(self._view["created_at"])
+        idle = configuration["idle_seconds_before_scaledown"]
+        return {
+            "currentNodeCount": self.current_node_count,
+            "targetNodeCount": self.target_node_count,
+            "nodeStateCounts": {
+                "preparingNodeCount": 0,
+                "runningNodeCount": self.running_node_count,
+                "idleNodeCount": self.idle_node_count,
+                "unusableNodeCount": 0,
+                "leavingNodeCount": 0,
+                "preemptedNodeCount": 0,
+            },
+            "allocationState": self.allocation_state,
+            "allocationStateTransitionTime": created,
+            "errors": self.errors,
+            "creationTime": created,
+            "modifiedTime": created,
+            "provisioningState": self.provisioning_state,
+            "provisioningStateTransitionTime": None,
+            "scaleSettings": {
+                "minNodeCount": configuration["min_nodes"],
+                "maxNodeCount": configuration["max_nodes"],
+                "nodeIdleTimeBeforeScaleDown": None if idle is None else f"PT{idle}S",
+            },
+            "vmPriority": configuration["vm_priority"].capitalize(),
+            "vmSize": configuration["vm_size"],
+        }
+
+    def __repr__(self) -> str:
+        return str(self.serialize())
 
 
 def _idle_seconds(value: Any) -> Optional[int]:

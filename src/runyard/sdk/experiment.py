@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Literal, Optional, Union, overload
 
 from runyard.errors import RunyardException, UserErrorException
-from runyard.sdk.submitting import begin_run, submit_run
+from runyard.sdk.submitting import DryRun, begin_run, rehearse_run, submit_run
 from runyard.spec.run import EXPERIMENT_NAME
 
 if TYPE_CHECKING:
@@ -35,14 +35,31 @@ class Experiment:
         self.workspace = workspace
         self.name = name
 
-    def submit(self, config: Any, tags: dict[str, Any] | None = None, **kwargs: Any) -> Run:
-        """Starts an estimator or a ScriptRunConfig and returns at once."""
+    @overload
+    def submit(
+        self, config: Any, tags: dict[str, Any] | None = None, *, dry_run: Literal[False] = False, **kwargs: Any
+    ) -> Run: ...
+
+    @overload
+    def submit(
+        self, config: Any, tags: dict[str, Any] | None = None, *, dry_run: Literal[True], **kwargs: Any
+    ) -> DryRun: ...
+
+    def submit(
+        self, config: Any, tags: dict[str, Any] | None = None, *, dry_run: bool = False, **kwargs: Any
+    ) -> Run | DryRun:
+        """Starts an estimator or a ScriptRunConfig and returns at once.
+
+        With ``dry_run`` nothing is started: what comes back prints as what each process would get.
+        """
         submission = getattr(config, "_submission", None)
         if submission is None:
             raise RunyardException(
                 f"a {type(config).__name__} cannot be submitted",
                 hint="submit an Estimator, PyTorch, TensorFlow, SKLearn or ScriptRunConfig",
             )
+        if dry_run:
+            return rehearse_run(self, submission(**kwargs))
         return submit_run(self, submission(**kwargs), tags)
 
     def start_logging(

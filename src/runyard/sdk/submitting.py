@@ -36,7 +36,7 @@ def submit_run(
     connection = experiment.workspace.connection
     frozen = _freeze(connection, submission.source_directory)
     request = SubmitRun(
-        run_id=f"{experiment.name}_{int(time.time())}_{secrets.token_hex(4)}",
+        run_id=_new_id(experiment),
         experiment=experiment.name,
         spec=to_json(submission.spec),
         snapshot_id=frozen.id,
@@ -56,6 +56,22 @@ def submit_run(
     for warning in view["warnings"]:
         log.warning("%s", warning)
     return Run(experiment, request.run_id, _view=view)
+
+
+class DryRun(str):
+    """What a submission would start, as text: host, command and variables of every process."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def rehearse_run(experiment: Experiment, submission: Submission) -> DryRun:
+    """Everything is checked, and nothing is frozen, built or started."""
+    request = SubmitRun(_new_id(experiment), experiment.name, to_json(submission.spec), snapshot_id="")
+    answer = experiment.workspace.connection.post("/api/runs/dry-run", to_json(request))
+    return DryRun(answer["text"])
 
 
 def begin_run(
@@ -144,6 +160,10 @@ def _incoming(connection: Connection) -> Path:
 def _drop_pack(frozen: Frozen) -> None:
     if frozen.pack is not None:
         frozen.pack.unlink(missing_ok=True)
+
+
+def _new_id(experiment: Experiment) -> str:
+    return f"{experiment.name}_{int(time.time())}_{secrets.token_hex(4)}"
 
 
 def _user() -> str:

@@ -192,6 +192,6 @@ def _read_config(path: Path) -> dict[str, str]:
     if missing:
         raise UserErrorException(
             f"{os.fspath(path)} lacks {', '.join(missing)}",
-            hint=f'it needs {", ".join(wanted)}; any text will do: they are names to print',
+            hint=f"it needs {', '.join(wanted)}; any text will do: they are names to print",
         )
     return {key: str(content[key]) for key in wanted}

@@ -1,0 +1,117 @@
+"""A cluster of nodes on this machine, as scripts for the SDK v1 make and use one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support import eventually
+
+from runyard import AmlCompute, ComputeTarget, Experiment, PyTorch, ScriptRunConfig, Workspace
+from runyard.errors import ComputeTargetException, TrainingException, UserErrorException
+
+_names = (f"cluster-{number}" for number in itertools.count())
+
+
+@pytest.fixture
+def cluster(workspace: Workspace) -> Iterator[AmlCompute]:
+    made = ComputeTarget.create(
+        workspace, next(_names), AmlCompute.provisioning_configuration(vm_size="STANDARD_NC6", max_nodes=4)
+    )
+    assert isinstance(made, AmlCompute)
+    yield made
+    made.delete()
+
+
+def test_a_cluster_is_made_found_changed_and_deleted(workspace: Workspace) -> None:
+    name = next(_names)
+    with pytest.raises(ComputeTargetException, match=f"no compute target named '{name}'"):
+        ComputeTarget(workspace=workspace, name=name)
+    made = ComputeTarget.create(workspace, name, AmlCompute.provisioning_configuration(max_nodes=4))
+    made.wait_for_completion(show_output=True, min_node_count=None, timeout_in_minutes=20)
+    found = ComputeTarget(workspace=workspace, name=name)
+    assert type(found) is AmlCompute
+    assert (found.type, found.provisioning_state) == ("AmlCompute", "Succeeded")
+    assert workspace.compute_targets[name].name == name
+    status = found.get_status().serialize()
+    assert status["scaleSettings"] == {
+        "minNodeCount": 0,
+        "maxNodeCount": 4,
+        "nodeIdleTimeBeforeScaleDown": "PT1800S",
+    }
+    assert status["nodeStateCounts"]["idleNodeCount"] == 4
+    assert found.status.serialize() == status
+    found.update(max_nodes=2, idle_seconds_before_scaledown="300")
+    assert [node["nodeState"] for node in found.list_nodes()] == ["idle", "idle"]
+    with pytest.raises(ComputeTargetException, match="cannot be detached"):
+        found.detach()
+    found.delete()
+    with pytest.raises(ComputeTargetException):
+        ComputeTarget(workspace=workspace, name=name)
+
+
+def test_a_name_that_is_taken_is_refused_unless_it_is_the_same(workspace: Workspace, cluster: AmlCompute) -> None:
+    same = AmlCompute.provisioning_configuration(vm_size="STANDARD_NC6", max_nodes=4)
+    assert ComputeTarget.create(workspace, cluster.name, same).name == cluster.name
+    with pytest.raises(ComputeTargetException, match="already"):
+        ComputeTarget.create(workspace, cluster.name, AmlCompute.provisioning_configuration(max_nodes=9))
+    with pytest.raises(UserErrorException, match="cannot be named 'local'"):
+        ComputeTarget.create(workspace, "local", same)
+
+
+def test_more_nodes_than_the_cluster_can_ever_have_are_refused(
+    experiment: Experiment, cluster: AmlCompute, project
+) -> None:
+    estimator = PyTorch(
+        project(train="print(1)"),
+        entry_script="train.py",
+        compute_target=cluster,
+        node_count=5,
+        distributed_backend="gloo",
+    )
+    with pytest.raises(ComputeTargetException, match=r"asks for 5 nodes; cluster '.*' has 4 at most"):
+        experiment.submit(estimator)
+    assert list(experiment.get_runs()) == []
+
+
+def test_a_local_run_has_one_node(experiment: Experiment, project) -> None:
+    estimator = PyTorch(
+        project(train="print(1)"),
+        entry_script="train.py",
+        compute_target="local",
+        node_count=2,
+        distributed_backend="gloo",
+    )
+    with pytest.raises(ComputeTargetException, match="asks for 2 nodes; 'local' is one machine"):
+        experiment.submit(estimator)
+
+
+def test_several_nodes_without_a_backend_are_refused(cluster: AmlCompute) -> None:
+    with pytest.raises(TrainingException, match="several processes need a distributed_training"):
+        PyTorch(".", entry_script="train.py", compute_target=cluster, node_count=2)
+
+
+def test_a_run_waits_for_nodes_and_says_so(
+    experiment: Experiment, cluster: AmlCompute, project, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    folder = project(train=f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)")
+
+    def submitted() -> object:
+        config = ScriptRunConfig(folder, script="train.py", compute_target=cluster)
+        config.run_config.environment.python.user_managed_dependencies = True
+        return experiment.submit(config)
+
+    runs = [submitted() for _ in range(5)]
+    eventually(lambda: cluster.get_status().running_node_count == 4, "four runs have a node each")
+    eventually(lambda: runs[4].get_status() == "Queued", "the fifth waits")
+    assert "waiting for 1 node; 4 of 4 in use" in runs[4]._refresh()["activity"]
+    with pytest.raises(ComputeTargetException, match="is in use by"):
+        cluster.delete()
+    cluster.update(max_nodes=5)
+    eventually(lambda: runs[4].get_status() == "Running", "a larger cluster has room for it")
+    gate.touch()
+    for run in runs:
+        assert run.wait_for_completion()["status"] == "Completed"
