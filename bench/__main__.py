@@ -1,0 +1,62 @@
+"""`python -m bench [row …] [--quick] [--write]`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+
+from bench import (
+    environment_rows,
+    import_rows,
+    listing_rows,
+    logging_rows,
+    reading_rows,
+    snapshotting_rows,
+    submit_rows,
+    training_rows,
+)
+from bench.place import Place, a_place
+from bench.report import print_row, print_table, write_page
+from bench.row import FULL, QUICK, Row, Size
+
+ROWS: dict[str, Callable[[Place, Size], Iterator[Row]]] = {
+    "import": import_rows.starting,
+    "submit": submit_rows.first_line_by_sdk,
+    "run": submit_rows.first_line_by_command,
+    "end": submit_rows.end_to_waiting,
+    "log": logging_rows.cost_of_a_call,
+    "points": logging_rows.points_until_readable,
+    "read": reading_rows.reading,
+    "training": training_rows.throughput,
+    "snapshot": snapshotting_rows.snapshots,
+    "list": listing_rows.listing,
+    "environment": environment_rows.environments,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Speed, side by side.")
+    parser.add_argument("rows", nargs="*", metavar="row", help=f"some of: {' '.join(ROWS)} (default: all)")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, for a first look")
+    parser.add_argument("--write", action="store_true", help="write the table to docs/reference/speed.md")
+    options = parser.parse_args()
+    unknown = [name for name in options.rows if name not in ROWS]
+    if unknown:
+        parser.error(f"no row {unknown[0]!r}; there are: {' '.join(ROWS)}")
+    if options.write and options.rows:
+        parser.error("--write is for the whole table: name no rows")
+    rows: list[Row] = []
+    for name in options.rows or ROWS:
+        with a_place() as place:
+            for row in ROWS[name](place, QUICK if options.quick else FULL):
+                print_row(row)
+                rows.append(row)
+    print_table(rows)
+    if options.write:
+        write_page(rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

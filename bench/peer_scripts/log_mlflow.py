@@ -1,0 +1,25 @@
+import os
+import sys
+from time import perf_counter
+
+os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"
+os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+
+import mlflow
+from answering import answer_each_ask
+
+CALLS = 50
+mlflow.set_tracking_uri(f"file://{sys.argv[1]}/runs")
+mlflow.set_experiment("bench")
+mlflow.start_run()
+
+
+def seconds_a_call():
+    began = perf_counter()
+    for step in range(CALLS):
+        mlflow.log_metric("loss", 0.5, step=step)
+    return (perf_counter() - began) / CALLS
+
+
+answer_each_ask(seconds_a_call)
+mlflow.end_run()

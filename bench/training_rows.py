@@ -1,0 +1,126 @@
+"""Training under the yard against the bare script: PyTorch when it can be installed, else a loop of plain Python."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.place import Place, as_it_is, to_the_end
+from bench.row import Goal, Row, Size
+from bench.turns import in_turns
+from runyard import Experiment, PyTorch
+from runyard.errors import RunyardException
+
+# Both sides do the same work for the same time; only under the yard is every loss logged.
+_LOOP = """
+def measure(one_step, seconds, answer, warm_up=20):
+    import os, time
+    if "RUNYARD_RUN_ID" in os.environ:
+        from runyard import Run
+        log = Run.get_context().log
+    else:
+        log = lambda name, value: None
+    for _ in range(warm_up):
+        one_step()
+    began, steps = time.perf_counter(), 0
+    while (took := time.perf_counter() - began) < seconds:
+        log("loss", one_step())
+        steps += 1
+    with open(answer, "w") as file:
+        file.write(f"{steps / took!r} {sys.executable}")
+"""
+_TORCH = f"""\
+import sys
+import torch
+from sklearn.datasets import load_digits
+{_LOOP}
+torch.manual_seed(0)
+images, labels = load_digits(return_X_y=True)
+x, y = torch.tensor(images / 16.0, dtype=torch.float32), torch.tensor(labels)
+model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+loss_of = torch.nn.CrossEntropyLoss()
+
+def one_step():
+    batch = torch.randint(0, len(x), (64,))
+    optimizer.zero_grad()
+    loss = loss_of(model(x[batch]), y[batch])
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+measure(one_step, float(sys.argv[1]), sys.argv[2])
+"""
+_PLAIN = f"""\
+import sys
+{_LOOP}
+def one_step():
+    total = 0.0
+    for index in range(5_000):
+        total += (index % 7) * 0.5
+    return total
+
+measure(one_step, float(sys.argv[1]), sys.argv[2])
+"""
+
+
+def throughput(place: Place, size: Size) -> Iterator[Row]:
+    seconds = max(5 * size.scale, 0.2)
+    answer = place.root / "training.answer"
+    folder = place.project("training", digits=_TORCH, plain=_PLAIN)
+    experiment = place.experiment("training")
+    if size.downloads:
+        config = PyTorch(
+            str(folder),
+            entry_script="digits.py",
+            script_params={str(seconds): str(answer)},
+            compute_target="local",
+            pip_packages=["scikit-learn"],
+            use_gpu=False,
+        )
+        try:
+            to_the_end(experiment.submit(config))  # builds the environment
+            python = answer.read_text().split(" ", 1)[1]
+            yield _compared(
+                "PyTorch, a small network", experiment, config, [python, "digits.py"], folder, answer, seconds, size
+            )
+            return
+        except RunyardException as error:
+            print(f"    PyTorch cannot be had here ({str(error).splitlines()[0]}): a loop of plain Python instead")
+    config = as_it_is(folder, "plain.py", seconds, answer)
+    yield _compared("plain Python", experiment, config, [sys.executable, "plain.py"], folder, answer, seconds, size)
+
+
+def _compared(
+    what: str,
+    experiment: Experiment,
+    config: Any,
+    bare: list[str],
+    folder: Path,
+    answer: Path,
+    seconds: float,
+    size: Size,
+) -> Row:
+    def ours() -> float:
+        to_the_end(experiment.submit(config))
+        return _steps_a_second(answer)
+
+    def by_itself() -> float:
+        subprocess.run([*bare, str(seconds), str(answer)], cwd=folder, check=True)
+        return _steps_a_second(answer)
+
+    times = in_turns({"bare": by_itself, "ours": ours}, min(size.rounds, 9))
+    return Row(
+        f"training steps under the yard, every loss logged ({what})",
+        times["ours"],
+        ("bare script", times["bare"]),
+        Goal(0.98, times=True, at_least=True),
+        unit="/s",
+    )
+
+
+def _steps_a_second(answer: Path) -> float:
+    return float(answer.read_text().split(" ", 1)[0])
