@@ -1,11 +1,12 @@
-"""Learns to read handwritten digits (scikit-learn's 1,797 real ones). Plain PyTorch, and a line where it would print."""
+"""Learns to read handwritten digits (scikit-learn's 1,797 real ones). Plain PyTorch, and a line to log."""
 
 import argparse
 
 import torch
-from runyard import Run
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
+
+from runyard import Run
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--lr", type=float, default=0.1)
