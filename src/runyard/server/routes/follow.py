@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from runyard.wire.runs import FileView, RunSummary, RunView
 _LOOK_EVERY_S = 0.05  # how often a log that somebody reads is looked at; ends and states are pushed
 _SAY_SOMETHING_EVERY_S = 15.0
 _CHUNK = 256 * 1024
+# of a gang, the first process speaks for all; the logs of the others are among the run's files
+_STREAMED = re.compile(r"20_.*|70_driver_log(_rank_0|_worker_0|_chief_0)?\.txt")
 
 
 def routes(conductor: Conductor) -> APIRouter:
@@ -111,9 +114,11 @@ class _Tails:
     def encoding(self) -> str:
         return "latin-1" if self.exact else "utf-8"
 
-    def read(self) -> list[bytes]:
-        found = []
+    def read(self) -> Iterator[bytes]:
+        """One event at a time: a log of gigabytes must not stand in memory to be told."""
         for path in sorted(self.folder.glob("[0-9][0-9]*.txt")) if self.folder.is_dir() else []:
+            if not _STREAMED.fullmatch(path.name):
+                continue
             decoder = self.decoders.setdefault(path.name, codecs.getincrementaldecoder(self.encoding)("replace"))
             while True:
                 offset = self.offsets.get(path.name, 0)
@@ -122,10 +127,7 @@ class _Tails:
                     break
                 self.offsets[path.name] = following
                 text = decoder.decode(data)
-                found.append(
-                    _event("log", as_json({"name": f"azureml-logs/{path.name}", "offset": following, "text": text}))
-                )
-        return found
+                yield _event("log", as_json({"name": f"azureml-logs/{path.name}", "offset": following, "text": text}))
 
 
 def _event(name: str, data: bytes) -> bytes:
