@@ -161,8 +161,7 @@ class Desk:
         for pattern, word in _NORMAL:
             text = pattern.sub(word, text)
         lines = [re.sub(r"\s+", " ", line).strip() for line in text.strip().splitlines()]
-        # which part of a line a traceback underlines differs between Pythons
-        return [line for line in lines if not re.fullmatch(r"[~^ ]+", line)]
+        return [line for line in lines if not _PASSING.fullmatch(line)]
 
 
 _NORMAL = [
@@ -170,7 +169,7 @@ _NORMAL = [
     for pattern, word in (
         (r"\b([A-Za-z0-9-]+)_\d{10}_[0-9a-f]{8}\b", r"\1_ID"),
         (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "UUID"),
-        (r"\b(?=[0-9a-f]*\d)[0-9a-f]{8,64}\b", "HASH"),
+        (r"(?<![.\w])(?=[0-9a-f]*\d)[0-9a-f]{8,64}\b", "HASH"),
         (r"\b\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?", "DATE"),
         (r"\b\d+ (h|min) \d\d (min|s)\b", "TIME"),
         (r"\b\d+(\.\d+)?(e-\d+)?\s?(ms|s|min|h)\b", "TIME"),
@@ -179,8 +178,11 @@ _NORMAL = [
         (r"\b(process|pid) \d+", r"\1 PID"),
         (r"\bPython \d+\.\d+\.\d+\w*", "Python VERSION"),
         (r"\) by \S+", ") by USER"),
+        (r", after TIME of (preparing|waiting)", ""),
     )
 ]
+# which part of a line a traceback underlines differs between Pythons; what is waited for is said on a slow machine only
+_PASSING = re.compile(r"[~^ ]+|(submitted|preparing|queued|starting)(: .*)?")
 
 
 def _matches(wanted: list[str], got: list[str]) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from docs_pages import ROOT, Desk, blocks, pages
+
 from support import a_home
 
 PAGES = pages()
