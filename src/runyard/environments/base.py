@@ -18,6 +18,7 @@ from pathlib import Path
 
 from runyard import clock
 from runyard.environments import conda, container, inventory, requirements, venv
+from runyard.environments.horovod.patches import RECIPE
 from runyard.environments.interpreters import Interpreter, Interpreters, checked_python, user_managed
 from runyard.environments.key import environment_key
 from runyard.environments.prepared import EnvironmentInfo, PreparationAbandoned, Prepared, Say
@@ -148,7 +149,7 @@ class EnvironmentDepot:
             conda=wanted.conda,
             channels=spec.channels if wanted.conda else (),
             backend="gpu" if gpu else "cpu",
-            stamps=map(_stamp, requirements.local_files(wanted.requirements)),
+            stamps=(*map(_stamp, requirements.local_files(wanted.requirements)), *_built_by_us(wanted)),
         )
 
     def _ready(
@@ -283,7 +284,7 @@ class EnvironmentDepot:
         spec, watch = request.spec, request.watch
         engine = container.find_engine(self._environ)
         image = self._images.get(engine, wanted_container, spec.interpreter, watch)
-        wanted = requirements.wanted(spec, gpu=request.gpu, conda_answers=False)
+        wanted = requirements.wanted(spec, gpu=request.gpu, conda_answers=False, in_image=True)
         key = self._key("container", spec, wanted, request.gpu, where=f"{image.digest} {image.python.path}")
         warnings = self._say_decisions(request, wanted)
         packages, overlay = "".join(f"{line}\n" for line in image.python.packages), ""
@@ -331,6 +332,10 @@ def _home_variable(prefix: Path) -> str:
 @cache
 def _platform() -> str:
     return "-".join((sys.platform, platform.machine(), *platform.libc_ver()))
+
+
+def _built_by_us(wanted: Wanted) -> tuple[str, ...]:
+    return (f"horovod {wanted.horovod} by recipe {RECIPE}",) if wanted.horovod else ()
 
 
 def _stamp(path: str) -> str:

@@ -3,6 +3,7 @@
 <root>/<key>/                    an environment
 <root>/<key>.building-<nonce>/   one on its way
 <root>/<key>.removing-<nonce>/   one on its way out
+<root>/wheels/                   wheels that were built here (see horovod/shelf.py)
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from runyard import clock
 from runyard.environments import process
+from runyard.environments.horovod import shelf
 from runyard.environments.prepared import EnvironmentInfo
 
 _META = "runyard.json"
@@ -95,7 +97,9 @@ def clean_leftovers(root: Path) -> None:
     """What a killed yard left: its builders, then every folder that never became an environment."""
     process.kill_builders(root)
     for folder in sorted(root.iterdir()) if root.is_dir() else ():
-        if folder.is_dir() and ("." in folder.name or not (folder / _META).exists()):
+        if folder.name == shelf.FOLDER:
+            shelf.clean_leftovers(folder)
+        elif folder.is_dir() and ("." in folder.name or not (folder / _META).exists()):
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,7 +110,7 @@ def _run_once(
         stderr=subprocess.STDOUT,
         cwd=cwd,
         env={**variables, MARK: str(watch.root)},
-        start_new_session=True,  # so that a build back end's own children are reached by its group
+        start_new_session=True,  # so that all its children are reached by their session: ninja gives each a group
     )
     assert child.stdout is not None
     lines = _Lines(child.stdout.fileno())
@@ -139,10 +139,30 @@ def _run_once(
                 watch.say(f"still {doing}, {clock.duration_text(now - started)}")
                 said_at = now
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
+        _kill_session(child.pid)
         child.wait()
         child.stdout.close()
+
+
+def _kill_session(session: int) -> None:
+    """Looked for again until none is left: what is being started while we look is not in the list yet."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(session, signal.SIGKILL)
+    while alive := [pid for pid, state in _in_session(session) if state not in "ZX"]:
+        for pid in alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _in_session(session: int) -> Iterator[tuple[int, str]]:
+    """Process ids and states, read from /proc; nothing where there is none."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[3]) == session:
+                yield int(stat.parent.name), fields[0]
+        except (OSError, ValueError, IndexError):
+            continue
 
 
 def _dies_with_us() -> tuple[str, ...]:
@@ -186,10 +206,10 @@ class _Lines:
 
 
 class _Meter:
-    """Whether a process group moves: processor time and bytes, read from /proc."""
+    """Whether the processes of a session move: processor time and bytes, read from /proc."""
 
-    def __init__(self, group: int) -> None:
-        self._group = group
+    def __init__(self, session: int) -> None:
+        self._session = session
         self._last = (0, 0)
         self._looked_at = 0.0
 
@@ -210,7 +230,7 @@ class _Meter:
         for stat in Path("/proc").glob("[0-9]*/stat"):
             try:
                 fields = stat.read_text().rpartition(")")[2].split()
-                if int(fields[2]) != self._group:
+                if int(fields[3]) != self._session:
                     continue
                 ticks += int(fields[11]) + int(fields[12])
                 io = dict(line.split(": ") for line in (stat.parent / "io").read_text().splitlines())

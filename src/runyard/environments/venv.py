@@ -10,8 +10,9 @@ from pathlib import Path
 
 from runyard import clock
 from runyard.environments import inventory, pipconf
+from runyard.environments.horovod import install as horovod
 from runyard.environments.process import Watch
-from runyard.environments.requirements import Wanted
+from runyard.environments.requirements import Wanted, name_of
 from runyard.environments.solve import Solved, Uv, solve
 from runyard.errors import EnvironmentException
 
@@ -93,11 +94,24 @@ def fill(uv: Uv, prefix: Path, wanted: Wanted, *, gpu: bool, watch: Watch) -> tu
     if not wanted.requirements:
         return "", ()
     python = ("--python", str(prefix / "bin" / "python"))
+    built: horovod.Installed | None = None
+    if wanted.horovod:
+        for_torch = any(name_of(line) == "torch" for line in wanted.requirements)
+        horovod.check(uv.environ, watch.root, prefix, wanted.horovod, for_torch=for_torch)
     solved = _install(uv, prefix, wanted, solve_for=python, install_to=python, gpu=gpu, watch=watch)
+    if wanted.horovod:
+        scratch = prefix / _SCRATCH
+        scratch.mkdir()
+        built = horovod.install(
+            uv, prefix, wanted.horovod, root=watch.root, options=wanted.options, scratch=scratch, watch=watch
+        )
+        shutil.rmtree(scratch)
     frozen = uv.run(["pip", "freeze", *python], watch, doing="listing the packages", cwd=prefix, silent=True)
     if frozen.code != 0:
         raise EnvironmentException(f"the packages of the new environment cannot be listed: {frozen.output[-500:]}")
     listed = [line for line in frozen.output.splitlines() if line and not line.startswith(("Using ", "warning:"))]
+    if built is not None:  # the path that it was installed from says nothing to anybody
+        listed = [built.lock_line if line.startswith("horovod @ ") else line for line in listed]
     return "".join(f"{line}\n" for line in listed), solved.warnings
 
 
