@@ -23,13 +23,29 @@ def a_home() -> Iterator[Path]:
         yield folder
     finally:
         stop_yard(folder)
+        _stop_runs(folder)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _stop_runs(home: Path) -> None:
+    """Runs outlive their yard; those of a test that failed must not outlive the test."""
+    for lock in [*home.glob("runs/*/agent.lock"), *home.glob("runs/*/nodes/*/agent.lock")]:
+        pid = lock_holder(lock)
+        if pid is not None:
+            (lock.parent / "stop.json").write_text('{"reason": "canceled"}')
+            os.kill(pid, signal.SIGTERM)
+            eventually(lambda lock=lock: lock_holder(lock) is None, f"the agent of {lock.parent.name} ends", 30)
 
 
 def yard_pid(home: Path) -> int | None:
     """The pid of the yard that holds this home, if one does."""
+    return lock_holder(home / "yard.lock")
+
+
+def lock_holder(path: Path) -> int | None:
+    """The pid in a lock file, if its process holds the lock."""
     try:
-        with open(home / "yard.lock", "rb") as lock:
+        with open(path, "rb") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
