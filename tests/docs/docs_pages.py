@@ -165,7 +165,7 @@ class Desk:
 
 
 _NORMAL = [
-    (re.compile(pattern), word)
+    (re.compile(pattern, re.MULTILINE), word)
     for pattern, word in (
         (r"\b([A-Za-z0-9-]+)_\d{10}_[0-9a-f]{8}\b", r"\1_ID"),
         (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "UUID"),
@@ -179,6 +179,8 @@ _NORMAL = [
         (r"\bPython \d+\.\d+\.\d+\w*", "Python VERSION"),
         (r"\) by \S+", ") by USER"),
         (r", after TIME of (preparing|waiting)", ""),
+        (r"\b(Preparing|Starting|Running)\b(\s+TIME)*", "UNDER WAY"),  # of a run that was submitted a moment ago
+        (r"\bstep \d+$", "step N"),
     )
 ]
 # which part of a line a traceback underlines differs between Pythons; what is waited for is said on a slow machine only
