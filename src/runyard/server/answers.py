@@ -57,7 +57,7 @@ def _view(
         created_at=record.created_at,
         started_at=record.started_at,
         ended_at=record.ended_at,
-        end=EndView(**to_json(end)) if end and record.life.state.is_terminal else None,
+        end=EndView(**{**vars(end), "reason": end.reason.value}) if end and record.life.state.is_terminal else None,
         timeline=record.timeline,
         activity=activity,
         activity_since=since,

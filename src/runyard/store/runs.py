@@ -2,22 +2,55 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, delete, exists, insert, select, update
+import orjson
+from sqlalchemy import (
+    JSON,
+    Connection,
+    Row,
+    Text,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    literal,
+    select,
+    type_coerce,
+    union_all,
+    update,
+)
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from runyard import clock
 from runyard.errors import RunNotFound, UserErrorException
-from runyard.lifecycle.state import TERMINAL, End, Life, RunState
-from runyard.spec.json import from_json, to_json
+from runyard.lifecycle.state import TERMINAL, End, EndReason, Life, RunState
+from runyard.spec.json import to_json
 from runyard.store import schema
 from runyard.store.database import Database
 
 Labels = dict[str, "str | None"]
 _runs = schema.runs
+_COLUMN_NAMES = tuple(_runs.c.keys())
+
+# Built once: to put a statement together takes longer than SQLite takes to carry it out. JSON comes as the text that
+# it is, for `_parsed`.
+_ALL = select(*(type_coerce(column, Text) if isinstance(column.type, JSON) else column for column in _runs.c))
+_LOAD = _ALL.where(_runs.c.run_id == bindparam("wanted"))
+_INSERT = upsert(_runs).on_conflict_do_nothing()
+_INSERT_EXPERIMENT = upsert(schema.experiments).on_conflict_do_nothing()
+_SAVE = update(_runs).where(_runs.c.run_id == bindparam("changed"))
+_LABELS = union_all(
+    *(
+        select(literal(place), table.c.run_id, table.c.key, table.c.value).where(
+            table.c.run_id.in_(bindparam("wanted", expanding=True))
+        )
+        for place, table in enumerate((schema.tags, schema.properties))
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -50,21 +83,17 @@ class RunStore:
     def insert(self, record: RunRecord, tags: Mapping[str, str | None], properties: Mapping[str, str | None]) -> bool:
         """False: a run of this id is there already, and was left as it is."""
         with self._database.write() as connection:
-            if connection.execute(select(_runs.c.number).where(_runs.c.run_id == record.run_id)).first():
+            if not connection.execute(_INSERT, _columns(record)).rowcount:
                 return False
-            connection.execute(
-                upsert(schema.experiments)
-                .values(name=record.experiment, created_at=record.created_at)
-                .on_conflict_do_nothing()
-            )
-            connection.execute(insert(_runs).values(_columns(record)))
+            experiment = {"name": record.experiment, "created_at": record.created_at}
+            connection.execute(_INSERT_EXPERIMENT, experiment)
             _set_labels(connection, schema.tags, record.run_id, tags)
             _set_labels(connection, schema.properties, record.run_id, properties)
         return True
 
     def load(self, run_id: str) -> RunRecord:
         with self._database.read() as connection:
-            row = connection.execute(select(_runs).where(_runs.c.run_id == run_id)).first()
+            row = connection.execute(_LOAD, {"wanted": run_id}).first()
             if row is None:
                 raise _not_found(connection, run_id)
         return _record(row)
@@ -73,7 +102,7 @@ class RunStore:
         """Writes the record and counts its version up, in one transaction."""
         record = replace(record, version=record.version + 1)
         with self._database.write() as connection:
-            connection.execute(update(_runs).where(_runs.c.run_id == record.run_id).values(_changing(record)))
+            connection.execute(_SAVE, {"changed": record.run_id, **_changing(record)})
         return record
 
     def find(
@@ -93,7 +122,7 @@ class RunStore:
     ) -> list[RunRecord]:
         """Newest first. A label that is asked for with the value None must only be there; a ``fragment`` is the
         beginning or the end of an id, or the beginning of a part of it."""
-        query = select(_runs).order_by(_runs.c.number.desc()).limit(limit)
+        query = _ALL.order_by(_runs.c.number.desc()).limit(limit)
         if experiment is not None:
             query = query.where(_runs.c.experiment == experiment)
         if parent_id is not None:
@@ -120,7 +149,7 @@ class RunStore:
             return [_record(row) for row in connection.execute(query)]
 
     def unfinished(self) -> list[RunRecord]:
-        query = select(_runs).where(_runs.c.state.not_in([s.value for s in TERMINAL])).order_by(_runs.c.number)
+        query = _ALL.where(_runs.c.state.not_in([s.value for s in TERMINAL])).order_by(_runs.c.number)
         with self._database.read() as connection:
             return [_record(row) for row in connection.execute(query)]
 
@@ -144,9 +173,8 @@ class RunStore:
         """The tags and the properties of each run."""
         found: dict[str, tuple[Labels, Labels]] = {run_id: ({}, {}) for run_id in run_ids}
         with self._database.read() as connection:
-            for place, table in enumerate((schema.tags, schema.properties)):
-                for row in connection.execute(select(table).where(table.c.run_id.in_(list(run_ids)))):
-                    found[row.run_id][place][row.key] = row.value
+            for place, run_id, key, value in connection.execute(_LABELS, {"wanted": list(run_ids)}):
+                found[run_id][place][key] = value
         return found
 
     def set_tags(self, run_id: str, tags: Mapping[str, str | None], remove: Sequence[str] = ()) -> None:
@@ -225,27 +253,25 @@ def _columns(record: RunRecord) -> dict[str, Any]:
 
 
 def _record(row: Row[Any]) -> RunRecord:
-    return RunRecord(
-        run_id=row.run_id,
-        experiment=row.experiment,
-        life=Life(RunState(row.state), from_json(End, row.end) if row.end else None, bool(row.managed)),
-        created_at=row.created_at,
-        number=row.number,
-        parent_id=row.parent_id,
-        root_id=row.root_id,
-        type=row.type,
-        name=row.name,
-        spec=row.spec,
-        target=row.target,
-        snapshot_id=row.snapshot_id,
-        environment_key=row.environment_key,
-        timeline=row.timeline,
-        warnings=tuple(row.warnings),
-        submitted_by=row.submitted_by,
-        started_at=row.started_at,
-        ended_at=row.ended_at,
-        version=row.version,
+    values = dict(zip(_COLUMN_NAMES, row))
+    end = _parsed(values.pop("end"))
+    life = Life(
+        RunState(values.pop("state")),
+        End(**{**end, "reason": EndReason(end["reason"])}) if end else None,
+        bool(values.pop("managed")),
     )
+    values["spec"], values["timeline"] = _parsed(values["spec"]), _parsed(values["timeline"])
+    values["warnings"] = tuple(_parsed(values["warnings"]))
+    return RunRecord(life=life, **values)
+
+
+def _parsed(text: str | None) -> Any:
+    if text is None:
+        return None
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:  # half a character, as an odd argument may have: only Python itself reads that
+        return json.loads(text)
 
 
 def entered(record: RunRecord, life: Life) -> RunRecord:
