@@ -31,6 +31,7 @@ class CommandLine:
     def __init__(self, home: Path, folder: Path) -> None:
         self.home = home
         self.folder = folder
+        self._started: list[subprocess.Popen[bytes]] = []
         self.environment = {**os.environ, "RUNYARD_HOME": str(home), "RUNYARD_IDLE_S": "60", "COLUMNS": "80"}
 
     def __call__(self, *arguments: str, **settings: object) -> Done:
@@ -41,7 +42,18 @@ class CommandLine:
     def start(self, *arguments: str, **settings: object) -> "subprocess.Popen[bytes]":
         options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **settings}
         command = [sys.executable, "-m", "runyard", *arguments]
-        return subprocess.Popen(command, cwd=self.folder, env=self.environment, **options)  # type: ignore[call-overload]
+        started = subprocess.Popen(command, cwd=self.folder, env=self.environment, **options)  # type: ignore[call-overload]
+        self._started.append(started)
+        return started
+
+    def close(self) -> None:
+        """A test that failed in the middle leaves no process behind."""
+        for started in self._started:
+            started.kill()
+            started.wait()
+            for pipe in (started.stdout, started.stderr):
+                if pipe:
+                    pipe.close()
 
     def script(self, name: str, code: str) -> str:
         path = self.folder / name
@@ -63,15 +75,19 @@ def home() -> Iterator[Path]:
 
 
 @pytest.fixture
-def cli(home: Path, tmp_path: Path) -> CommandLine:
-    return CommandLine(home, tmp_path)
+def cli(home: Path, tmp_path: Path) -> Iterator[CommandLine]:
+    made = CommandLine(home, tmp_path)
+    yield made
+    made.close()
 
 
 @pytest.fixture
 def own_cli(tmp_path: Path) -> Iterator[CommandLine]:
     """With a yard of this one test."""
     folder = Path(tempfile.mkdtemp(prefix="ry", dir="/tmp"))
-    yield CommandLine(folder, tmp_path)
+    made = CommandLine(folder, tmp_path)
+    yield made
+    made.close()
     _end_yard(folder)
     shutil.rmtree(folder, ignore_errors=True)
 
