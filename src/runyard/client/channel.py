@@ -97,9 +97,13 @@ class Answer:
         self.complete = not self._chunked and self._left == 0
         self._decode()
 
-    def read(self) -> bytes:
+    def arrive(self) -> None:
+        """Returns when all of it is here."""
         while not self.complete:
             self._fill()
+
+    def read(self) -> bytes:
+        self.arrive()
         return self._take(len(self._body))
 
     def pieces(self) -> Iterator[bytes]:

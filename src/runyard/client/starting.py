@@ -24,10 +24,12 @@ def start_yard(home: Path, answers: Callable[[], bool]) -> None:
     usable(home)
     deadline = time.monotonic() + _PATIENCE_S
     pause_s = 0.01
+    chances = 3  # one that was killed while it started says nothing about the next
     while not answers():
         if _nobody_holds(home / "yard.lock"):
             code = _spawn(home)  # 0: it answers, or it gave way to another that is about to
-            if code != 0:
+            chances -= code != 0
+            if code != 0 and (chances == 0 or (home / "yard.failure.json").exists()):
                 raise _reason(home, f"it ended with exit code {code}")
         elif time.monotonic() > deadline:
             raise _reason(home, f"it did not answer within {_PATIENCE_S:.0f} s")

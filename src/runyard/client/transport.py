@@ -50,12 +50,22 @@ class Connection:
 
     def pieces(self, path: str, **query: Any) -> Iterator[bytes]:
         """The body as it arrives, never whole in memory."""
-        yield from self._send("GET", _target(path, query)).pieces()
+        yield from self._send("GET", _target(path, query), whole=False).pieces()
 
     def download(self, path: str, destination: Path) -> None:
-        with open(destination, "wb") as out:
-            for piece in self.pieces(path):
-                out.write(piece)
+        for attempt in (1, 2, 3):
+            with open(destination, "wb") as out:  # not in the try: an error of this disk is not the yard's
+                pieces = self.pieces(path)
+                while True:
+                    try:
+                        piece = next(pieces, b"")
+                    except OSError as error:  # the yard went away in the middle: the next one has the file too
+                        if attempt == 3:
+                            raise self._silent(error) from error
+                        break
+                    if not piece:
+                        return
+                    out.write(piece)
 
     def upload(self, path: str, source: BinaryIO) -> Any:
         """The source must be seekable or small: a broken connection sends it again from its beginning."""
@@ -119,25 +129,33 @@ class Connection:
         body: Body = None,
         headers: dict[str, str] | None = None,
         rewind: tuple[Optional[BinaryIO], int] = (None, 0),
+        whole: bool = True,
     ) -> Answer:
         for attempt in (1, 2, 3):
-            channel = self._channel()
+            channel = None
             try:
+                channel = self._channel()
                 response = channel.ask(method, target, body, headers)
+                if whole:  # a yard may also be killed in the middle of its answer
+                    response.arrive()
                 break
             except (OSError, ValueError) as error:
-                channel.close()
+                if channel is not None:
+                    channel.close()
                 self._own.channel = None
                 if isinstance(error, socket.timeout) or attempt == 3:
-                    raise YardUnavailable(
-                        f"the yard of {self.home} did not answer: {error or type(error).__name__}",
-                        hint=f"see {self.home / 'yard.log'}",
-                    ) from error
+                    raise self._silent(error) from error
                 if rewind[0] is not None:
                     rewind[0].seek(rewind[1])
         if response.status >= 400:
             raise _problem(response.status, response.read())
         return response
+
+    def _silent(self, error: Exception) -> YardUnavailable:
+        return YardUnavailable(
+            f"the yard of {self.home} did not answer: {error or type(error).__name__}",
+            hint=f"see {self.home / 'yard.log'}",
+        )
 
     def _channel(self) -> Channel:
         if getattr(self._own, "pid", None) != os.getpid() or getattr(self._own, "channel", None) is None:

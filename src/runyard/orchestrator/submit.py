@@ -17,6 +17,7 @@ from runyard.snapshots.handover import pack_missing
 from runyard.spec.json import from_json, to_json
 from runyard.spec.run import EXPERIMENT_NAME, RUN_ID, RunSpec
 from runyard.store.runs import Labels, RunRecord
+from runyard.tracking.artifacts import checked_path
 from runyard.wire.runs import BeginRun, SubmitFolder, SubmitRun
 
 
@@ -24,6 +25,7 @@ def submit(conductor: Conductor, request: SubmitRun) -> RunRecord:
     rooms = conductor.rooms
     _check_names(request.run_id, request.experiment)
     spec = from_json(RunSpec, request.spec)
+    _check_watched(spec)
     target = rooms.targets.get(spec.target)
     if not rooms.snapshots.has(request.snapshot_id):
         raise SnapshotException(f"snapshot {request.snapshot_id} is not here yet", hint="offer it first")
@@ -131,6 +133,17 @@ def _check_names(run_id: str, experiment: str) -> None:
         )
     if not RUN_ID.fullmatch(run_id):
         raise UserErrorException(f"{run_id!r} cannot be the id of a run")
+
+
+def _check_watched(spec: RunSpec) -> None:
+    """What is watched is shown to readers, and moved away at the end: it must be the run's own."""
+    for name in spec.directories_to_watch:
+        try:
+            checked_path(name)
+        except UserErrorException:
+            raise UserErrorException(
+                f"directories_to_watch: {name!r} is not a folder inside of the run", hint="name it relative: 'logs'"
+            ) from None
 
 
 def _root(conductor: Conductor, parent_id: str | None) -> str | None:

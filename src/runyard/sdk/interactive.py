@@ -7,7 +7,7 @@ import fcntl
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from runyard.errors import RunyardException
 from runyard.sdk import run_files
@@ -87,10 +87,19 @@ class _Failures:
         if cls._watching:
             return
         cls._watching = True
-        shown = sys.excepthook
+        shown, leave = sys.excepthook, sys.exit
 
         def note(kind: type[BaseException], value: BaseException, trace: Any) -> None:
             cls.last = f"{kind.__name__}: {value}"
             shown(kind, value, trace)
 
+        def note_exit(status: Any = None, /) -> NoReturn:
+            # a hook for exceptions is not told of this one
+            if status is None or status == 0:
+                cls.last = None
+            else:
+                cls.last = f"exit code {status}" if isinstance(status, int) else str(status)
+            leave(status)
+
         sys.excepthook = note
+        sys.exit = note_exit

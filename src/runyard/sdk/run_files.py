@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Union
 
 from runyard.client.transport import Connection
 from runyard.errors import UserErrorException
+
+log = logging.getLogger("runyard")
 
 
 def read(connection: Connection, run_id: str, name: str) -> bytes:
@@ -71,8 +75,11 @@ def upload_folder(connection: Connection, run_id: str, name: str, folder: str) -
     root = Path(folder)
     if not root.is_dir():
         raise UserErrorException(f"there is no folder {folder!r} to upload as {name!r}")
+    top = root.resolve()
     for path in sorted(root.rglob("*")):
-        if path.is_file():
+        if path.is_symlink() and not path.resolve().is_relative_to(top):
+            log.warning("%s was left out: it is a link that leads out of the folder", path)
+        elif path.is_file():
             upload(connection, run_id, f"{name}/{path.relative_to(root).as_posix()}".lstrip("/"), path)
 
 
@@ -99,7 +106,7 @@ class Uploaded:
 
 def _fetch(connection: Connection, run_id: str, name: str, target: Path) -> None:
     """To a name beside it first: a download that breaks off leaves no half file under the right name."""
-    part = target.with_name(f".{target.name}.part")
+    part = target.with_name(f".{secrets.token_hex(8)}.part")  # its own name with more would be too long for some
     try:
         connection.download(f"/api/runs/{run_id}/files/{name}", part)
         part.replace(target)

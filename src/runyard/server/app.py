@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from fastapi import FastAPI, Response
+from starlette.convertors import Convertor, register_url_convertor
 
 from runyard import __version__
 from runyard.errors import UserErrorException
@@ -20,6 +21,21 @@ _LARGEST_BODY = 256 * 1024 * 1024  # a description; the largest are the manifest
 _Message = MutableMapping[str, Any]
 _Receive = Callable[[], Awaitable[_Message]]
 _Send = Callable[[_Message], Awaitable[None]]
+
+
+class _Any(Convertor[str]):
+    """The rest of a path, whatever it is: `path` stops at a newline, which names of files and metrics may have."""
+
+    regex = "(?s:.*)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("any", _Any())
 
 
 def create_app(conductor: Conductor, on_request: Callable[[], None] = lambda: None) -> FastAPI:

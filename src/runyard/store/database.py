@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, create_engine, event
+from sqlalchemy import URL, Connection, create_engine, event
 from sqlalchemy.exc import OperationalError
 
 
@@ -24,7 +24,7 @@ class Database:
         self.path = path
         self._writing = threading.RLock()
         self._engine = create_engine(
-            f"sqlite:///{path}", connect_args={"check_same_thread": False, "timeout": 30}, pool_size=8, max_overflow=32
+            url_of(path), connect_args={"check_same_thread": False, "timeout": 30}, pool_size=8, max_overflow=32
         )
         event.listen(self._engine, "connect", _prepare_connection)
 
@@ -40,6 +40,11 @@ class Database:
 
     def close(self) -> None:
         self._engine.dispose()
+
+
+def url_of(path: Path) -> URL:
+    """Not made of text: a folder's name may hold what a URL reads as its own, such as ``?`` or ``%``."""
+    return URL.create("sqlite", database=str(path))
 
 
 def is_full(error: BaseException) -> bool:

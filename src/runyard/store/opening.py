@@ -12,7 +12,7 @@ from pathlib import Path
 
 from runyard.errors import StoreCorrupted
 from runyard.store import schema
-from runyard.store.database import Database
+from runyard.store.database import Database, url_of
 
 HEAD = "0001"  # the newest file in migrations/versions; a test keeps it true
 BACKUP_EVERY_S = 24 * 3600
@@ -42,7 +42,7 @@ def migrate(path: Path) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    config.set_main_option("sqlalchemy.url", f"sqlite:///{path}")
+    config.attributes["url"] = url_of(path)
     command.upgrade(config, "head")
 
 

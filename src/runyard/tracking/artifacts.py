@@ -22,7 +22,7 @@ from runyard.store.database import Database
 from runyard.tracking.trees import walk
 
 _CHUNK_BYTES = 1 << 20
-_INCOMING = "incoming-"
+INCOMING = "incoming-"
 _LEFT_FOR_DEAD_S = 24 * 3600
 
 
@@ -49,7 +49,7 @@ class Artifacts:
     def __init__(self, database: Database, root: Path) -> None:
         self._database = database
         self._root = root
-        for left in root.glob(f"{_INCOMING}*"):  # of a yard that was killed while it copied
+        for left in root.glob(f"{INCOMING}*"):  # of a yard that was killed while it copied
             with suppress(OSError):
                 if now() - left.stat().st_mtime > _LEFT_FOR_DEAD_S:
                     left.unlink()
@@ -160,7 +160,7 @@ class Artifacts:
         """Written beside its place, then renamed: a name in the store always holds the whole content."""
         with _explained(self._root):
             self._root.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(prefix=_INCOMING, dir=self._root)
+            handle, temporary = tempfile.mkstemp(prefix=INCOMING, dir=self._root)
         digest, size = hashlib.sha256(), 0
         try:
             for chunk in chunks:

@@ -31,7 +31,7 @@ def routes(conductor: Conductor) -> APIRouter:
     def files(run_id: str) -> Response:
         return answer([FileView(name, size) for name, size in list_files(rooms, rooms.runs.load(run_id))])
 
-    @router.get("/runs/{run_id}/files/{name:path}")
+    @router.get("/runs/{run_id}/files/{name:any}")
     def file(run_id: str, name: str) -> Response:
         record = rooms.runs.load(run_id)
         path = locate(rooms, record, name)
@@ -41,7 +41,7 @@ def routes(conductor: Conductor) -> APIRouter:
             raise UserErrorException(f"run {run_id} has no file {name!r}", hint=hint)
         return _sent(path, Path(name).name)
 
-    @router.put("/runs/{run_id}/files/{name:path}", response_model=FileView)
+    @router.put("/runs/{run_id}/files/{name:any}", response_model=FileView)
     async def keep(run_id: str, name: str, request: Request) -> Response:
         """The body is the file. It is kept whole or not at all."""
         await run_in_threadpool(rooms.runs.load, run_id)

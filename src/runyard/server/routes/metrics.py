@@ -34,7 +34,7 @@ def routes(conductor: Conductor) -> APIRouter:
         body = json.dumps(read_metrics(rooms.database, wanted, query.name))
         return Response(body, media_type="application/json")
 
-    @router.get("/runs/{run_id}/metrics/{name:path}")
+    @router.get("/runs/{run_id}/metrics/{name:any}")
     def points(run_id: str, name: str, after: int = 0, limit: int | None = None, most: int | None = None) -> Response:
         """One metric's points as binary columns (see runyard.wire.points); `most` asks for a down-sampled chart."""
         rooms.runs.load(run_id)

@@ -5,7 +5,7 @@ from sqlalchemy import create_engine
 
 from runyard.store.schema import metadata
 
-url = context.config.get_main_option("sqlalchemy.url")
+url = context.config.attributes["url"]
 assert url is not None
 with create_engine(url).connect() as connection:
     context.configure(connection=connection, target_metadata=metadata, render_as_batch=True)
