@@ -55,6 +55,12 @@ def pages() -> list[Path]:
     return [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
 
 
+def pages_with_samples() -> list[Path]:
+    """Those of whose blocks only the python ones are run: their console blocks show, they do not lead."""
+    found = [page for folder in ("concepts", "reference") for page in sorted((ROOT / "docs" / folder).glob("*.md"))]
+    return [page for page in found if any(block.language == "python" for block in blocks(page))]
+
+
 def blocks(page: Path) -> Iterator[Block]:
     text = page.read_text(encoding="utf-8")
     name = page.relative_to(ROOT).as_posix()

@@ -60,7 +60,7 @@ def routes() -> list[str]:
     for path in sorted((ROOT / "src" / "runyard" / "server").rglob("*.py")):
         for owner, verb, place in re.findall(r"@(router|app)\.(\w+)\(\s*\"([^\"]+)\"", path.read_text()):
             prefix = "/api" if owner == "router" else ""
-            found.append(f"{verb.upper()} {prefix}{place.replace(':path', '')}")
+            found.append(f"{verb.upper()} {prefix}{re.sub(r':[a-z]+}', '}', place)}")
     assert len(found) > 20
     return found
 
