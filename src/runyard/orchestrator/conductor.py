@@ -40,10 +40,11 @@ class Conductor:
         """A new run with its first event. One of that id that is here already stays as it is."""
         with self._deciding:
             decided, actions = self._decide(record, first)
-            if not self.rooms.runs.insert(decided, tags, properties):
+            admitted = self.rooms.runs.insert(decided, tags, properties)
+            if admitted is None:
                 return self.rooms.runs.load(record.run_id)
-        self._carry_out(decided, actions)
-        return self.rooms.runs.load(record.run_id)
+        self._carry_out(admitted, actions)
+        return admitted
 
     def post(
         self, run_id: str, event: on.Event, *, environment_key: str | None = None, warnings: tuple[str, ...] = ()

@@ -80,16 +80,20 @@ class RunStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def insert(self, record: RunRecord, tags: Mapping[str, str | None], properties: Mapping[str, str | None]) -> bool:
-        """False: a run of this id is there already, and was left as it is."""
+    def insert(
+        self, record: RunRecord, tags: Mapping[str, str | None], properties: Mapping[str, str | None]
+    ) -> RunRecord | None:
+        """The record with its number. None: a run of this id is there already, and was left as it is."""
         with self._database.write() as connection:
-            if not connection.execute(_INSERT, _columns(record)).rowcount:
-                return False
+            inserted = connection.execute(_INSERT, _columns(record))
+            if not inserted.rowcount:
+                return None
+            number = inserted.lastrowid
             experiment = {"name": record.experiment, "created_at": record.created_at}
             connection.execute(_INSERT_EXPERIMENT, experiment)
             _set_labels(connection, schema.tags, record.run_id, tags)
             _set_labels(connection, schema.properties, record.run_id, properties)
-        return True
+        return replace(record, number=number)
 
     def load(self, run_id: str) -> RunRecord:
         with self._database.read() as connection:
