@@ -15,7 +15,8 @@ from runyard.orchestrator.ordering import rehearse
 from runyard.snapshots.freeze import freeze
 from runyard.snapshots.handover import pack_missing
 from runyard.spec.json import from_json, to_json
-from runyard.spec.run import EXPERIMENT_NAME, RUN_ID, RunSpec
+from runyard.spec.names import EXPERIMENT_NAME, RUN_ID
+from runyard.spec.run import RunSpec
 from runyard.store.runs import Labels, RunRecord
 from runyard.tracking.artifacts import checked_path
 from runyard.wire.runs import BeginRun, SubmitFolder, SubmitRun

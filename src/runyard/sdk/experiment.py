@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, Optional, Union, overload
 
 from runyard.errors import RunyardException, UserErrorException
-from runyard.sdk.submitting import DryRun, begin_run, rehearse_run, submit_run
-from runyard.spec.run import EXPERIMENT_NAME
+from runyard.spec.names import EXPERIMENT_NAME
 
 if TYPE_CHECKING:
     from runyard.sdk.run import Run
+    from runyard.sdk.submitting import DryRun
     from runyard.sdk.workspace import Workspace
 
 Wanted = Optional[Union[str, dict[str, Any]]]
@@ -52,6 +52,8 @@ class Experiment:
 
         With ``dry_run`` nothing is started: what comes back prints as what each process would get.
         """
+        from runyard.sdk.submitting import rehearse_run, submit_run
+
         submission = getattr(config, "_submission", None)
         if submission is None:
             raise RunyardException(
@@ -71,6 +73,8 @@ class Experiment:
         **kwargs: Any,
     ) -> Run:
         """An interactive run of this very process: logs at once, ends with ``complete()`` or the ``with`` block."""
+        from runyard.sdk.submitting import begin_run
+
         return begin_run(self, snapshot_directory=snapshot_directory, outputs=outputs or "outputs", name=display_name)
 
     def get_runs(

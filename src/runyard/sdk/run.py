@@ -1,4 +1,7 @@
-"""Run: one run, looked at from outside or from inside its own script."""
+"""Run: one run, looked at from outside or from inside its own script.
+
+Every training script imports this, and few of them submit anything: what submitting needs is imported when it is done.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,9 @@ from runyard.client.transport import Connection
 from runyard.errors import RunEnvironmentException, RunNotFound, RunyardException, UserErrorException
 from runyard.lifecycle.state import TERMINAL
 from runyard.sdk import run_details, run_files, run_waiting
+from runyard.sdk.labels import as_labels
 from runyard.sdk.run_metrics import MetricLogging
-from runyard.sdk.submitting import as_labels, begin_run, submit_run, take_snapshot
-from runyard.spec.run import RUN_ID
+from runyard.spec.names import RUN_ID
 
 if TYPE_CHECKING:
     from runyard.sdk.environment import Environment
@@ -253,6 +256,8 @@ class Run(MetricLogging):
         existing = self._refresh()["snapshot_id"]
         if existing:
             return str(existing)
+        from runyard.sdk.submitting import take_snapshot
+
         snapshot_id = take_snapshot(self._connection, Path(file_or_folder_path))
         self._view = self._connection.post(f"/api/runs/{self.id}/snapshot", {"snapshot_id": snapshot_id})
         return snapshot_id
@@ -260,12 +265,16 @@ class Run(MetricLogging):
     # children
 
     def child_run(self, name: str | None = None, run_id: str | None = None, outputs: str | None = None) -> Run:
+        from runyard.sdk.submitting import begin_run
+
         return begin_run(self.experiment, name=name, outputs=outputs, parent_id=self.id)
 
     def create_children(
         self, count: int | None = None, tag_key: str | None = None, tag_values: list[Any] | None = None
     ) -> list[Run]:
         """Several started runs at once: by count, or one for each value of a tag."""
+        from runyard.sdk.submitting import begin_run
+
         if (count is None) == (tag_key is None) or (tag_key is None) != (tag_values is None):
             raise UserErrorException("create_children takes either count, or tag_key with tag_values")
         if count is not None and (not isinstance(count, int) or not 1 <= count <= 100):
@@ -293,6 +302,8 @@ class Run(MetricLogging):
                 yield from child.get_children(True, tags, properties, type, status)
 
     def submit_child(self, config: Any, tags: dict[str, Any] | None = None, **kwargs: Any) -> Run:
+        from runyard.sdk.submitting import submit_run
+
         submission = getattr(config, "_submission", None)
         if submission is None:
             raise RunyardException(f"a {type(config).__name__} cannot be submitted")

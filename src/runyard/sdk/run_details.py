@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +86,8 @@ def html(view: dict[str, Any]) -> str:
         "Why": (view["end"] or {}).get("message", ""),
         "Folder": view["folder"],
     }
+    from html import escape  # 1.4 ms, for notebooks alone
+
     head = "".join(f"<th>{escape(name)}</th>" for name in cells)
     body = "".join(f"<td>{escape(str(value))}</td>" for value in cells.values())
     return f'<table style="width:100%"><tr>{head}</tr><tr>{body}</tr></table>'

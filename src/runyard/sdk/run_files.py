@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import secrets
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Union
@@ -106,7 +106,7 @@ class Uploaded:
 
 def _fetch(connection: Connection, run_id: str, name: str, target: Path) -> None:
     """To a name beside it first: a download that breaks off leaves no half file under the right name."""
-    part = target.with_name(f".{secrets.token_hex(8)}.part")  # its own name with more would be too long for some
+    part = target.with_name(f".{os.urandom(8).hex()}.part")  # its own name with more would be too long for some
     try:
         connection.download(f"/api/runs/{run_id}/files/{name}", part)
         part.replace(target)

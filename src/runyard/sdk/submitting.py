@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from runyard.client.home import usable
 from runyard.errors import SnapshotException, UserErrorException
+from runyard.sdk.labels import as_labels
 from runyard.sdk.submission import Submission
 from runyard.snapshots.freeze import Frozen, freeze
 from runyard.snapshots.handover import pack_missing
@@ -122,15 +123,6 @@ def hand_over(connection: Connection, frozen: Frozen) -> None:
             connection.post("/api/snapshots", {**offer, "pack": pack.name})
         finally:
             pack.unlink(missing_ok=True)  # the yard has moved it by now, unless something failed
-
-
-def as_labels(labels: Any, what: str) -> dict[str, str | None]:
-    """Labels are text; None stays None, everything else is turned into text."""
-    if labels is None:
-        return {}
-    if not isinstance(labels, dict):
-        raise UserErrorException(f"{what} must be a dict, not {type(labels).__name__} {labels!r}")
-    return {str(key): None if value is None else str(value) for key, value in labels.items()}
 
 
 def _frozen_and_there(connection: Connection, directory: Path) -> Frozen:

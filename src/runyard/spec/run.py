@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Optional
 
 from runyard.spec.environment import EnvironmentSpec
 from runyard.spec.launch import Launch, Single
 from runyard.spec.resources import Resources
-
-EXPERIMENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")
-RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,400}")
 
 
 @dataclass(frozen=True)
