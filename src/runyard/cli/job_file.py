@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from runyard.cli.quick import experiment_name
-from runyard.cli.verbs.run import estimator_class
+from runyard.cli.verbs.run import FRAMEWORK_OF_BACKEND, Gang, estimator_class
 from runyard.errors import UserErrorException
 from runyard.sdk.checks import nearest
 
@@ -30,6 +30,11 @@ KEYS = {
     "docker_image": "container image to run in",
     "shm_size": "shared memory of the container, such as 2g",
     "compute_target": "name; default: local",
+    "distributed_backend": "mpi, gloo, nccl or ps, for several processes",
+    "node_count": "whole number, on a cluster",
+    "process_count_per_node": "whole number",
+    "worker_count": "whole number, for ps",
+    "parameter_server_count": "whole number, for ps",
     "use_gpu": "true or false",
     "resources": "mapping: cpus_per_process, gpus_per_process, memory_gb, share_gpus",
     "max_run_duration_seconds": "whole number",
@@ -65,7 +70,8 @@ def read_job(file: str) -> Job:
 def _estimator(file: str, folder: Path, said: dict[str, Any]) -> Any:
     from runyard.spec.resources import Resources
 
-    framework, version = estimator_class(str(said.get("framework") or ""))
+    gang = _gang(file, said)
+    framework, version = estimator_class(str(said.get("framework") or FRAMEWORK_OF_BACKEND.get(gang.backend, "")))
     if said.get("framework_version") is not None:
         version = {"framework_version": said["framework_version"]}
         if not said.get("framework"):
@@ -84,6 +90,8 @@ def _estimator(file: str, folder: Path, said: dict[str, Any]) -> Any:
             compute_target=said.get("compute_target") or "local",
             user_managed=said.get("user_managed", not has_packages),
             custom_docker_image=said.get("docker_image"),
+            node_count=gang.nodes,
+            distributed_training=gang.distribution(),
             resources=Resources(**resources),
             **parameters,
             **version,
@@ -95,6 +103,21 @@ def _estimator(file: str, folder: Path, said: dict[str, Any]) -> Any:
     except AttributeError as error:  # the SDK's own way of refusing script_params that are no mapping
         raise UserErrorException(f"{file}: {error}") from error
     return made
+
+
+def _gang(file: str, said: dict[str, Any]) -> Gang:
+    counts = {}
+    for key, name in (
+        ("node_count", "nodes"),
+        ("process_count_per_node", "processes"),
+        ("worker_count", "workers"),
+        ("parameter_server_count", "servers"),
+    ):
+        if said.get(key) is not None:
+            if isinstance(said[key], bool) or not isinstance(said[key], int):
+                raise UserErrorException(f"{file}: {key} takes a whole number, not {said[key]!r}")
+            counts[name] = said[key]
+    return Gang(str(said.get("distributed_backend") or "").lower(), **counts)
 
 
 def _parsed(path: Path) -> dict[str, Any]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from runyard.compute.placing import Placement
 from runyard.environments.base import Prepared
 from runyard.launch.argv import script_words
 from runyard.launch.order import Node, WorkOrder
+from runyard.launch.plan import describe
 from runyard.launch.variables import clean, run_variables
 from runyard.orchestrator.rooms import Rooms
 from runyard.spec.json import from_json
@@ -21,8 +24,14 @@ from runyard.store.runs import RunRecord
 LOOPBACK = "127.0.0.1"
 
 
-def order_of(rooms: Rooms, record: RunRecord, prepared: Prepared, placement: Placement) -> WorkOrder:
-    """The lead's order; those of the other nodes differ in their rank alone."""
+def order_of(
+    rooms: Rooms,
+    record: RunRecord,
+    prepared: Prepared,
+    placement: Placement,
+    machine: Mapping[str, str] | None = None,
+) -> WorkOrder:
+    """The lead's order; those of the other nodes differ in their rank alone. `machine`: the yard's own variables."""
     spec = from_json(RunSpec, record.spec)
     folder = rooms.folder(record.run_id)
     target = rooms.target(record)
@@ -37,7 +46,9 @@ def order_of(rooms: Rooms, record: RunRecord, prepared: Prepared, placement: Pla
         yard_python=sys.executable,
         socket=str(rooms.socket),
     )
-    argv, variables = prepared.command(script_words(spec), own, folder.work, inherited=clean(os.environ))
+    argv, variables = prepared.command(
+        script_words(spec), own, folder.work, inherited=clean(os.environ if machine is None else machine)
+    )
     return WorkOrder(
         run_id=record.run_id,
         folder=str(folder.root),
@@ -61,8 +72,6 @@ def order_of(rooms: Rooms, record: RunRecord, prepared: Prepared, placement: Pla
 
 def rehearse(rooms: Rooms, record: RunRecord) -> str:
     """Exactly what each process would get; nothing is written, built or started."""
-    from runyard.launch.plan import describe
-
     spec = from_json(RunSpec, record.spec)
     queue = rooms.target(record).queue
     resources, _ = queue.fit(spec.resources)
@@ -73,7 +82,12 @@ def rehearse(rooms: Rooms, record: RunRecord) -> str:
         path_entries=() if python else ("<environment>/bin",),
         variables=dict(spec.environment.variables),
     )
-    return describe(order_of(rooms, record, prepared, Placement(record.run_id, nodes=tuple(range(resources.nodes)))))
+    placement = Placement(record.run_id, nodes=tuple(range(resources.nodes)))
+    order = order_of(rooms, record, prepared, placement, machine={"PATH": "<PATH of this machine>"})
+    nodes = range(max(1, len(order.nodes)))
+    return "# each process also gets the variables of this machine\n\n" + describe(
+        [replace(order, node_rank=node_rank) for node_rank in nodes]
+    )
 
 
 def _nodes(target: str, placement: Placement) -> tuple[Node, ...]:

@@ -188,8 +188,10 @@ class Estimator:
             )
         elif asked.distributed_backend is not None:
             distributed.write(config, distributed.PyTorchConfiguration(asked.distributed_backend))
-        if config.framework.lower() == "pytorch":
-            # the older notation counts by node, this configuration counts all
+        if config.framework.lower() == "pytorch" and not isinstance(
+            asked.distributed_training, distributed.PyTorchConfiguration
+        ):
+            # the older notations count by node, this configuration counts all
             config.pytorch.process_count = asked.node_count * asked.process_count_per_node
             config.pytorch.node_count = asked.node_count
 

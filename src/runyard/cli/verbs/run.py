@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -10,6 +11,7 @@ import typer
 from runyard.cli.verb import Verb, new_verb
 
 app = new_verb()
+FRAMEWORK_OF_BACKEND = {"gloo": "pytorch", "nccl": "pytorch", "ps": "tensorflow"}
 
 
 @app.command(cls=Verb, context_settings={"allow_interspersed_args": False})
@@ -48,11 +50,24 @@ def run(
     gpus: Annotated[Optional[int], typer.Option(metavar="N", min=0, help="GPUs for the script.")] = None,
     cpus: Annotated[Optional[int], typer.Option(metavar="N", min=1, help="Cores for the script.")] = None,
     memory_gb: Annotated[Optional[float], typer.Option(metavar="GB", min=0.0, help="Memory for the script.")] = None,
+    target: Annotated[
+        str, typer.Option(metavar="NAME", help="Where it runs: local, or a cluster by its name.")
+    ] = "local",
+    backend: Annotated[
+        str, typer.Option(metavar="NAME", help="How several processes are started: mpi, gloo, nccl or ps.")
+    ] = "",
+    nodes: Annotated[int, typer.Option(metavar="N", min=1, help="Nodes of the cluster.")] = 1,
+    processes: Annotated[int, typer.Option(metavar="N", min=1, help="Processes on each node.")] = 1,
+    workers: Annotated[int, typer.Option(metavar="N", min=1, help="Workers, for the backend ps.")] = 1,
+    servers: Annotated[int, typer.Option(metavar="N", min=0, help="Parameter servers, for the backend ps.")] = 1,
     max_duration: Annotated[
         str, typer.Option(metavar="TIME", help="Cancel it after this time: 90 (seconds), 45s, 30m, 2h.")
     ] = "",
     tag: Annotated[Optional[list[str]], typer.Option(metavar="KEY=VALUE", help="A tag; repeatable.")] = None,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Print the run's id and do not follow it.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what each process would get, and start nothing.")
+    ] = False,
 ) -> int:
     """Run a script: submit it, follow it, exit as it does.
 
@@ -81,9 +96,53 @@ def run(
         cpus=cpus,
         memory_gb=memory_gb,
         max_duration_s=seconds(max_duration),
+        target=target,
+        gang=Gang(backend.lower(), nodes, processes, workers, servers),
     )
-    estimator = asked.estimator()
-    return submit_and_follow(estimator, experiment or experiment_name(folder), pairs("--tag", tag or []), detach)
+    estimator, named = asked.estimator(), experiment or experiment_name(folder)
+    if dry_run:
+        return show_dry_run(estimator, named)
+    return submit_and_follow(estimator, named, pairs("--tag", tag or []), detach)
+
+
+@dataclass(frozen=True)
+class Gang:
+    """How several processes are started, in the options' own words."""
+
+    backend: str = ""
+    nodes: int = 1
+    processes: int = 1
+    workers: int = 1
+    servers: int = 1
+
+    def distribution(self) -> Any:
+        from runyard.errors import UserErrorException
+        from runyard.sdk import distributed
+        from runyard.sdk.checks import nearest
+
+        if not self.backend:
+            if self.nodes * self.processes * self.workers > 1:
+                raise UserErrorException(
+                    "several processes need a --backend", hint="--backend mpi, gloo, nccl, or ps for parameter servers"
+                )
+            return None
+        made: dict[str, Callable[[], Any]] = {
+            "mpi": lambda: distributed.MpiConfiguration(self.processes, self.nodes),
+            "gloo": lambda: self._torch("gloo"),
+            "nccl": lambda: self._torch("nccl"),
+            "ps": lambda: distributed.TensorflowConfiguration(self.workers, self.servers),
+        }
+        if self.backend not in made:
+            raise UserErrorException(
+                f"there is no backend {self.backend!r}",
+                hint=nearest(self.backend, made) + "backends: mpi, gloo, nccl, ps",
+            )
+        return made[self.backend]()
+
+    def _torch(self, backend: str) -> Any:
+        from runyard.sdk import distributed
+
+        return distributed.PyTorchConfiguration(backend, self.processes * self.nodes, self.nodes)
 
 
 @dataclass(frozen=True)
@@ -103,17 +162,20 @@ class Asked:
     cpus: Optional[int]
     memory_gb: Optional[float]
     max_duration_s: Optional[int]
+    target: str
+    gang: Gang
 
     def estimator(self) -> Any:
         from runyard.sdk.requirements_file import requirement_lines
         from runyard.spec.resources import Resources
 
         packages = bool(self.pip or self.conda or self.requirements or self.framework or self.python)
-        make, version = estimator_class(self.framework)
+        # a backend of one framework alone is that framework's, also with this Python as it is
+        make, version = estimator_class(self.framework or FRAMEWORK_OF_BACKEND.get(self.gang.backend, ""))
         made = make(
             self.folder,
             entry_script=self.script,
-            compute_target="local",
+            compute_target=self.target,
             user_managed=not packages,
             pip_packages=self.pip,
             conda_packages=self.conda,
@@ -121,6 +183,8 @@ class Asked:
             environment_variables=self.variables or None,
             use_gpu=self.gpu,
             max_run_duration_seconds=self.max_duration_s,
+            node_count=self.gang.nodes,
+            distributed_training=self.gang.distribution(),
             resources=Resources(
                 cpus_per_process=self.cpus or 1, gpus_per_process=self.gpus or 0, memory_gb=self.memory_gb or 0.0
             ),
@@ -166,6 +230,15 @@ def submit_and_follow(estimator: Any, experiment: str, tags: dict[str, Any], det
         print(made.id)
         return 0
     return follow_to_exit(workspace.connection, workspace.connection.get(f"/api/runs/{made.id}"), warned=True)
+
+
+def show_dry_run(estimator: Any, experiment: str) -> int:
+    from runyard.sdk.experiment import Experiment
+    from runyard.sdk.workspace import Workspace
+
+    _show_notes()
+    print(Experiment(Workspace(), experiment).submit(estimator, dry_run=True))
+    return 0
 
 
 def pairs(option: str, given: list[str]) -> dict[str, str]:

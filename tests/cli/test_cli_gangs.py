@@ -1,0 +1,30 @@
+"""Several processes from the command line, and what they would get."""
+
+
+def test_a_dry_run_shows_every_process_and_starts_nothing(cli):
+    script = cli.script("train.py", "raise SystemExit('must not run')")
+    done = cli("run", "--dry-run", "--backend", "gloo", "--processes", "2", script, "--rank", "$RANK")
+    assert done.code == 0
+    assert "# rank 0 on local" in done.text
+    assert "train.py --rank 1" in done.text
+    assert "WORLD_SIZE=2" in done.text
+    assert cli("runs", "--json").text.strip() == "[]"
+
+
+def test_two_processes_run_and_the_first_is_shown(cli):
+    script = cli.script("train.py", "import os; print('rank', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'])")
+    done = cli("run", "--backend", "gloo", "--processes", "2", script)
+    assert (done.code, done.text) == (0, "rank 0 of 2\n")
+    assert "rank 1 of 2" in cli("logs", "@last", "--name", "rank_1").text
+
+
+def test_several_processes_need_a_backend(cli):
+    done = cli("run", "--processes", "2", cli.script("train.py", ""))
+    assert done.code == 1
+    assert "several processes need a --backend" in done.err
+
+
+def test_a_backend_that_is_none_is_named_with_those_that_are(cli):
+    done = cli("run", "--backend", "glo", "--processes", "2", cli.script("train.py", ""))
+    assert "there is no backend 'glo'" in done.err
+    assert "did you mean 'gloo'" in done.err
