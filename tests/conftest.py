@@ -14,6 +14,9 @@ from support import a_home
 
 _numbers = itertools.count(1)
 
+# Horovod's wheel takes minutes to build and the homes of tests are many: it is built once per machine.
+os.environ.setdefault("RUNYARD_WHEEL_CACHE", str(Path.home() / ".cache" / "runyard" / "wheels"))
+
 
 @pytest.fixture(scope="session")
 def shared_home() -> Iterator[Path]:

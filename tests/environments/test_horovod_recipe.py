@@ -132,7 +132,7 @@ def test_variables_are_told_apart_through_keras_wrappers() -> None:
 def test_a_source_that_the_recipe_does_not_know_is_refused(tmp_path: Path) -> None:
     (tmp_path / "CMakeLists.txt").write_text("project(other)\n")
     with pytest.raises(EnvironmentException, match=r"nothing to change in CMakeLists\.txt"):
-        patches.patch(tmp_path, keras3="")
+        patches.patch(tmp_path)
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Facts)])

@@ -47,7 +47,7 @@ def build_wheel(
     """A wheel in ``scratch`` for the Python of ``prefix``; ``frameworks`` are "torch" and "tensorflow"."""
     tools = _tools(uv, prefix, scratch, options, watch)
     source = _source(uv, tools, scratch, version, options, watch)
-    patches.patch(source, keras3=(Path(__file__).parent / "files" / "keras3.py.txt").read_text())
+    patches.patch(source)
     return _compile(uv, prefix, tools, source, frameworks, compiler, watch)
 
 

