@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Optional
 
+from runyard.agent.gang import hold_node
 from runyard.agent.report import Report
 from runyard.agent.supervise import WATCHED, supervise
 from runyard.launch.order import WorkOrder
@@ -19,6 +20,7 @@ from runyard.lifecycle.state import End, EndReason
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import from_json
 
+_BEGUN = {"script_started", "script_ended", "launch_failed", "node_started"}
 _LOOKS = 20
 _LOOK_S = 0.002
 
@@ -31,13 +33,14 @@ def main(order_path: str, ready: Callable[[], None] = lambda: None) -> int:
     prepare_signals()
     order = from_json(WorkOrder, json.loads(Path(order_path).read_bytes()))
     folder = RunFolder(Path(order.folder))
-    lock = _lock(folder)
+    own = folder.node(order.node_rank)
+    lock = _lock(own)
     ready()
     if lock is None:
         return 0
     try:
-        report = Report(order.run_id, folder, order.yard_socket)
-        if report.seen() & {"script_started", "script_ended", "launch_failed"}:
+        report = Report(order.run_id, own, order.yard_socket)
+        if report.seen() & _BEGUN:
             return 0
         _supervise_or_say_why_not(order, folder, report)
         return 0
@@ -70,10 +73,13 @@ def _lock(folder: RunFolder) -> Optional[int]:
 
 def _supervise_or_say_why_not(order: WorkOrder, folder: RunFolder, report: Report) -> None:
     try:
-        supervise(order, folder, report)
+        if order.is_gang:
+            hold_node(order, folder, report)
+        else:
+            supervise(order, folder, report)
     except Exception as error:  # the edge: an agent that ends without a word leaves a riddle
-        with open(folder.root / "agent.log", "a", encoding="utf-8") as log:
+        with open(folder.node(order.node_rank).root / "agent.log", "a", encoding="utf-8") as log:
             traceback.print_exc(file=log)
-        if "script_started" not in report.seen():
+        if order.node_rank == 0 and "script_started" not in report.seen():
             report.launch_failed(End(EndReason.LAUNCH_FAILED, f"the agent failed: {type(error).__name__}: {error}"))
         raise

@@ -12,7 +12,7 @@ import select
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, Optional
 
 from runyard import clock
@@ -32,16 +32,25 @@ class Process(NamedTuple):
 
 
 def stop_everything(
-    tag: str, grace_s: float, *, root: Optional[int] = None, reap: Callable[[], object] = lambda: None
+    tag: str,
+    grace_s: float,
+    *,
+    root: Optional[int] = None,
+    reap: Callable[[], object] = lambda: None,
+    mark: str = "",
+    last: Collection[int] = (),
 ) -> int:
     """Ask politely, wait up to ``grace_s``, then kill. Returns how many are left: 0, unless the kernel is stuck.
 
-    ``root`` also takes in whatever descends from that process (an agent gives itself). Blocks; doing it twice is safe.
+    ``root`` also takes in whatever descends from that process (an agent gives itself). ``mark``, a NAME=value, leaves
+    alone what carries the tag on another node of the run. ``last`` are not asked while others are there: a launcher
+    that is told first would kill what is still saving its work. Blocks; doing it twice is safe.
     """
     deadline = clock.monotonic() + grace_s
     told: set[tuple[int, int]] = set()
     while clock.monotonic() < deadline:
-        found = find(tag, root)
+        everybody = find(tag, root, mark=mark)
+        found = [process for process in everybody if process.pid not in last] or everybody
         if not found:
             break
         for process in found:
@@ -51,15 +60,15 @@ def stop_everything(
                 send(process, signal.SIGCONT)  # a suspended process hears nothing until it goes on
         wait_for_exits(found, min(_LOOK_AGAIN_S, deadline - clock.monotonic()))
         reap()
-    return _kill_everything(tag, root, reap)
+    return _kill_everything(tag, root, reap, mark)
 
 
-def _kill_everything(tag: str, root: Optional[int], reap: Callable[[], object]) -> int:
+def _kill_everything(tag: str, root: Optional[int], reap: Callable[[], object], mark: str) -> int:
     give_up = clock.monotonic() + _LAST_RESORT_S
     clean_looks = 0
     while True:
         reap()
-        found = find(tag, root)
+        found = find(tag, root, mark=mark)
         if not found:
             # a look is not a photograph: a child whose parent ended meanwhile, or one in the middle of its exec,
             # can be missed once
@@ -78,7 +87,7 @@ def _kill_everything(tag: str, root: Optional[int], reap: Callable[[], object]) 
         wait_for_exits(found, _LOOK_AGAIN_S)
 
 
-def find(tag: str, root: Optional[int] = None, *, everywhere: bool = True) -> list[Process]:
+def find(tag: str, root: Optional[int] = None, *, everywhere: bool = True, mark: str = "") -> list[Process]:
     """The living processes of a run. ``everywhere=False`` looks only below ``root``, and costs less."""
     me = os.getpid()
     table = _table()
@@ -86,11 +95,12 @@ def find(tag: str, root: Optional[int] = None, *, everywhere: bool = True) -> li
     for process in table.values():
         children[process.parent].append(process.pid)
     own = _TAG + tag.encode("utf-8", "surrogateescape") + b"\0"
+    marked = b"\0" + mark.encode("utf-8", "surrogateescape") + b"\0" if mark else b""
     mine: set[int] = set()
     if everywhere:
         for pid in table:
             environment = _environment(pid)
-            if own in environment and _ROLE not in environment and pid != me:
+            if own in environment and marked in environment and _ROLE not in environment and pid != me:
                 mine.add(pid)
     ahead = [*mine, *([root] if root is not None else [])]
     while ahead:
@@ -99,6 +109,10 @@ def find(tag: str, root: Optional[int] = None, *, everywhere: bool = True) -> li
                 mine.add(pid)
                 ahead.append(pid)
     return [table[pid] for pid in sorted(mine)]
+
+
+def children_of(pid: int) -> list[int]:
+    return sorted(process.pid for process in _table().values() if process.parent == pid)
 
 
 def send(process: Process, number: signal.Signals) -> None:

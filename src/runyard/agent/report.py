@@ -41,6 +41,14 @@ class Report:
         self._write({"event": "script_started", "at": clock.now(), "pid": pid}, patience_s=0.0)
         self._tell(0.2)
 
+    def note(self, event: str, **facts: Any) -> None:
+        """For the other nodes and for people; the yard is told when there is something that it acts upon."""
+        self._write({"event": event, "at": clock.now(), **facts}, patience_s=1.0)
+
+    def stalled(self, ranks: dict[str, str]) -> None:
+        self.note("stalled", ranks=ranks)
+        self._tell(0.2)
+
     def script_ended(self, end: End) -> None:
         self._last_word({"event": "script_ended", "at": clock.now(), "end": to_json(end)})
 

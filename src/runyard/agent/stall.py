@@ -1,0 +1,194 @@
+"""A run in which nothing moves any more: seen, looked into, and told."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Optional
+
+from runyard import clock
+from runyard.agent.bell import ring
+from runyard.agent.meeting import write_whole
+from runyard.agent.others import Others
+from runyard.agent.processes import find
+from runyard.agent.report import Report
+from runyard.agent.stacks import dump, is_waiting, summary
+from runyard.agent.team import Team
+from runyard.launch.order import WorkOrder
+from runyard.launch.variables import PROCESS_TAG
+from runyard.lifecycle.state import End, EndReason
+from runyard.spec.folder import RunFolder
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_IDLE = 0.02  # of a processor for each process: threads that only look whether there is something to do
+_ANSWERS_S = 15.0
+_RECORD, _HEADER = 32, 256  # of a metrics journal
+
+
+class Standstill:
+    """Each node measures how long its own processes have been quiet; the lead judges when all have."""
+
+    def __init__(
+        self,
+        order: WorkOrder,
+        folder: RunFolder,
+        team: Team,
+        report: Report,
+        others: Others,
+        bells: Sequence[str],
+    ) -> None:
+        self._order, self._folder, self._team, self._report = order, folder, team, report
+        self._others, self._bells = others, bells
+        self._after_s = order.stall_after_s or 0.0
+        self._every_s = min(max(self._after_s / 10, 0.2), 5.0)
+        self._next_look = clock.monotonic() + self._every_s
+        self._moved_at = self._looked_at = clock.monotonic()
+        self._written: object = None
+        self._cpu_s = 0.0
+        self._stacks: dict[int, str] = {}
+        self._stacks_at = 0.0
+        self._is_stuck = False  # processes use the processor and are where they were
+        self._answered = 0
+        self._asked = 0
+        self._asked_at: Optional[float] = None
+        self._is_told = False
+        self._own: dict[str, str] = {}
+
+    def look(self) -> Optional[End]:
+        """The end of the run when it is to end by this; costs nothing between its looks."""
+        if not self._after_s:
+            return None
+        self._answer()
+        now = clock.monotonic()
+        if now < self._next_look and self._asked_at is None:
+            return None
+        self._next_look = now + self._every_s
+        self._take_pulse(now)
+        return self._judge(now) if self._order.node_rank == 0 else None
+
+    def _take_pulse(self, now: float) -> None:
+        written = (_sizes(self._folder.logs), _journals(self._folder.journal))
+        cpu_s = self._cpu_used()
+        worked = cpu_s - self._cpu_s > max((now - self._looked_at) * _IDLE * len(self._team.pids), 0.015)
+        self._cpu_s, self._looked_at = cpu_s, now
+        if written != self._written:
+            self._written, self._is_stuck = written, False
+            self._moved_at = self._stacks_at = now
+            self._stacks = {}
+        elif worked:
+            if self._order.py_spy and now - self._stacks_at >= self._after_s / 3:
+                self._compare_stacks(now)
+            if not self._is_stuck:
+                self._moved_at = now
+        if now - self._moved_at < self._every_s:
+            self._is_told = False  # it goes on: a later standstill is a new one
+        if self._order.node_rank:
+            pulse = self._folder.node(self._order.node_rank).root / "pulse.json"
+            write_whole(pulse, {"quiet_s": now - self._moved_at})
+
+    def _compare_stacks(self, now: float) -> None:
+        """Ranks that wait in MPI do so at full speed: they are stuck when they stay where they are, and it is a call
+        that waits for others. A long computation stays where it is as well, and is left alone."""
+        stacks = {rank: summary(text, self._folder.work) for rank, text in self._dump().items()}
+        self._is_stuck = stacks == self._stacks and any(is_waiting(line) for line in stacks.values())
+        self._stacks, self._stacks_at = stacks, now
+
+    def _cpu_used(self) -> float:
+        total = 0
+        for process in find(self._order.variables[PROCESS_TAG], os.getpid(), everywhere=False):
+            try:
+                fields = Path(f"/proc/{process.pid}/stat").read_bytes().rpartition(b")")[2].split()
+                total += int(fields[11]) + int(fields[12])
+            except OSError:
+                continue
+        return total / _TICKS
+
+    def _judge(self, now: float) -> Optional[End]:
+        if self._asked_at is None:
+            quiet_s = min([now - self._moved_at, *(self._quiet(node) for node in self._others.running)])
+            if quiet_s >= self._after_s and not self._is_told:
+                self._asked, self._asked_at = self._asked + 1, now
+                self._others.stacks.clear()
+                write_whole(self._request, {"number": self._asked})
+                for bell in self._bells[1:]:
+                    ring(bell)
+                self._answer()
+            return None
+        if (
+            self._others.running != []
+            and not self._others.answers.get(self._asked, set()).issuperset(self._others.running)
+            and now < self._asked_at + _ANSWERS_S
+        ):
+            return None
+        self._asked_at, self._is_told = None, True
+        ranks = {**self._own, **self._others.stacks}
+        ordered = {rank: ranks[rank] for rank in sorted(ranks, key=int)}
+        self._report.stalled(ordered)
+        if self._order.stall_action != "stop":
+            return None
+        waits = "; ".join(f"rank {rank} {where}" for rank, where in ordered.items())
+        message = f"nothing moved for {clock.duration_text(self._after_s)}: {waits}; see logs/stalled"
+        return End(EndReason.STALLED, message)
+
+    def _quiet(self, node_rank: int) -> float:
+        try:
+            pulse = self._folder.node(node_rank).root / "pulse.json"
+            return float(json.loads(pulse.read_bytes())["quiet_s"])
+        except (OSError, ValueError):
+            return 0.0
+
+    @property
+    def _request(self) -> Path:
+        return self._folder.root / "stalled.json"
+
+    def _answer(self) -> None:
+        """When the lead asks where everybody is."""
+        try:
+            number = int(json.loads(self._request.read_bytes())["number"])
+        except (OSError, ValueError):
+            return
+        if number <= self._answered:
+            return
+        self._answered = number
+        self._folder.stacks.mkdir(parents=True, exist_ok=True)
+        self._own = {}
+        for rank, text in self._dump().items():
+            (self._folder.stacks / f"rank_{rank}.txt").write_text(text, encoding="utf-8", errors="replace")
+            self._own[str(rank)] = summary(text, self._folder.work)
+        if self._order.node_rank:
+            self._report.note("stacks", number=number, ranks=self._own)
+            ring(self._bells[0])
+
+    def _dump(self) -> dict[int, str]:
+        return dump(self._team.pids, self._order.py_spy)
+
+
+def _sizes(folder: Path) -> list[tuple[str, int]]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted((entry.name, entry.stat().st_size) for entry in entries if entry.is_file())
+    except OSError:
+        return []
+
+
+def _journals(folder: Path) -> list[tuple[str, int]]:
+    """How far each is written. They are mapped into memory with their full size, so size and time tell nothing."""
+    return [(name, _written_to(folder / name)) for name, _ in _sizes(folder) if name.endswith(".seg")]
+
+
+def _written_to(segment: Path) -> int:
+    """Records are written one after the other over zeros."""
+    try:
+        with open(segment, "rb") as file:
+            low, high = 0, max(os.fstat(file.fileno()).st_size - _HEADER, 0) // _RECORD
+            while low < high:
+                middle = (low + high) // 2
+                if os.pread(file.fileno(), _RECORD, _HEADER + middle * _RECORD).strip(b"\0"):
+                    low = middle + 1
+                else:
+                    high = middle
+            return low
+    except OSError:
+        return 0

@@ -1,0 +1,32 @@
+"""The variables of torch.distributed's env:// method, and those that the SDK v1's service set for it."""
+
+from __future__ import annotations
+
+from runyard.launch.world import RankPlan, World
+
+
+def ranks(world: World) -> list[RankPlan]:
+    address, port = world.nodes[0].address, world.ports[0][0]
+    common = {
+        "MASTER_ADDR": address,
+        "MASTER_PORT": port,
+        "WORLD_SIZE": str(world.size),
+        "LOCAL_WORLD_SIZE": str(world.processes_per_node),
+        "AZ_BATCHAI_PYTORCH_INIT_METHOD": f"tcp://{address}:{port}",
+    }
+    if all(node.address.startswith("127.") for node in world.nodes):
+        common["GLOO_SOCKET_IFNAME"] = "lo"  # else it looks its own host name up, which not every machine knows
+    found = []
+    for node in range(len(world.nodes)):
+        for local_rank in range(world.processes_per_node):
+            rank = node * world.processes_per_node + local_rank
+            own = {
+                "RANK": str(rank),
+                "LOCAL_RANK": str(local_rank),
+                "NODE_RANK": str(node),
+                "AZ_BATCHAI_TASK_INDEX": str(rank),
+            }
+            found.append(
+                RankPlan(rank, "rank", rank, node, local_rank, variables={**common, **own}, log_suffix=f"_rank_{rank}")
+            )
+    return found
