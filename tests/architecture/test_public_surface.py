@@ -103,7 +103,7 @@ def test_files_name_no_machine_and_no_registry() -> None:
 
 
 def project_files() -> Iterator[Path]:
-    yield from (path for path in ROOT.iterdir() if path.is_file())
+    yield from (*ROOT.glob("*.md"), ROOT / "Makefile", ROOT / "pyproject.toml", ROOT / ".gitignore")
     for folder in ("src", "tests", "docs", "examples", "scripts", "bench", ".ci"):
         for path in (ROOT / folder).rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts and path != Path(__file__):
