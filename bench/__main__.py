@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Callable, Iterator
 
 from bench import (
     environment_rows,
+    gang_rows,
     import_rows,
     listing_rows,
     logging_rows,
@@ -32,6 +34,9 @@ ROWS: dict[str, Callable[[Place, Size], Iterator[Row]]] = {
     "snapshot": snapshotting_rows.snapshots,
     "list": listing_rows.listing,
     "environment": environment_rows.environments,
+    "gang": gang_rows.two_ranks,
+    "horovod": gang_rows.horovod,
+    "death": gang_rows.death,
 }
 
 
@@ -46,6 +51,7 @@ def main() -> int:
         parser.error(f"no row {unknown[0]!r}; there are: {' '.join(ROWS)}")
     if options.write and options.rows:
         parser.error("--write is for the whole table: name no rows")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the yard of the bench is closed all the same
     rows: list[Row] = []
     for name in options.rows or ROWS:
         with a_place() as place:

@@ -112,7 +112,8 @@ def _compared(
         subprocess.run([*bare, str(seconds), str(answer)], cwd=folder, check=True)
         return _steps_a_second(answer)
 
-    times = in_turns({"bare": by_itself, "ours": ours}, min(size.rounds, 9))
+    rounds = min(size.rounds, max(3, size.rounds // 3))  # each takes seconds
+    times = in_turns({"bare": by_itself, "ours": ours}, rounds)
     return Row(
         f"training steps under the yard, every loss logged ({what})",
         times["ours"],
