@@ -1,5 +1,6 @@
 """Trains a real model through the yard: `make demo`, or `python examples/digits/submit.py`."""
 
+import sys
 from pathlib import Path
 
 from runyard import Experiment, PyTorch, Workspace
@@ -22,8 +23,9 @@ metrics = run.get_metrics()
 print(f"accuracy {metrics['accuracy'][-1]:.4f} after {len(metrics['accuracy'])} epochs, lr {metrics['lr']}")
 run.download_file("outputs/model.pt", "model.pt")
 print(f"model.pt is here: {Path('model.pt').stat().st_size:,} bytes\n")
+runyard = Path(sys.executable).with_name("runyard")
 print("What next?")
-print(f"  runyard show {run.id}    what it was, how long each step took")
-print(f"  runyard rerun {run.id}   the same code and Python once more: it starts at once")
-print("  runyard runs                         all runs of this yard")
+print(f"  {runyard} show @last     what it was, how long each step took")
+print(f"  {runyard} rerun @last    the same code and Python once more: it starts at once")
+print(f"  {runyard} runs           all runs of this yard")
 print("  edit examples/digits/project/train.py, and `make demo` again: only what changed is copied")

@@ -18,17 +18,21 @@ def wanted(*, gpu: bool = False, conda_answers: bool = False, **spec: object) ->
 
 
 @pytest.mark.parametrize(
-    ("framework", "gpu", "line"),
+    ("framework", "gpu", "lines"),
     [
-        (TORCH, False, "torch==2.13.0"),
-        (TORCH, True, "torch==2.13.0"),
-        (TENSORFLOW, False, "tensorflow-cpu==2.21.0"),
-        (TENSORFLOW, True, "tensorflow[and-cuda]==2.21.0"),
-        (Framework("scikit-learn", "1.7.2"), False, "scikit-learn==1.7.2"),
+        (TORCH, False, ("torch==2.13.0", "numpy")),
+        (TORCH, True, ("torch==2.13.0", "numpy")),
+        (TENSORFLOW, False, ("tensorflow-cpu==2.21.0",)),
+        (TENSORFLOW, True, ("tensorflow[and-cuda]==2.21.0",)),
+        (Framework("scikit-learn", "1.7.2"), False, ("scikit-learn==1.7.2",)),
     ],
 )
-def test_a_framework_becomes_its_pinned_package(framework: Framework, gpu: bool, line: str) -> None:
-    assert wanted(frameworks=(framework,), gpu=gpu).requirements == (line,)
+def test_a_framework_becomes_its_pinned_package(framework: Framework, gpu: bool, lines: tuple[str, ...]) -> None:
+    assert set(wanted(frameworks=(framework,), gpu=gpu).requirements) == set(lines)
+
+
+def test_the_users_own_numpy_is_the_one_that_comes_with_torch() -> None:
+    assert set(wanted(frameworks=(TORCH,), pip=("numpy<2",)).requirements) == {"torch==2.13.0", "numpy<2"}
 
 
 def test_the_users_pin_of_a_framework_wins_with_a_warning() -> None:

@@ -176,3 +176,25 @@ def test_a_damaged_database_is_told_to_the_client_and_kept(home: Path) -> None:
         Workspace().connection.get("/api/health")
     assert "recover" in caught.value.hint
     assert (home / "yard.db").read_bytes() == b"broken" * 1000
+
+
+def test_a_yard_that_is_told_to_stop_closes_its_doors(home: Path, workspace: Workspace) -> None:
+    workspace.connection.get("/api/health")
+    stop_yard(home, signal.SIGTERM)
+    assert not (home / "yard.sock").exists()
+    assert not (home / "yard.db-wal").exists()
+    assert "closed" in (home / "yard.log").read_text().splitlines()[-1]
+
+
+def test_a_yard_is_copied_once_it_has_something_to_lose(home: Path, experiment: Experiment) -> None:
+    with experiment.start_logging(snapshot_directory=None):
+        pass
+    stop_yard(home)
+    experiment.workspace.connection.get("/api/health")
+    eventually(lambda: (home / "yard.db.backup").exists(), "the backup is made")
+
+
+def test_an_interactive_run_is_completed_when_complete_returns(experiment: Experiment) -> None:
+    run = experiment.start_logging(snapshot_directory=None)
+    run.complete()
+    assert run.status == "Completed"

@@ -1,6 +1,7 @@
 """Learns to read handwritten digits (scikit-learn's 1,797 real ones). Plain PyTorch, and a line to log."""
 
 import argparse
+from pathlib import Path
 
 import torch
 from sklearn.datasets import load_digits
@@ -40,5 +41,6 @@ for epoch in range(args.epochs):
     if args.verbose and epoch % 5 == 4:
         print(f"epoch {epoch + 1:3}  loss {loss.item():.4f}  accuracy {accuracy:.4f}")
 
+Path("outputs").mkdir(exist_ok=True)  # under the yard it is there already
 torch.save(model.state_dict(), "outputs/model.pt")  # whatever is in outputs/ is kept with the run
 print(f"{accuracy:.1%} of {len(x_test)} unseen digits were read right")

@@ -229,7 +229,10 @@ def _with_framework(
         return lines
     for line in mine:
         notes.append(f"{line}: {ours}, as the estimator brings it")
-    return [ours, *(line for line in lines if line not in mine)]
+    rest = [line for line in lines if line not in mine]
+    if framework.name == "pytorch" and "numpy" not in map(name_of, rest):
+        rest.append("numpy")  # torch works without it, and complains in the script's log
+    return [ours, *rest]
 
 
 def _framework_line(framework: Framework, gpu: bool) -> str:

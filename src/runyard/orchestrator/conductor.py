@@ -78,7 +78,8 @@ class Conductor:
         ended = record.life.state.is_terminal
         if ended:
             self.live.discard(record.run_id)
-            self.activities.forget(record.run_id)
+        if ended or record.life.state in (RunState.RUNNING, RunState.CANCEL_REQUESTED):
+            self.activities.forget(record.run_id)  # the state says it all
         self.bell.ring(record.run_id, urgent=ended)
         for action in actions:
             self._perform(record, action)
@@ -99,7 +100,11 @@ class Conductor:
         for record in self.rooms.runs.unfinished():
             if not record.life.managed:
                 self.live.add(record.run_id)
-            self.post(record.run_id, on.YardRestarted())
+            try:
+                self.post(record.run_id, on.YardRestarted())
+            except RunyardException as error:  # one run that cannot go on must not keep the yard closed
+                log.warning("run %s cannot be taken up: %s", record.run_id, error)
+                self.post(record.run_id, on.MarkedFailed(End(EndReason.LAUNCH_FAILED, error.message)))
 
     def place_waiting(self, target: Target) -> None:
         for placement in target.queue.place():
@@ -131,7 +136,10 @@ class Conductor:
         elif isinstance(action, do.StopAgent):
             self._in(self._acting, run_id, lambda: begin.stop(self.rooms, record))
         elif isinstance(action, do.Finalize):
-            self._in(self._acting, run_id, lambda: self._finalize(record))
+            if record.life.managed:
+                self._in(self._acting, run_id, lambda: self._finalize(record))
+            else:  # whoever calls complete() asks for the status next
+                self._finalize(record)
         else:
             raise AssertionError(f"nobody does {action}")
 

@@ -15,7 +15,7 @@ class Single:
 
 @dataclass(frozen=True)
 class Mpi:
-    """`nodes × processes_per_node` ranks under one Open MPI `mpirun`; Horovod and mpi4py ride on it."""
+    """`nodes * processes_per_node` ranks under one Open MPI `mpirun`; Horovod and mpi4py ride on it."""
 
     kind: str = "mpi"
 
@@ -33,7 +33,7 @@ class ParameterServer:
 
 @dataclass(frozen=True)
 class TorchDistributed:
-    """torch.distributed's env:// variables for `nodes × processes_per_node` processes."""
+    """torch.distributed's env:// variables for `nodes * processes_per_node` processes."""
 
     backend: str = "gloo"
     kind: str = "torch"

@@ -95,7 +95,8 @@ def corrupted(path: Path, reason: str) -> StoreCorrupted:
     copy = backup_of(path)
     if copy.exists():
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(copy.stat().st_mtime))
-        way = f"restore the copy of {day}: cp {copy} {path}"
+        # what SQLite keeps beside the file belongs to the damaged one, and would be read into the copy
+        way = f"restore the copy of {day}: rm -f {path}-wal {path}-shm && cp {copy} {path}"
     else:
         tool = "sqlite3" if shutil.which("sqlite3") else "the sqlite3 tool"
         way = f"salvage what is readable with {tool}: sqlite3 {path} .recover | sqlite3 {path}.recovered"

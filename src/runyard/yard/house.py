@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 import socket
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import uvicorn
@@ -30,6 +31,7 @@ from runyard.store.runs import RunStore
 from runyard.tracking.artifacts import Artifacts
 
 log = logging.getLogger("runyard.yard")
+_LOOK_FOR_BACKUP_EVERY_S = 600.0
 
 
 class Yard:
@@ -61,14 +63,12 @@ class Yard:
         rooms = self._rooms
         app = create_app(self._conductor, on_request=self._used)
         config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", http="httptools", ws="none")
-        server = uvicorn.Server(config)
+        server = _Server(config)
         listening = _listen(rooms.socket)
         rooms.environments.clean_leftovers()
         self._conductor.recover()
         self._watcher.start()
         self._compute.nursery.warm_up()
-        if backup_is_due(rooms.database.path):
-            threading.Thread(target=back_up, args=(rooms.database.path,), name="backup", daemon=True).start()
         opened()
         log.info("open: home %s, pid %d", rooms.home, os.getpid())
         try:
@@ -87,9 +87,19 @@ class Yard:
         self._used_at = clock.monotonic()
 
     async def _serve(self, server: uvicorn.Server, listening: socket.socket) -> None:
-        idle = asyncio.create_task(self._leave_when_idle(server))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
+        chores = [asyncio.create_task(chore) for chore in (self._leave_when_idle(server), self._back_up_daily())]
         await server.serve(sockets=[listening])
-        idle.cancel()
+        for chore in chores:
+            chore.cancel()
+
+    async def _back_up_daily(self) -> None:
+        path = self._rooms.database.path
+        while True:
+            if backup_is_due(path) and self._rooms.runs.experiments():  # an empty yard is not worth a copy
+                await asyncio.to_thread(back_up, path)
+            await asyncio.sleep(_LOOK_FOR_BACKUP_EVERY_S)
 
     async def _leave_when_idle(self, server: uvicorn.Server) -> None:
         while True:
@@ -100,6 +110,14 @@ class Yard:
                 log.info("nobody was here for %s: closing", clock.duration_text(self._idle_s))
                 server.should_exit = True
                 return
+
+
+class _Server(uvicorn.Server):
+    """Without uvicorn's own signal handlers: they end the process before the yard has closed."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
 
 
 def _listen(path: Path) -> socket.socket:

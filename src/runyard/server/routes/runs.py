@@ -78,17 +78,20 @@ def routes(conductor: Conductor) -> APIRouter:
 
     @router.post("/runs/{run_id}/cancel", response_model=RunView)
     def cancel_run(run_id: str) -> Response:
-        return answer(view(conductor, conductor.post(run_id, on.CancelRequested())))
+        conductor.post(run_id, on.CancelRequested())
+        return answer(view(conductor, store.load(run_id)))
 
     @router.post("/runs/{run_id}/complete", response_model=RunView)
     def complete_run(run_id: str) -> Response:
-        return answer(view(conductor, conductor.post(run_id, on.MarkedComplete())))
+        conductor.post(run_id, on.MarkedComplete())
+        return answer(view(conductor, store.load(run_id)))
 
     @router.post("/runs/{run_id}/fail", response_model=RunView)
     def fail_run(run_id: str, request: FailRun) -> Response:
         message = f"{request.code}: {request.message}" if request.code else request.message
         end = End(EndReason.MARKED_FAILED, message or "marked as failed by its owner")
-        return answer(view(conductor, conductor.post(run_id, on.MarkedFailed(end))))
+        conductor.post(run_id, on.MarkedFailed(end))
+        return answer(view(conductor, store.load(run_id)))
 
     @router.post("/runs/{run_id}/snapshot", response_model=RunView)
     def set_snapshot(run_id: str, request: TakenSnapshot) -> Response:
