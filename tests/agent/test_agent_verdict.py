@@ -220,3 +220,11 @@ def test_a_traceback_cut_at_the_beginning_of_the_tail_is_no_traceback():
 
 def test_an_empty_log():
     assert words_and_end("", 1).message == "exit code 1; it wrote nothing"
+
+
+def test_the_rank_that_torch_writes_before_its_lines_is_no_part_of_the_error():
+    text = "".join(f"[rank1]: {line}\n" for line in (TRACEBACK + "ValueError: bad lr").splitlines())
+    end = words_and_end(text)
+    assert (end.message, end.traceback) == ("ValueError: bad lr", TRACEBACK + "ValueError: bad lr")
+    aborted = words_and_end(text + "terminate called without an active exception\n", -6)
+    assert (aborted.reason, aborted.message) == (EndReason.SCRIPT_FAILED, "ValueError: bad lr (then SIGABRT)")

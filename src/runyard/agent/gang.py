@@ -128,8 +128,8 @@ class _Member:
         while self._verdict() is None:
             self._reap()
             self.team.heard(self.bell.hear())
-            self._tell_news()
             self._look_for_reasons_to_stop()
+            self._tell_news()
             if self.is_lead:
                 self._look_at_others()
             elif self.team.is_over:
@@ -138,11 +138,11 @@ class _Member:
                 self._reap()
                 self._post(_canceled(self.folder))
 
-    def _tell_news(self) -> None:
+    def _tell_news(self, *, is_last: bool = False) -> None:
         if self.is_lead and not self.is_told and self.team.has_begun:
             self.is_told = True
             self.report.script_started(next(iter(self.team.pids.values()), os.getpid()))
-        for end in self.team.news():
+        for end in self.team.news(is_last=is_last):
             facts = self._facts(end)
             self.ends.append(facts)
             self.report.note("rank_ended", **facts)
@@ -243,7 +243,7 @@ class _Member:
     def _after_the_last(self, left: int) -> int:
         self._reap()
         self.team.heard(self.bell.hear())
-        self._tell_news()
+        self._tell_news(is_last=True)
         return left
 
     def _conclude(self, left: int) -> None:

@@ -22,6 +22,7 @@ _CHAINED = (
     "The above exception was the direct cause of the following exception:",
 )
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_RANK = re.compile(r"^\[rank\d+\]: ?")  # torch.distributed writes it before every line of a traceback
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -114,8 +115,8 @@ def _first(lines: list[str], start: int, wanted: Callable[[str], bool]) -> int:
 
 
 def _as_shown(line: str) -> str:
-    """Without colours; of a progress bar that redrew itself, the last state."""
-    line = _ESCAPES.sub("", line).rstrip("\r")
+    """Without colours and rank numbers; of a progress bar that redrew itself, the last state."""
+    line = _RANK.sub("", _ESCAPES.sub("", line).rstrip("\r"))
     return _UNPRINTABLE.sub("\ufffd", line.rpartition("\r")[2])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import signal
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Optional
@@ -12,9 +13,10 @@ from typing import Optional
 from runyard import clock
 from runyard.agent.log_tail import last_words
 from runyard.agent.meeting import Hello
+from runyard.agent.processes import children_of
 from runyard.agent.scratch import Scratch
 from runyard.agent.start import CannotStart, start
-from runyard.agent.team import Team, read_new
+from runyard.agent.team import RankEnd, Team, read_new
 from runyard.agent.verdict import signal_name
 from runyard.launch import mpi
 from runyard.launch.order import WorkOrder
@@ -91,6 +93,14 @@ class MpiTeam(Team):
                 status = int(number)
                 self.end_of(int(rank), 128 - status if 128 < status < 193 else status)
 
+    def news(self, *, is_last: bool = False) -> list[RankEnd]:
+        """An MPI daemon ends its ranks by SIGTERM: why it did so may be known a moment later, and comes first."""
+        news = super().news()
+        settled = clock.now() - _SETTLE_S
+        held = [end for end in news if end.exit_code == -signal.SIGTERM and end.at > settled and not is_last]
+        self._news = held
+        return [end for end in news if end not in held]
+
     @property
     def is_over_here(self) -> bool:
         return len(self.ended) == len(self.ranks)
@@ -111,9 +121,10 @@ class MpiTeam(Team):
             return None
         name, exit_code, at = self._launcher_end
         if exit_code < 0:
-            return End(
-                EndReason.KILLED, f"{name} was killed by {signal_name(-exit_code)}", signal=signal_name(-exit_code)
-            )
+            killer = signal_name(-exit_code)
+            return End(EndReason.KILLED, f"{name} was killed by {killer}", signal=killer)
+        if exit_code > 0 and name != "mpirun":  # its own child was killed, and what is left of it says no more
+            return End(EndReason.KILLED, f"{name} is gone (exit code {exit_code})")
         if exit_code == 0 or clock.monotonic() < at + _SETTLE_S:
             return None
         words = last_words(str(self.folder.mpirun_log))
@@ -125,7 +136,10 @@ class MpiTeam(Team):
     @property
     def launchers(self) -> Collection[int]:
         mpirun = {self._mpirun} if self._mpirun is not None else set()
-        return mpirun | {pid for pid, code in self._daemons.items() if code is None}
+        daemons = {pid for pid, code in self._daemons.items() if code is None}
+        # a daemon may have put itself behind a fork, and its ranks are below that
+        behind = {pid for daemon in daemons for pid in children_of(daemon)} - set(self.pids.values())
+        return mpirun | daemons | behind
 
     def _begin_mpirun(self) -> None:
         root, order = self.folder.root, self._order

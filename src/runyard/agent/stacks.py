@@ -43,8 +43,10 @@ def summary(text: str, work: Path) -> str:
         path = work / file
         if path.is_file() and work in path.resolve().parents:
             where = f"{path.relative_to(work)}:{line}"
-            if number:
-                return f"in {frames[number - 1][0]} ({where})"
+            called = [name for name, _, _ in reversed(frames[:number])]
+            if called:
+                plain = (name for name in called if not name.startswith("_") and "wrapper" not in name)
+                return f"in {next(plain, called[0])} ({where})"
             return f"at `{_source(path, int(line))}` ({where})"
     if frames:
         name, file, line = frames[0]

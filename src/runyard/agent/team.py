@@ -48,8 +48,8 @@ class Team:
     def heard(self, lines: Sequence[str]) -> None:
         """What was written into the agent's bell."""
 
-    def news(self) -> list[RankEnd]:
-        """Ends that were not told yet."""
+    def news(self, *, is_last: bool = False) -> list[RankEnd]:
+        """Ends that were not told yet. ``is_last``: nothing more is waited for."""
         news, self._news = self._news, []
         return news
 

@@ -74,6 +74,8 @@ def _killed(name: str, words: LastWords, oom_killed: bool) -> tuple[EndReason, s
         return EndReason.OUT_OF_MEMORY, "killed by the system: the machine ran out of memory (SIGKILL)"
     if name == "SIGABRT" and _OUT_OF_MEMORY.search("\n".join(words.lines)):
         return EndReason.OUT_OF_MEMORY, next(line for line in reversed(words.lines) if _OUT_OF_MEMORY.search(line))
+    if name == "SIGABRT" and words.error and words.is_final:  # threads of native code do not outlive an error well
+        return EndReason.SCRIPT_FAILED, f"{words.error} (then {name})"
     cause = _USUAL_CAUSES.get(name, "")
     return EndReason.KILLED, f"killed by {name}: {cause}" if cause else f"killed by {name}"
 

@@ -41,9 +41,17 @@ def ranks(launch: ParameterServer, world: World) -> list[RankPlan]:
             task.place,
             variables={**common, "TF_CONFIG": _config(cluster, task), "AZ_BATCHAI_TASK_INDEX": str(task.index)},
             log_suffix=f"_{task.role}_{task.index}",
+            decides=_decides(launch, task.role),
         )
         for rank, task in enumerate(tasks)
     ]
+
+
+def _decides(launch: ParameterServer, role: str) -> bool:
+    """Servers wait for ever, and evaluators for the next checkpoint. So do the workers that a chief drives by servers."""
+    if launch.chief and launch.servers:
+        return role == "chief"
+    return role in ("chief", "worker")
 
 
 def ports_needed(launch: ParameterServer, node_count: int, node_rank: int) -> int:

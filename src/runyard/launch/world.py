@@ -33,12 +33,8 @@ class RankPlan:
     argv: tuple[str, ...] = ()
     variables: dict[str, str] = field(default_factory=dict)
     log_suffix: str = ""
+    decides: bool = True  # the run is over when all of these are; the others would go on for ever
 
     @property
     def title(self) -> str:
         return f"{self.role} {self.index}"
-
-    @property
-    def decides(self) -> bool:
-        """The run is over when all of these are; the others would go on for ever."""
-        return self.role not in ("ps", "evaluator")

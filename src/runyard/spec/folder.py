@@ -61,6 +61,10 @@ class RunFolder:
         """The resolved packages of the environment."""
         return self.root / "environment.lock.txt"
 
+    def node(self, node_rank: int) -> RunFolder:
+        """What is one node's own: its agent's order, lock and events. The lead's are those of the run itself."""
+        return self if node_rank == 0 else RunFolder(self.root / "nodes" / str(node_rank))
+
     def hello(self, node_rank: int) -> Path:
         """That the agent of a node is there, and which ports it holds."""
         return self.root / "nodes" / str(node_rank) / "hello.json"
