@@ -40,9 +40,11 @@ def print_table(rows: Sequence[Row]) -> None:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
         if number == 0:
             print("  ".join("-" * width for width in widths))
-    missed = [row for row in rows if row.met is False]
-    counted = [row for row in rows if row.met is not None]
-    print(f"\n{len(counted) - len(missed)} of {len(counted)} goals met")
+    verdicts = [row.verdict for row in rows if row.verdict]
+    unclear = verdicts.count("too noisy to say")
+    print(
+        f"\n{verdicts.count('met')} of {len(verdicts)} goals met" + (f", {unclear} too noisy to say" if unclear else "")
+    )
 
 
 def write_page(rows: Sequence[Row]) -> None:
@@ -81,7 +83,7 @@ def _cells(row: Row) -> tuple[str, str, str, str, str, str]:
         beside,
         f"{row.ratio:.3g}x" if row.ratio is not None else "",
         row.goal.text(row.unit) if row.goal else "",
-        {True: "met", False: "not met", None: ""}[row.met],
+        row.verdict,
     )
 
 

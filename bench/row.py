@@ -83,6 +83,25 @@ class Row:
             return None
         return self.goal.is_met(middle(self.ours), self.ratio)
 
+    @property
+    def is_clear(self) -> bool:
+        """Whether the rounds agree: half of them lie around the middle, and the goal does not lie among those."""
+        if self.goal is None or not isinstance(self.ours, Sample):
+            return True
+        values = self.ours
+        if self.goal.times:
+            if self.beside is None or not isinstance(self.beside[1], Sample) or len(self.beside[1]) != len(self.ours):
+                return True
+            values = Sample(ours / beside for ours, beside in zip(self.ours, self.beside[1]))
+        low, high = values.middle_half
+        return not low < self.goal.bound < high
+
+    @property
+    def verdict(self) -> str:
+        if self.met is None:
+            return ""
+        return ("met" if self.met else "not met") if self.is_clear else "too noisy to say"
+
 
 def not_measured(what: str, why: str) -> Row:
     return Row(what, None, notes=(f"not measured here: {why}",))

@@ -63,6 +63,15 @@ def test_a_goal_is_in_times_of_what_is_beside_it_or_in_its_own_unit(row: Row, me
     assert row.met is met
 
 
+def test_rounds_that_lie_on_both_sides_of_a_goal_give_no_verdict() -> None:
+    goal = Goal(0.98, times=True, at_least=True)
+    wild = Row("", Sample([24.0, 135.0, 157.0, 20.0]), ("bare", Sample([31.0, 31.0, 31.0, 31.0])), goal, unit="/s")
+    calm = Row("", Sample([100.0, 101.0, 99.5, 100.5]), ("bare", Sample([100.0, 101.0, 100.0, 100.0])), goal, unit="/s")
+    assert wild.met
+    assert wild.verdict == "too noisy to say"
+    assert calm.verdict == "met"
+
+
 def test_amounts_are_said_in_the_unit_that_people_would_use() -> None:
     assert [amount(seconds) for seconds in (12.0, 0.0292, 1.1e-6, 0.25e-6)] == ["12 s", "29.2 ms", "1.1 µs", "0.25 µs"]
     assert amount(612_345.0, "/s") == "612,345/s"
