@@ -26,7 +26,9 @@ def test_every_row_measures_something(name: str, place: Place) -> None:
     rows = list(ROWS[name](place, TINY))
     assert rows
     for row in rows:
-        assert row.ours is not None
+        if row.ours is None:  # it needs what a tiny size does without, and says so
+            assert row.notes
+            continue
         assert middle(row.ours) > 0
         assert row.ratio is None or row.ratio > 0
         assert all(middle(number) > 0 for number in row.peers.values())
