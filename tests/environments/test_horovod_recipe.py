@@ -211,7 +211,7 @@ def test_progress_shows_files_every_few_seconds_and_always_the_last() -> None:
     assert shown(f"[2/9] Building CXX object {object_file}") is None
     assert shown("half.h:76:11: warning: dereferencing") is None
     assert (shown(f"[5/9] Building CXX object {object_file}") or "").startswith("[5/9]")
-    assert (shown("[9/9] Linking CXX shared library lib/mpi_lib_v2.so") or "").startswith("[9/9] linked")
+    assert shown("[9/9] Linking CXX shared library /build/lib/mpi_lib_v2.so") == "[9/9] linked mpi_lib_v2.so, 10 s"
 
 
 def test_each_framework_is_switched_on_or_off() -> None:

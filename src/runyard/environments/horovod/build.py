@@ -174,8 +174,9 @@ def progress(now: Callable[[], float]) -> Callable[[str], str | None]:
         if found is None or (now() - said_at < _SAY_EVERY_S and found[1] != found[2]):
             return None
         said_at = now()
-        doing = "compiled" if found[3].startswith("Building") else "linked"
-        name = re.sub(r".*\.dir/(__/)*", "", found[4]).removesuffix(".o")
+        compiled = found[3].startswith("Building")
+        doing, name = ("compiled", found[4].rpartition(".dir/")[2]) if compiled else ("linked", Path(found[4]).name)
+        name = name.replace("__/", "").removesuffix(".o")
         return f"[{found[1]}/{found[2]}] {doing} {name}, {clock.duration_text(said_at - started)}"
 
     return shown
