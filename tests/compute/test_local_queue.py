@@ -175,3 +175,19 @@ def test_whatever_happens_nothing_is_given_twice_and_nothing_is_lost(steps):
         queue.leave(f"run_{number}")
     queue.ask("last", Resources(gpus_per_process=4, cpus_per_process=16, memory_gb=64))
     assert queue.place() == [Placement("last", (0, 1, 2, 3))]
+
+
+def test_a_run_that_was_prepared_faster_does_not_overtake() -> None:
+    queue = LocalQueue(Capacity(cpus=1, memory_gb=1.0))
+    queue.ask("holds", Resources(), turn=1)
+    assert queue.place_if_first("holds")
+    for turn in (4, 2, 3):
+        queue.ask(f"run {turn}", Resources(), turn=turn)
+    started = []
+    leaving = "holds"
+    for _ in range(3):
+        queue.leave(leaving)
+        (placed,) = queue.place()
+        leaving = placed.run_id
+        started.append(leaving)
+    assert started == ["run 2", "run 3", "run 4"]

@@ -40,8 +40,8 @@ def told(experiment: Experiment, project, tmp_path: Path):
 
 
 def test_arguments_of_any_kind_arrive_as_they_are(told) -> None:
-    odd = ["", " ", "a b", "'", '"', "`id`", "$(id)", "*", "?", "~", "new\nline", "tab\t", "ünï 日本", "--x=1", "-", "--",
-           "\\", "a;b|c&d", "x" * 20_000, "$NOT_THERE", "$", "${", "100$", "%s", "{}"]  # fmt: skip
+    odd = ["", " ", "a b", "'", '"', "`id`", "$(id)", "*", "?", "~", "new\nline", "tab\t", "ünï 日本", "--x=1", "-",
+           "--", "\\", "a;b|c&d", "x" * 20_000, "$NOT_THERE", "$", "${", "100$", "%s", "{}"]  # fmt: skip
     assert told(odd)["argv"] == odd
 
 

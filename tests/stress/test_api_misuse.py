@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +12,7 @@ import pytest
 
 from runyard import Experiment, Run, Workspace
 from runyard.errors import RunNotFound, UserErrorException
-from support import a_home, complaints, with_this_python, yard_pid
-
-
-@pytest.fixture(scope="module")
-def one_home() -> Iterator[Path]:
-    with a_home() as folder:
-        yield folder
-        said = complaints(folder)
-    assert said == []
-
-
-@pytest.fixture
-def home(one_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """One yard for all of these requests, which must not mind any of them."""
-    monkeypatch.setenv("RUNYARD_HOME", str(one_home))
-    return one_home
+from support import with_this_python, yard_pid
 
 
 def say(home: Path, method: str, target: str, body: bytes = b"", headers: dict[str, str] | None = None) -> Any:

@@ -36,7 +36,7 @@ def usable(home: Path) -> Path:
             home.chmod(0o700)  # a folder made by hand; what is in it is the owner's alone
         probe = home / f".writable-{os.getpid()}"
         probe.write_bytes(b"x")
-        probe.unlink()
+        probe.unlink(missing_ok=True)  # another thread of this process may try just now
         if not (home / ".runyardignore").exists():
             # a home inside of somebody's project must not travel with its code
             (home / ".runyardignore").write_bytes(b"*\n")

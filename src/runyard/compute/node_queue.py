@@ -18,6 +18,7 @@ class NodeQueue:
         self._nodes = nodes
         self._lock = threading.Lock()
         self._waiting: OrderedDict[str, Resources] = OrderedDict()
+        self._turns: dict[str, int] = {}
         self._placed: dict[str, Placement] = {}
 
     def resize(self, nodes: int) -> None:
@@ -35,10 +36,14 @@ class NodeQueue:
             )
         return resources, ()
 
-    def ask(self, run_id: str, resources: Resources) -> None:
+    def ask(self, run_id: str, resources: Resources, turn: int | None = None) -> None:
         with self._lock:
-            if run_id not in self._placed:
-                self._waiting.setdefault(run_id, resources)
+            if run_id in self._placed or run_id in self._waiting:
+                return
+            self._waiting[run_id] = resources
+            self._turns[run_id] = max(self._turns.values(), default=0) + 1 if turn is None else turn
+            for later in [other for other in self._waiting if self._turns[other] > self._turns[run_id]]:
+                self._waiting.move_to_end(later)
 
     def adopt(self, run_id: str, resources: Resources, placement: Placement) -> None:
         with self._lock:
@@ -47,6 +52,7 @@ class NodeQueue:
 
     def leave(self, run_id: str) -> None:
         with self._lock:
+            self._turns.pop(run_id, None)
             self._waiting.pop(run_id, None)
             self._placed.pop(run_id, None)
 

@@ -21,7 +21,8 @@ class Queue(Protocol):
     def fit(self, resources: Resources) -> tuple[Resources, tuple[str, ...]]:
         """What the run will really be given, with a warning for each difference; raises for what can never start."""
 
-    def ask(self, run_id: str, resources: Resources) -> None: ...
+    def ask(self, run_id: str, resources: Resources, turn: int | None = None) -> None:
+        """Join the line: at its end, or before those of a later ``turn``, who were only prepared faster."""
 
     def adopt(self, run_id: str, resources: Resources, placement: Placement) -> None:
         """A run that a former yard placed, and that still runs: it holds its share without having to ask."""

@@ -6,7 +6,7 @@ No I/O, and the costs do not grow with the length of the line.
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections import Counter
 from dataclasses import replace
 
@@ -83,14 +83,14 @@ class LocalQueue:
     def fit(self, resources: Resources) -> tuple[Resources, tuple[str, ...]]:
         return fit(resources, self.capacity)
 
-    def ask(self, run_id: str, resources: Resources) -> None:
+    def ask(self, run_id: str, resources: Resources, turn: int | None = None) -> None:
         """Join the line; ``resources`` as ``fit`` gave them."""
         with self._lock:
             if run_id in self._waiting or run_id in self._placed:
                 return
-            ticket = self._next_ticket
-            self._next_ticket += 1
-            self._line.append(ticket)
+            ticket = self._next_ticket if turn is None else turn
+            self._next_ticket = max(self._next_ticket, ticket + 1)
+            insort(self._line, ticket)
             self._run_of_ticket[ticket] = run_id
             self._waiting[run_id] = (ticket, resources)
 

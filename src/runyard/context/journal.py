@@ -17,6 +17,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, Union
@@ -299,5 +300,6 @@ def _append(file: int, value: Any) -> int:
 
 
 def _say(line: str) -> None:
-    if sys.stderr is not None:
+    # stderr is a log on the same full disk, or was closed: neither may stop the training
+    with suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(f"{line}\n")

@@ -20,7 +20,7 @@ from runyard.store.runs import RunRecord
 
 
 def enqueue(rooms: Rooms, record: RunRecord) -> None:
-    rooms.target(record).queue.ask(record.run_id, _resources(rooms, record))
+    rooms.target(record).queue.ask(record.run_id, _resources(rooms, record), turn=record.number)
 
 
 def start(rooms: Rooms, record: RunRecord) -> None:

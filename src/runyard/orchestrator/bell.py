@@ -13,6 +13,7 @@ class Bell:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: dict[str, set[Listener]] = defaultdict(set)
+        self.closed = False  # the yard goes away: whoever listens should listen to the next one
 
     def ring(self, run_id: str, *, urgent: bool = False) -> None:
         """Urgent: somebody waits for just this. Other rings may be heard together with the next ones."""
@@ -20,6 +21,13 @@ class Bell:
             waiting = list(self._waiting.get(run_id, ()))
         for listener in waiting:
             listener.loop.call_soon_threadsafe(listener.hear, urgent)
+
+    def close(self) -> None:
+        self.closed = True
+        with self._lock:
+            waiting = list(self._waiting)
+        for run_id in waiting:
+            self.ring(run_id, urgent=True)
 
     def listen(self, run_id: str) -> Listener:
         return Listener(self, run_id)

@@ -7,6 +7,9 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
+
+from sqlalchemy.exc import OperationalError
 
 from runyard.compute.targets import Target
 from runyard.errors import RunyardException
@@ -18,9 +21,11 @@ from runyard.orchestrator import begin, finalize, prepare
 from runyard.orchestrator.activity import Activities
 from runyard.orchestrator.bell import Bell
 from runyard.orchestrator.rooms import Rooms
+from runyard.store.database import is_full
 from runyard.store.runs import Labels, RunRecord, entered
 
 log = logging.getLogger(__name__)
+_FULL_DISK_S = 1.0
 
 
 class Conductor:
@@ -34,7 +39,7 @@ class Conductor:
         # Preparing may wait for minutes on a build, so it never takes the place of a start or an end.
         self._preparing = ThreadPoolExecutor(16, "prepare")
         self._acting = ThreadPoolExecutor(8, "act")
-        self._closed = False
+        self._closing = threading.Event()
 
     def admit(self, record: RunRecord, first: on.Event, tags: Labels, properties: Labels) -> RunRecord:
         """A new run with its first event. One of that id that is here already stays as it is."""
@@ -69,7 +74,9 @@ class Conductor:
         record = entered(record, life)
         if do.Enqueue() in actions:
             begin.enqueue(self.rooms, record)
-            if self.rooms.target(record).queue.place_if_first(record.run_id):
+            queue = self.rooms.target(record).queue
+            # placed already: decided before, and then there was no room on the disk to save it
+            if queue.placement(record.run_id) or queue.place_if_first(record.run_id):
                 return self._decide(record, on.Placed())
             return record, []
         return record, actions
@@ -81,6 +88,8 @@ class Conductor:
         if ended or record.life.state in (RunState.RUNNING, RunState.CANCEL_REQUESTED):
             self.activities.forget(record.run_id)  # the state says it all
         self.bell.ring(record.run_id, urgent=ended)
+        if ended and record.life.end is not None and record.life.end.reason is EndReason.LAUNCH_FAILED:
+            self._in(self._acting, record.run_id, lambda: finalize.tidy(self.rooms, record))
         for action in actions:
             self._perform(record, action)
 
@@ -108,10 +117,16 @@ class Conductor:
 
     def place_waiting(self, target: Target) -> None:
         for placement in target.queue.place():
-            self.post(placement.run_id, on.Placed())
+            start = partial(self.post, placement.run_id, on.Placed())
+            try:
+                start()
+            except OperationalError as error:
+                if not is_full(error):
+                    raise
+                self._in(self._acting, placement.run_id, start)  # its place is taken: somebody must go on with it
 
     def close(self) -> None:
-        self._closed = True
+        self._closing.set()
         for abandoned in list(self._abandoned.values()):
             abandoned.set()
         self._preparing.shutdown(wait=False, cancel_futures=True)
@@ -139,24 +154,38 @@ class Conductor:
             if record.life.managed:
                 self._in(self._acting, run_id, lambda: self._finalize(record))
             else:  # whoever calls complete() asks for the status next
-                self._finalize(record)
+                try:
+                    self._finalize(record)
+                except OperationalError:  # such as a full disk: tried again, until there is room
+                    self._in(self._acting, run_id, lambda: self._finalize(record))
         else:
             raise AssertionError(f"nobody does {action}")
 
-    def _in(self, pool: ThreadPoolExecutor, run_id: str, work: Callable[[], None]) -> None:
+    def _in(self, pool: ThreadPoolExecutor, run_id: str, work: Callable[[], object]) -> None:
         def guarded() -> None:
-            try:
-                work()
-            except Exception:
-                if not self._closed:
-                    log.exception("run %s: an action failed", run_id)
-                    end = End(EndReason.LAUNCH_FAILED, "an internal error of the yard; see yard.log in its home folder")
-                    self.post(run_id, on.MarkedFailed(end))
+            while not self._closing.is_set():
+                try:
+                    work()
+                    return
+                except Exception as error:
+                    if not is_full(error) and not self._closing.is_set():
+                        log.exception("run %s: an action failed", run_id)
+                        self._give_up(run_id)
+                        return
+                # somebody may make room; every action may be done twice, as after a restart
+                self.activities.set(run_id, "waiting for room on the yard's disk, which is full")
+                self._closing.wait(_FULL_DISK_S)
 
         try:
             pool.submit(guarded)
         except RuntimeError:  # the yard is closing: the next one takes the run up again
             log.info("run %s: left for the next yard", run_id)
+
+    def _give_up(self, run_id: str) -> None:
+        said = "an internal error of the yard; see yard.log in its home folder"
+        record = self.post(run_id, on.MarkedFailed(End(EndReason.LAUNCH_FAILED, said)))
+        if record.life.state is RunState.FINALIZING:  # its end is known: it must not hang there
+            self.post(run_id, on.Finalized(), warnings=(f"outputs/ was not kept whole: {said}",))
 
     def _prepare(self, record: RunRecord, abandoned: threading.Event) -> None:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from contextlib import suppress
 
-from runyard.errors import RunyardException
+from runyard.errors import RunNotFound, RunyardException
 from runyard.orchestrator.rooms import Rooms
 from runyard.spec.json import from_json
 from runyard.spec.run import RunSpec
@@ -41,5 +41,13 @@ def tidy(rooms: Rooms, record: RunRecord) -> None:
     folder = rooms.folder(record.run_id)
     if any("was not kept whole" in warning for warning in rooms.runs.load(record.run_id).warnings):
         return
-    with suppress(OSError):
-        shutil.rmtree(folder.work)
+    shutil.rmtree(folder.work, ignore_errors=True)
+
+
+def tidy_leftovers(rooms: Rooms) -> None:
+    """For the start of a yard: working copies of runs that ended just before a former one was killed."""
+    for work in (rooms.home / "runs").glob("*/work"):
+        with suppress(RunNotFound):
+            record = rooms.runs.load(work.parent.name)
+            if record.life.state.is_terminal:
+                tidy(rooms, record)

@@ -12,6 +12,7 @@ from runyard.lifecycle.state import End, EndReason
 from runyard.orchestrator import begin
 from runyard.orchestrator.conductor import Conductor
 from runyard.spec.folder import RunFolder
+from runyard.store.database import is_full
 from runyard.tracking.ingest import ingest
 
 log = logging.getLogger(__name__)
@@ -30,8 +31,9 @@ class Watcher(threading.Thread):
             for run_id in list(self._conductor.live):
                 try:
                     self._look_at(run_id)
-                except Exception:
-                    log.exception("run %s: could not be looked at", run_id)
+                except Exception as error:
+                    if not is_full(error):  # whoever asks for something is told; here it is tried again in a second
+                        log.exception("run %s: could not be looked at", run_id)
 
     def stop(self) -> None:
         self._stopping.set()

@@ -23,7 +23,6 @@ from runyard.tracking.trees import walk
 
 _CHUNK_BYTES = 1 << 20
 INCOMING = "incoming-"
-_LEFT_FOR_DEAD_S = 24 * 3600
 
 
 @dataclass(frozen=True)
@@ -49,10 +48,12 @@ class Artifacts:
     def __init__(self, database: Database, root: Path) -> None:
         self._database = database
         self._root = root
-        for left in root.glob(f"{INCOMING}*"):  # of a yard that was killed while it copied
+
+    def clean_leftovers(self) -> None:
+        """For the start of a yard, before anything is kept: what a killed one left half-copied is removed."""
+        for left in self._root.glob(f"{INCOMING}*"):
             with suppress(OSError):
-                if now() - left.stat().st_mtime > _LEFT_FOR_DEAD_S:
-                    left.unlink()
+                left.unlink()
 
     def keep_file(self, run_id: str, path_in_run: str, source: Path, *, move: bool = False) -> Artifact:
         path = checked_path(path_in_run)

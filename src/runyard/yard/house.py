@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,9 @@ from runyard.compute.nursery import Nursery
 from runyard.compute.targets import Targets
 from runyard.environments.base import EnvironmentDepot
 from runyard.environments.kit import kit
+from runyard.orchestrator.bell import Bell
 from runyard.orchestrator.conductor import Conductor
+from runyard.orchestrator.finalize import tidy_leftovers
 from runyard.orchestrator.rooms import Rooms
 from runyard.orchestrator.watch import Watcher
 from runyard.server.app import create_app
@@ -63,12 +66,14 @@ class Yard:
         rooms = self._rooms
         app = create_app(self._conductor, on_request=self._used)
         config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", http="httptools", ws="none")
-        server = _Server(config)
+        server = _Server(config, self._conductor.bell)
         listening = _listen(rooms.socket)
         rooms.environments.clean_leftovers()
+        rooms.artifacts.clean_leftovers()
         self._conductor.recover()
         self._watcher.start()
         self._compute.nursery.warm_up()
+        threading.Thread(target=tidy_leftovers, args=(rooms,), name="tidy", daemon=True).start()
         opened()
         log.info("open: home %s, pid %d", rooms.home, os.getpid())
         try:
@@ -113,11 +118,22 @@ class Yard:
 
 
 class _Server(uvicorn.Server):
-    """Without uvicorn's own signal handlers: they end the process before the yard has closed."""
+    """Without uvicorn's own signal handlers: they end the process before the yard has closed.
+
+    One that was asked to end does not wait for those who follow a run: they find the next yard.
+    """
+
+    def __init__(self, config: uvicorn.Config, bell: Bell) -> None:
+        super().__init__(config)
+        self._bell = bell
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._bell.close()
+        await super().shutdown(sockets)
 
 
 def _listen(path: Path) -> socket.socket:

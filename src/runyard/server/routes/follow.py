@@ -88,6 +88,8 @@ async def _events(conductor: Conductor, run_id: str, logs: bool, tails: _Tails, 
             elif clock.monotonic() - spoke_at > _SAY_SOMETHING_EVERY_S:
                 spoke_at = clock.monotonic()
                 yield b": still here\n\n"
+            if conductor.bell.closed:
+                return
             rung = await listener.next(_LOOK_EVERY_S if logs else _SAY_SOMETHING_EVERY_S)
 
 

@@ -1,0 +1,114 @@
+"""Environments asked for by many, with packages that are not there, and while the yard is killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from runyard import Estimator, Experiment, ScriptRunConfig
+from runyard.errors import RunyardException
+from support import eventually, stop_yard
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def home(own_home: Path) -> Path:
+    return own_home
+
+
+def with_packages(folder: Path, *packages: str, **rest: object) -> Estimator:
+    return Estimator(str(folder), entry_script="train.py", compute_target="local", pip_packages=list(packages), **rest)
+
+
+def nothing_half_made(home: Path) -> None:
+    left = [p.name for p in (home / "environments").iterdir() if "building" in p.name or p.name.startswith("tmp")]
+    assert left == []
+
+
+@pytest.mark.parametrize(
+    ("package", "named"),
+    [("no-such-package-of-runyard-tests", "no-such-package-of-runyard-tests"), ("six==99.99", "six")],
+)
+def test_a_package_that_cannot_be_had_is_named_in_the_error(
+    home: Path, experiment: Experiment, project, package: str, named: str
+) -> None:
+    run = experiment.submit(with_packages(project(train="print('never')"), package))
+    details = run.wait_for_completion(raise_on_error=False)
+    assert details["status"] == "Failed"
+    assert details["error"]["error"]["reason"] == "environment failed"
+    assert named in details["error"]["message"]
+    with pytest.raises(RunyardException, match=named):
+        run.wait_for_completion()
+    assert not any("70_driver" in name for name in run.get_file_names())
+    nothing_half_made(home)
+    assert experiment.workspace.connection.get("/api/environments") == []
+
+
+def test_ten_runs_that_ask_at_once_share_one_build(home: Path, experiment: Experiment, project) -> None:
+    folder = project(train="import six, sys\nprint(six.__version__, sys.prefix)")
+    runs = [experiment.submit(with_packages(folder, "six==1.16.0", "azureml-defaults")) for _ in range(10)]
+    logs = []
+    for run in runs:
+        assert run.wait_for_completion()["status"] == "Completed"
+        logs.append(run.get_details_with_logs()["logFiles"])
+    assert {log["azureml-logs/70_driver_log.txt"] for log in logs} == {logs[0]["azureml-logs/70_driver_log.txt"]}
+    assert logs[0]["azureml-logs/70_driver_log.txt"].startswith("1.16.0 ")
+    assert len(experiment.workspace.connection.get("/api/environments")) == 1
+    said = [log["azureml-logs/20_environment_log.txt"] for log in logs]
+    assert all("azureml-defaults" in text for text in said), said[0]
+    builders = [text for text in said if "six==1.16.0" in text and "another run" not in text]
+    assert builders
+    nothing_half_made(home)
+
+
+def test_kills_of_the_yard_while_it_builds_lose_no_run(home: Path, experiment: Experiment, project) -> None:
+    chosen = random.Random(int(time.time()))
+    folder = project(train="import six\nprint(six.__version__)")
+    run = experiment.submit(with_packages(folder, "six==1.15.0"))
+    for _ in range(5):
+        time.sleep(chosen.uniform(0.05, 1.0))
+        stop_yard(home, signal.SIGKILL)
+        run.get_status()
+    assert run.wait_for_completion()["status"] == "Completed"
+    eventually(lambda: not list((home / "environments").glob("*building*")), "half-made environments are gone")
+    nothing_half_made(home)
+    assert len(experiment.workspace.connection.get("/api/environments")) == 1
+
+
+def test_a_canceled_build_stops_and_leaves_nothing(home: Path, experiment: Experiment, project) -> None:
+    run = experiment.submit(with_packages(project(train="print(1)"), "six==1.14.0"))
+    run.cancel()
+    assert run.wait_for_completion()["status"] == "Canceled"
+    eventually(lambda: not list((home / "environments").glob("*building*")), "the build is gone")
+    again = experiment.submit(with_packages(project(train="print(1)"), "six==1.14.0"))
+    assert again.wait_for_completion()["status"] == "Completed"
+
+
+def test_requirements_and_conda_files_are_what_the_script_has(experiment: Experiment, project) -> None:
+    folder = project(train="import six, os\nprint(six.__version__, os.environ.get('MINE'))")
+    (folder / "needs.txt").write_text("# what it needs\nsix==1.16.0\n")
+    (folder / "conda.yml").write_text("name: x\ndependencies:\n- python=3.11\n- pip:\n  - six==1.16.0\n")
+    for files in ({"pip_requirements_file": "needs.txt"}, {"conda_dependencies_file": "conda.yml"}):
+        est = Estimator(
+            str(folder), entry_script="train.py", compute_target="local", environment_variables={"MINE": "yes"}, **files
+        )
+        run = experiment.submit(est)
+        run.wait_for_completion()
+        log = run.get_details_with_logs()["logFiles"]["azureml-logs/70_driver_log.txt"]
+        assert log == "1.16.0 yes\n"
+
+
+def test_an_interpreter_that_is_not_there_is_named(experiment: Experiment, project) -> None:
+    config = ScriptRunConfig(project(train="print(1)"), script="train.py")
+    config.run_config.environment.python.user_managed_dependencies = True
+    config.run_config.environment.python.interpreter_path = f"/nowhere/python-{os.getpid()}"
+    run = experiment.submit(config)
+    details = run.wait_for_completion(raise_on_error=False)
+    assert details["status"] == "Failed"
+    assert f"/nowhere/python-{os.getpid()}" in details["error"]["message"]

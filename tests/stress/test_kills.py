@@ -1,0 +1,316 @@
+"""kill -9 of everything, at any moment: nothing that was acknowledged is lost, nothing is done twice, nothing stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runyard import Experiment, Run, Workspace
+from runyard.agent.processes import find
+from runyard.errors import YardUnavailable
+from runyard.launch.variables import process_tag
+from runyard.spec.folder import RunFolder
+from support import eventually, is_alive, stop_yard, with_this_python, yard_pid
+
+TRAIN = """
+import sys, time
+from runyard import Run
+run = Run.get_context()
+number = int(sys.argv[1])
+for step in range(40):
+    run.log('step', step)
+    print('line', step, flush=True)
+    time.sleep(0.005)
+for name in range(20):
+    open(f'outputs/{name}.txt', 'w').write(f'{number} {name}' * 1000)
+run.log('number', number)
+print('end of', number)
+sys.exit(number % 5 == 4)
+"""
+
+
+@pytest.fixture
+def home(own_home: Path) -> Path:
+    return own_home
+
+
+@pytest.fixture
+def chosen() -> Iterator[random.Random]:
+    seed = random.randrange(10**9)
+    print(f"seed {seed}")
+    return random.Random(seed)
+
+
+def check_whole(home: Path, run: Run, number: int) -> None:
+    """Terminal, right, each point and line once, every output."""
+    assert run.get_status() == ("Failed" if number % 5 == 4 else "Completed"), run.get_details().get("error")
+    metrics = run.get_metrics()
+    assert metrics["step"] == list(range(40))
+    assert metrics["number"] == number
+    log = (home / "runs" / run.id / "azureml-logs" / "70_driver_log.txt").read_text()
+    assert log == "".join(f"line {step}\n" for step in range(40)) + f"end of {number}\n"
+    assert [name for name in run.get_file_names() if name.startswith("outputs/")] == sorted(
+        f"outputs/{name}.txt" for name in range(20)
+    )
+
+
+def check_tidy(home: Path, runs: list[Run]) -> None:
+    """No process, no half-made thing, no working copy of an ended run."""
+    for run in runs:
+        folder = RunFolder(home / "runs" / run.id)
+        assert find(process_tag(run.id, folder)) == []
+
+    def leftovers() -> list[str]:
+        return [
+            str(path.relative_to(home))
+            for pattern in (
+                "tmp*", "artifacts/incoming-*", "environments/*.building*", "snapshots/incoming/*", "runs/*/work",
+                "runs/*/*.draft", ".writable-*", "**/*.partial*",
+            )
+            for path in home.glob(pattern)
+        ]  # fmt: skip
+
+    eventually(lambda: not leftovers(), f"everything is tidied up: {leftovers()}")
+
+
+@pytest.mark.real
+@pytest.mark.timeout(600)
+def test_twenty_kills_of_the_yard_while_runs_are_submitted(
+    home: Path, experiment: Experiment, project, chosen: random.Random
+) -> None:
+    config = [with_this_python(project(train=TRAIN), arguments=[number]) for number in range(40)]
+    killed = threading.Event()
+    kills = 0
+
+    def killer() -> None:
+        nonlocal kills
+        while kills < 20 and not killed.is_set():
+            time.sleep(chosen.uniform(0.0, 2.0))
+            pid = yard_pid(home)
+            if pid is not None:
+                os.kill(pid, signal.SIGKILL)
+                kills += 1
+
+    thread = threading.Thread(target=killer)
+    thread.start()
+    runs = []
+    try:
+        for number in range(40):
+            while True:
+                try:
+                    runs.append(experiment.submit(config[number]))
+                    break
+                except YardUnavailable:  # it may be killed three times in a row
+                    continue
+    finally:
+        thread.join(120)
+        killed.set()
+    assert kills == 20
+    for number, run in enumerate(runs):
+        run.wait_for_completion(raise_on_error=False)
+        check_whole(home, run, number)
+    assert sorted(found.id for found in experiment.get_runs()) == sorted(run.id for run in runs)
+    check_tidy(home, runs)
+
+
+@pytest.mark.real
+def test_kills_while_outputs_are_kept_keep_each_once(
+    home: Path, experiment: Experiment, project, chosen: random.Random
+) -> None:
+    script = """
+import os
+for n in range(600):
+    open(f'outputs/{n}', 'wb').write(os.urandom(20_000) if n % 3 else b'same')
+"""
+    run = experiment.submit(with_this_python(project(train=script)))
+    for _ in range(8):
+        eventually(
+            lambda: run.get_status() not in ("NotStarted", "Preparing", "Queued", "Starting", "Running"), "it ends"
+        )
+        if run.get_status() == "Completed":
+            break
+        time.sleep(chosen.uniform(0.0, 0.1))
+        stop_yard(home, signal.SIGKILL)
+    assert run.wait_for_completion()["status"] == "Completed"
+    files = {f["name"]: f["size"] for f in run._connection.get(f"/api/runs/{run.id}/files")}
+    assert {n: s for n, s in files.items() if n.startswith("outputs/")} == {
+        f"outputs/{n}": 20_000 if n % 3 else 4 for n in range(600)
+    }
+    stored = list((home / "artifacts").glob("??/*"))
+    assert len(stored) == 401
+    check_tidy(home, [run])
+
+
+@pytest.mark.real
+def test_kills_while_a_cancel_is_under_way_end_it_canceled(
+    home: Path, experiment: Experiment, project, chosen: random.Random
+) -> None:
+    script = """
+import signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+subprocess.Popen(['sleep', '600'], start_new_session=True)
+print('on', flush=True)
+time.sleep(600)
+"""
+    config = with_this_python(project(train=script))
+    runs = [experiment.submit(config) for _ in range(4)]
+    for run in runs:
+        time.sleep(chosen.uniform(0.0, 0.5))
+        run.cancel()
+        time.sleep(chosen.uniform(0.0, 0.05))
+        stop_yard(home, signal.SIGKILL)
+    for run in runs:
+        assert run.wait_for_completion()["status"] == "Canceled"
+    check_tidy(home, runs)
+
+
+@pytest.mark.real
+def test_a_suspended_yard_is_waited_for(home: Path, experiment: Experiment, project) -> None:
+    experiment.workspace.connection.get("/api/health")
+    pid = yard_pid(home)
+    assert pid is not None
+    run = experiment.submit(with_this_python(project(train=TRAIN), arguments=[0]))
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        answers: list[object] = []
+        asking = [
+            threading.Thread(target=lambda: answers.append(Run(experiment, run.id).get_status())) for _ in range(8)
+        ]
+        asking.append(
+            threading.Thread(
+                target=lambda: answers.append(
+                    experiment.submit(with_this_python(project(train=TRAIN), arguments=[1])).wait_for_completion()[
+                        "status"
+                    ]
+                )
+            )
+        )
+        for thread in asking:
+            thread.start()
+        time.sleep(3.0)  # meanwhile the run goes on and ends
+        assert answers == []
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    for thread in asking:
+        thread.join(60)
+    assert len(answers) == 9
+    assert yard_pid(home) == pid
+    run.wait_for_completion()
+    check_whole(home, run, 0)
+
+
+def test_kill_9_of_the_nursery_is_not_noticed(home: Path, experiment: Experiment, project) -> None:
+    config = with_this_python(project(train=TRAIN), arguments=[0])
+    first = experiment.submit(config)
+    pid = yard_pid(home)
+    nurseries = [
+        int(entry.name)
+        for entry in Path("/proc").iterdir()
+        if entry.name.isdigit() and _parent(int(entry.name)) == pid and b"nursery" in _command(int(entry.name))
+    ]
+    assert nurseries
+    for nursery in nurseries:
+        os.kill(nursery, signal.SIGKILL)
+    second = experiment.submit(config)
+    for run in (first, second):
+        run.wait_for_completion()
+        check_whole(home, run, 0)
+
+
+@pytest.mark.parametrize("victim", ["script", "child of the script"])
+def test_kill_9_of_a_process_of_the_run_is_told(home: Path, experiment: Experiment, project, victim: str) -> None:
+    script = """
+import subprocess, sys
+child = subprocess.Popen(['sleep', '600'])
+print(child.pid, flush=True)
+child.wait()
+sys.exit(5)
+"""
+    run = experiment.submit(with_this_python(project(train=script)))
+    log = home / "runs" / run.id / "azureml-logs" / "70_driver_log.txt"
+    eventually(lambda: log.exists() and log.read_text().endswith("\n"), "the child is there")
+    child = int(log.read_text())
+    script_pid = json.loads((home / "runs" / run.id / "events.jsonl").read_text().splitlines()[0])["pid"]
+    os.kill(child if victim == "child of the script" else script_pid, signal.SIGKILL)
+    details = run.wait_for_completion(raise_on_error=False)
+    error = details["error"]["error"]
+    assert details["status"] == "Failed"
+    assert error["reason"] == ("script failed" if victim == "child of the script" else "killed")
+    assert not is_alive(child)
+    assert not is_alive(script_pid)
+    check_tidy(home, [run])
+
+
+def test_a_yard_that_is_asked_to_end_does_so_in_spite_of_a_follower(
+    home: Path, experiment: Experiment, project, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    script = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)\nprint('through')"
+    run = experiment.submit(with_this_python(project(train=script)))
+    eventually(lambda: run.get_status() == "Running", "it runs")
+    opened = f"Run(Experiment(Workspace(), {experiment.name!r}), {run.id!r})"
+    code = f"from runyard import *; {opened}.wait_for_completion(True)"
+    follower = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert follower.stdout is not None
+    assert follower.stdout.readline().startswith("RunId")
+    first = yard_pid(home)
+    assert first is not None
+    began = time.monotonic()
+    os.kill(first, signal.SIGTERM)
+    eventually(lambda: not is_alive(first), "the yard ends", within_s=10)
+    assert time.monotonic() - began < 8
+    go.touch()
+    shown, _ = follower.communicate(timeout=60)
+    assert "through" in shown
+    assert follower.returncode == 0
+
+
+def test_a_client_that_was_killed_while_it_submitted_leaves_nothing_odd(home: Path, project, chosen) -> None:
+    folder = project(train="print(1)")
+    for number in range(40):
+        (folder / f"data{number}.bin").write_bytes(os.urandom(200_000))
+    code = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+from runyard import *
+from support import with_this_python
+from pathlib import Path
+print('ready', flush=True)
+Experiment(Workspace(), 'killed').submit(with_this_python(Path({str(folder)!r})))
+"""
+    Workspace().connection.get("/api/health")
+    for _ in range(6):
+        client = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        assert client.stdout is not None
+        client.stdout.readline()
+        time.sleep(chosen.uniform(0.0, 0.25))
+        client.kill()
+        client.communicate()
+    run = Experiment(Workspace(), "killed").submit(with_this_python(folder))
+    assert run.wait_for_completion()["status"] == "Completed"
+    for other in Experiment(Workspace(), "killed").get_runs():
+        assert other.wait_for_completion()["status"] == "Completed"
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return -1
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
