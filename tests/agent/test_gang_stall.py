@@ -8,9 +8,10 @@ from uv import find_uv_bin
 
 from gang_support import a_gang, running
 from runyard.agent.stacks import summary
+from runyard.compute.local import LocalCompute
 from runyard.lifecycle.state import EndReason
 from runyard.spec.launch import TorchDistributed
-from runyard.testing.compute import wait_until
+from runyard.testing.compute import end_of, make_order, wait_until
 
 WAITING = """
 import os, socket
@@ -57,6 +58,18 @@ def test_lines_in_a_log_and_work_of_one_rank_are_movement(tmp_path):
     with running(gang):
         assert gang.end().reason is EndReason.SUCCEEDED
     assert stalled(gang) == []
+
+
+def test_a_single_process_that_stands_still(tmp_path):
+    order = make_order(tmp_path, WAITING, stall_after_s=1.0, stall_action="stop")
+    compute = LocalCompute(tmp_path)
+    try:
+        compute.start(order)
+        end = end_of(order)
+    finally:
+        compute.close()
+    assert (end.reason, end.processes_left) == (EndReason.STALLED, 0)
+    assert (tmp_path / "run_1/work/logs/stalled/rank_0.txt").exists()
 
 
 @pytest.mark.real

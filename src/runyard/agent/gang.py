@@ -24,7 +24,7 @@ from runyard.agent.others import Others, is_free
 from runyard.agent.ports import Ports
 from runyard.agent.processes import find, stop_everything
 from runyard.agent.report import Report
-from runyard.agent.scratch import Scratch
+from runyard.agent.scratch import Scratch, clear_left
 from runyard.agent.stall import Standstill
 from runyard.agent.start import CannotStart
 from runyard.agent.supervise import asked_to_stop, next_signal
@@ -261,6 +261,8 @@ class _Member:
         if len(self.nodes) > 1:  # an agent that was killed may have left something on this machine
             left += stop_everything(self.tag, _SHORT_GRACE_S, root=os.getpid(), reap=self._reap)
         left += sum(self.others.left.values())
+        if not left:
+            clear_left(self.tag)
         ends = [*self.ends, *self.others.ends]
         if verdict.reason is EndReason.SCRIPT_FAILED and verdict.rank is not None:
             verdict = blame(ends, self._judged_at, self.count, self.folder)

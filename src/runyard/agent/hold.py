@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Optional
 
-from runyard.agent.gang import hold_node
 from runyard.agent.report import Report
 from runyard.agent.supervise import WATCHED, supervise
 from runyard.launch.order import WorkOrder
@@ -74,6 +73,8 @@ def _lock(folder: RunFolder) -> Optional[int]:
 def _supervise_or_say_why_not(order: WorkOrder, folder: RunFolder, report: Report) -> None:
     try:
         if order.is_gang:
+            from runyard.agent.gang import hold_node  # a cold start of one process goes without it
+
             hold_node(order, folder, report)
         else:
             supervise(order, folder, report)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from runyard import clock
+from runyard.agent.bell import ring
 from runyard.spec.folder import RunFolder
 
 _PATIENCE_S = 120.0
@@ -39,6 +40,8 @@ def meet(
     mine = folder.hello(node_rank)
     mine.parent.mkdir(parents=True, exist_ok=True)
     write_whole(mine, {"name": names[node_rank], "ports": hello.ports, "bell": hello.bell})
+    for there in filter(None, (_read(folder.hello(number)) for number in range(len(names)) if number != node_rank)):
+        ring(there.bell)  # the last one to come wakes all that wait
     deadline = clock.monotonic() + patience_s
     while True:
         found = [_read(folder.hello(number)) for number in range(len(names))]

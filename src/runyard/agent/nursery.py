@@ -10,6 +10,7 @@ One agent is always forked ahead and waits for its order, so that the forks are 
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import select
 import signal
@@ -56,6 +57,7 @@ def _warm_up() -> None:
     to_json(from_json(WorkOrder, to_json(WorkOrder("", "", ("",), {"": ""}))))
     to_json(from_json(End, to_json(End(EndReason.SUCCEEDED))))
     oom_kills()
+    importlib.import_module("runyard.agent.gang")  # here once, for every agent that will need it
 
 
 def _take_on(spare: Optional[socket.socket], path: bytes) -> Optional[bytes]:

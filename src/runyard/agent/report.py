@@ -43,7 +43,7 @@ class Report:
 
     def note(self, event: str, **facts: Any) -> None:
         """For the other nodes and for people; the yard is told when there is something that it acts upon."""
-        self._write({"event": event, "at": clock.now(), **facts}, patience_s=1.0)
+        self._write({"event": event, "at": clock.now(), **facts}, patience_s=1.0, is_durable=False)
 
     def stalled(self, ranks: dict[str, str]) -> None:
         self.note("stalled", ranks=ranks)
@@ -60,20 +60,20 @@ class Report:
         self._tell(1.0)
         self._hear(1.0)
 
-    def _write(self, event: dict[str, Any], *, patience_s: float) -> None:
+    def _write(self, event: dict[str, Any], *, patience_s: float, is_durable: bool = True) -> None:
         """Somebody may make room on a full disk; until then the agent keeps its word, and the run's lock."""
         self._unwritten.append(json.dumps(event).encode() + b"\n")
         give_up = clock.monotonic() + patience_s
         while self._unwritten:
             try:
-                self._append(self._unwritten[0])
+                self._append(self._unwritten[0], is_durable)
                 del self._unwritten[0]
             except OSError:
                 if clock.monotonic() >= give_up:
                     return
                 time.sleep(0.2)
 
-    def _append(self, line: bytes) -> None:
+    def _append(self, line: bytes, is_durable: bool) -> None:
         file = os.open(self._folder.events, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             size = os.fstat(file).st_size
@@ -82,7 +82,8 @@ class Report:
             if os.write(file, line) != len(line):
                 os.ftruncate(file, size)  # nobody else writes here, so half a line can be taken back
                 raise OSError("the event was written in part")
-            os.fsync(file)
+            if is_durable:
+                os.fsync(file)
         finally:
             os.close(file)
 

@@ -26,6 +26,22 @@ class Scratch:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def clear_left(tag: str) -> None:
+    """After the last process of a run: what agents that were killed could not clear on this machine."""
+    for place in (_place(), "/dev/shm"):
+        for folder in Path(place).glob(f"{_name(tag)}-*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _name(tag: str) -> str:
+    return f"runyard-{os.getuid()}-{hashlib.sha256(tag.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}"
+
+
+def _place() -> str:
+    place = tempfile.gettempdir()
+    return place if len(place) < _LONGEST else "/tmp"
+
+
 def _made(place: str, name: str) -> Path:
     """Ours alone: in a folder that everybody may write to, somebody else may have been there first."""
     wanted = Path(place, name)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from runyard.agent.processes import children_of
+
+if TYPE_CHECKING:
+    from subprocess import Popen
 
 _TIMEOUT_S = 10.0
 _FRAME = re.compile(r"^\s+(.+) \((.+):(\d+)\)$")
@@ -20,6 +23,8 @@ _WAITING = re.compile(
 
 def dump(pids: Mapping[int, int], py_spy: str) -> dict[int, str]:
     """The text for each rank; all are looked at in the same moment, as far as that is possible."""
+    import subprocess  # a cold agent would pay for it at every start
+
     pids = {rank: _script_of(pid) for rank, pid in pids.items()}
     asked = {}
     for rank, pid in pids.items() if py_spy else ():
@@ -39,7 +44,7 @@ def dump(pids: Mapping[int, int], py_spy: str) -> dict[int, str]:
 def summary(text: str, work: Path) -> str:
     """One line: the last thing that was called in the user's own code, and where."""
     frames = _main_thread(text)
-    for number, (_, file, line) in enumerate(frames):
+    for number, (own, file, line) in enumerate(frames):
         path = work / file
         if path.is_file() and work in path.resolve().parents:
             where = f"{path.relative_to(work)}:{line}"
@@ -47,7 +52,8 @@ def summary(text: str, work: Path) -> str:
             if called:
                 plain = (name for name in called if not name.startswith("_") and "wrapper" not in name)
                 return f"in {next(plain, called[0])} ({where})"
-            return f"at `{_source(path, int(line))}` ({where})"
+            inside = "" if own == "<module>" else f"in {own} "
+            return f"{inside}at `{_source(path, int(line))}` ({where})"
     if frames:
         name, file, line = frames[0]
         return f"in {name} ({file}:{line})"
@@ -66,7 +72,9 @@ def _main_thread(text: str) -> list[tuple[str, str, str]]:
     return [(found.group(1), found.group(2), found.group(3)) for found in frames if found]
 
 
-def _answer(process: subprocess.Popen[str]) -> str:
+def _answer(process: Popen[str]) -> str:
+    import subprocess
+
     try:
         return process.communicate(timeout=_TIMEOUT_S)[0]
     except subprocess.TimeoutExpired:

@@ -42,7 +42,7 @@ class Standstill:
         self._order, self._folder, self._team, self._report = order, folder, team, report
         self._others, self._bells = others, bells
         self._after_s = order.stall_after_s or 0.0
-        self._every_s = min(max(self._after_s / 10, 0.2), 5.0)
+        self._every_s = look_every_s(self._after_s)
         self._next_look = clock.monotonic() + self._every_s
         self._moved_at = self._looked_at = clock.monotonic()
         self._written: object = None
@@ -163,6 +163,10 @@ class Standstill:
 
     def _dump(self) -> dict[int, str]:
         return dump(self._team.pids, self._order.py_spy)
+
+
+def look_every_s(after_s: float) -> float:
+    return min(max(after_s / 10, 0.2), 5.0)
 
 
 def _sizes(folder: Path) -> list[tuple[str, int]]:

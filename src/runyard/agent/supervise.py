@@ -6,20 +6,24 @@ import json
 import os
 import signal
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Optional
 
 from runyard import clock
 from runyard.agent.linux import become_subreaper
 from runyard.agent.log_tail import LastWords, last_words
 from runyard.agent.memory import memory_in_use_gb, oom_kills
+from runyard.agent.others import Others
 from runyard.agent.processes import find, stop_everything
 from runyard.agent.report import Report
+from runyard.agent.stall import Standstill, look_every_s
 from runyard.agent.start import CannotStart, start
+from runyard.agent.team import Team
 from runyard.agent.verdict import Stop, verdict
 from runyard.launch.argv import expand
 from runyard.launch.order import WorkOrder
 from runyard.launch.variables import PROCESS_TAG, process_tag
+from runyard.launch.world import RankPlan
 from runyard.lifecycle.state import End, EndReason
 from runyard.spec.folder import RunFolder
 
@@ -36,7 +40,7 @@ def supervise(order: WorkOrder, folder: RunFolder, report: Report) -> None:
     if asked is not None:  # before there was anything to stop
         report.script_ended(End(asked.reason, asked.message, processes_left=0))
         return
-    holding = _Holding(order, folder, become_subreaper())
+    holding = _Holding(order, folder, report, become_subreaper())
     try:
         holding.begin()
     except (CannotStart, OSError) as error:
@@ -55,12 +59,14 @@ def stop_file(folder: RunFolder) -> str:
 class _Holding:
     order: WorkOrder
     folder: RunFolder
+    report: Report
     is_subreaper: bool
     pid: int = 0
     tag: str = ""
     exit_code: Optional[int] = None
     has_children: bool = True
     stop_command: Optional[int] = None  # its pid while it runs
+    standstill: Optional[Standstill] = None
 
     def begin(self) -> None:
         variables = dict(self.order.variables)
@@ -101,6 +107,9 @@ class _Holding:
             too_much = self._too_much_memory()
             if too_much is not None:
                 return too_much
+            stands_still = self._stands_still()
+            if stands_still is not None:
+                return stands_still
             if next_signal(self._patience(deadline)) == signal.SIGTERM:
                 if self._reap() is not None:  # it was through before it could be stopped
                     return None
@@ -112,6 +121,8 @@ class _Holding:
             waits.append(max(deadline - clock.monotonic(), 0.0))
         if self.order.memory_limit_gb > 0:
             waits.append(_MEMORY_LOOK_S)
+        if self.order.stall_after_s:
+            waits.append(look_every_s(self.order.stall_after_s))
         return min(waits) if waits else None
 
     def _too_much_memory(self) -> Optional[Stop]:
@@ -123,6 +134,17 @@ class _Holding:
             return None
         message = f"used {used:.2g} GB of the {limit:g} GB asked for (resources.memory_gb)"
         return Stop(EndReason.OUT_OF_MEMORY, message)
+
+    def _stands_still(self) -> Optional[Stop]:
+        if not self.order.stall_after_s:
+            return None
+        if self.standstill is None:
+            order = replace(self.order, variables=self.variables)
+            team = Team([RankPlan(0, "rank", 0, 0, 0)], self.folder)
+            team.pids[0] = self.pid
+            self.standstill = Standstill(order, self.folder, team, self.report, Others(self.folder, []), [])
+        end = self.standstill.look()
+        return Stop(end.reason, end.message) if end is not None else None
 
     def _run_stop_command(self) -> None:
         if not self.order.stop_argv:
