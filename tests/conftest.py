@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runyard import Experiment, Workspace
-from support import a_home
+from support import a_home, complaints
 
 _numbers = itertools.count(1)
 
@@ -22,6 +22,8 @@ os.environ.setdefault("RUNYARD_WHEEL_CACHE", str(Path.home() / ".cache" / "runya
 def shared_home() -> Iterator[Path]:
     with a_home() as folder:
         yield folder
+        said = complaints(folder)
+    assert said == []  # whatever the tests of this process did
 
 
 @pytest.fixture
