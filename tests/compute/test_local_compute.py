@@ -67,7 +67,8 @@ def test_the_nursery_ends_with_its_yard_and_runs_go_on(tmp_path):
     order = make_order(tmp_path, f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)")
     Path(tmp_path, "order.txt").write_text(repr(order))
     yard = (
-        "import sys, os; from pathlib import Path; from runyard.launch.order import *; from runyard.spec.launch import *\n"
+        "import sys, os; from pathlib import Path\n"
+        "from runyard.launch.order import *; from runyard.spec.launch import *\n"
         "from runyard.compute.local import LocalCompute\n"
         f"c = LocalCompute(Path({str(tmp_path)!r})); c.start(eval(Path({str(tmp_path / 'order.txt')!r}).read_text()))\n"
         "print(c.nursery._process.pid, flush=True); os.kill(os.getpid(), 9)"
