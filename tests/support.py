@@ -23,11 +23,11 @@ def a_home() -> Iterator[Path]:
         yield folder
     finally:
         stop_yard(folder)
-        _stop_runs(folder)
+        stop_runs(folder)
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _stop_runs(home: Path) -> None:
+def stop_runs(home: Path) -> None:
     """Runs outlive their yard; those of a test that failed must not outlive the test."""
     for lock in [*home.glob("runs/*/agent.lock"), *home.glob("runs/*/nodes/*/agent.lock")]:
         pid = lock_holder(lock)

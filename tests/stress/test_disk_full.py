@@ -16,7 +16,7 @@ import pytest
 
 from runyard import Experiment, Run, Workspace
 from runyard.errors import RunyardException
-from support import eventually, stop_yard, with_this_python
+from support import eventually, stop_runs, stop_yard, with_this_python
 
 pytestmark = pytest.mark.real
 
@@ -39,6 +39,7 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     finally:
         (folder / "ballast").unlink(missing_ok=True)
         stop_yard(folder)
+        stop_runs(folder)
         subprocess.run(["umount", "-l", folder], check=True)
         folder.rmdir()
 
