@@ -91,6 +91,8 @@ class _Member:
         ring(self.bells[0])
         if self.is_lead:
             self._conclude(left)
+        elif is_free(self.folder):
+            Scratch(self.tag, 0).clear()  # the lead was killed and cannot
 
     def clear(self) -> None:
         self.ports.close()
