@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import eventually
 
 from runyard import AmlCompute, ComputeTarget, Experiment, PyTorch, ScriptRunConfig, Workspace
 from runyard.errors import ComputeTargetException, TrainingException, UserErrorException
+from support import eventually
 
 _names = (f"cluster-{number}" for number in itertools.count())
 

@@ -48,7 +48,7 @@ def ranks(launch: ParameterServer, world: World) -> list[RankPlan]:
 
 
 def _decides(launch: ParameterServer, role: str) -> bool:
-    """Servers wait for ever, and evaluators for the next checkpoint. So do the workers that a chief drives by servers."""
+    """Servers wait for ever, evaluators for the next checkpoint; so do the workers that a chief drives."""
     if launch.chief and launch.servers:
         return role == "chief"
     return role in ("chief", "worker")
