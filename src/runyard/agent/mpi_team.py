@@ -26,6 +26,8 @@ from runyard.lifecycle.state import End, EndReason
 from runyard.spec.folder import RunFolder
 
 _SETTLE_S = 0.3  # a rank's own end may be heard a moment after its launcher's
+_HOLD_BACK_S = 1.0
+_ENDED_BY_SIGTERM = 128 + signal.SIGTERM
 _DAEMON = re.compile(r"(^|;)\s*(\S*prted) --daemonize ")
 
 
@@ -43,6 +45,7 @@ class MpiTeam(Team):
         self._order, self._world, self._hellos, self._scratch = order, world, hellos, scratch
         self._exits = folder.root / "nodes" / str(order.node_rank) / "exits"
         self._read_to = 0
+        self._has_failed = False  # a rank, by itself
         self._mpirun: Optional[int] = None
         self._daemons: dict[int, Optional[int]] = {}
         self._launcher_end: Optional[tuple[str, int, float]] = None  # its name, exit code, when
@@ -74,7 +77,9 @@ class MpiTeam(Team):
             self._launcher_end = ("mpirun", exit_code, clock.monotonic())
         elif pid in self._daemons:
             self._daemons[pid] = exit_code
-            if not self.is_over_here:
+            self.heard(())
+            # after a rank failed by itself, its daemon fails too; SIGTERM is what a dying daemon gives its ranks
+            if exit_code != 0 and not self._has_failed:
                 name = self._world.nodes[self._order.node_rank].name
                 self._launcher_end = self._launcher_end or (f"the MPI daemon of {name}", exit_code, clock.monotonic())
 
@@ -91,12 +96,14 @@ class MpiTeam(Team):
                 self.has_begun = True
             else:
                 status = int(number)
-                self.end_of(int(rank), 128 - status if 128 < status < 193 else status)
+                exit_code = 128 - status if 128 < status < 193 else status
+                self._has_failed = self._has_failed or exit_code not in (0, -signal.SIGTERM)
+                self.end_of(int(rank), exit_code)
 
     def news(self, *, is_last: bool = False) -> list[RankEnd]:
         """An MPI daemon ends its ranks by SIGTERM: why it did so may be known a moment later, and comes first."""
         news = super().news()
-        settled = clock.now() - _SETTLE_S
+        settled = clock.now() - _HOLD_BACK_S
         held = [end for end in news if end.exit_code == -signal.SIGTERM and end.at > settled and not is_last]
         self._news = held
         return [end for end in news if end not in held]
@@ -125,8 +132,8 @@ class MpiTeam(Team):
             return End(EndReason.KILLED, f"{name} was killed by {killer}", signal=killer)
         if exit_code > 0 and name != "mpirun":  # its own child was killed, and what is left of it says no more
             return End(EndReason.KILLED, f"{name} is gone (exit code {exit_code})")
-        if exit_code == 0 or clock.monotonic() < at + _SETTLE_S:
-            return None
+        if exit_code in (0, _ENDED_BY_SIGTERM) or clock.monotonic() < at + _SETTLE_S:
+            return None  # what it says of a rank is known better from the rank
         words = last_words(str(self.folder.mpirun_log))
         reason = EndReason.SCRIPT_FAILED if self.has_begun else EndReason.LAUNCH_FAILED
         said = " ".join(" ".join(line.strip(" -") for line in words.lines).split())
