@@ -171,3 +171,23 @@ def test_variables_in_arguments_are_each_ranks_own(experiment: Experiment, clust
     run.wait_for_completion()
     logs = run.get_details_with_logs()["logFiles"]
     assert "['--rank', '1']" in logs["azureml-logs/70_driver_log_rank_1.txt"]
+
+
+def test_a_gang_that_stands_still_says_where(experiment: Experiment, cluster: AmlCompute, project) -> None:
+    script = """
+import socket
+def wait_for_the_other():
+    listening = socket.socket()
+    listening.bind(('127.0.0.1', 0))
+    listening.listen()
+    listening.accept()
+wait_for_the_other()
+"""
+    config = gang(project(train=script), cluster, PyTorchConfiguration("Gloo", 2, 2))
+    config.run_config.stall.after_s, config.run_config.stall.action = 1, "stop"
+    run = experiment.submit(config)
+    details = run.wait_for_completion(raise_on_error=False)
+    assert details["error"]["error"]["reason"] == "stalled"
+    assert "rank 0 in socket.accept (train.py:7)" in details["error"]["message"]
+    assert {"logs/stalled/rank_0.txt", "logs/stalled/rank_1.txt"} <= set(run.get_file_names())
+    assert any("rank 1" in warning["message"] for warning in details["warnings"])

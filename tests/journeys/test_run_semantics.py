@@ -46,7 +46,7 @@ def test_config_may_be_a_keyword(experiment: Experiment, project) -> None:
     assert run.get_tags() == {"a": "b"}
 
 
-@pytest.mark.parametrize("thing", [None, 7, "train.py", {}, [], object()], ids=repr)
+@pytest.mark.parametrize("thing", [None, 7, "train.py", {}, [], object()], ids=lambda thing: type(thing).__name__)
 def test_what_is_no_description_cannot_be_submitted(experiment: Experiment, thing: object) -> None:
     with pytest.raises(RunyardException, match="cannot be submitted"):
         experiment.submit(thing)

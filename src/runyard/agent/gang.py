@@ -130,6 +130,7 @@ class _Member:
         while self._verdict() is None:
             self._reap()
             self.team.heard(self.bell.hear())
+            self.team.look()
             self._look_for_reasons_to_stop()
             self._tell_news()
             if self.is_lead:
@@ -269,6 +270,8 @@ class _Member:
         if verdict.reason is EndReason.SCRIPT_FAILED and verdict.rank is not None:
             verdict = blame(ends, self._judged_at, self.count, self.folder)
         verdict = replace(verdict, processes_left=left)
+        if verdict.reason is EndReason.SUCCEEDED and self.team.afterthought:
+            self.report.note("afterthought", warning=self.team.afterthought)
         if verdict.reason is EndReason.LAUNCH_FAILED and not self.is_told:
             self.report.launch_failed(verdict)
         else:

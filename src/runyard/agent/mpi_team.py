@@ -7,6 +7,7 @@ import re
 import shlex
 import signal
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Optional
 
@@ -27,6 +28,8 @@ from runyard.spec.folder import RunFolder
 
 _SETTLE_S = 0.3  # a rank's own end may be heard a moment after its launcher's
 _HOLD_BACK_S = 1.0
+_LOOK_S = 0.5
+_LATE_S = 2.0  # a script that has not begun with MPI by then may do so yet, unless it ends first
 _ENDED_BY_SIGTERM = 128 + signal.SIGTERM
 _DAEMON = re.compile(r"(^|;)\s*(\S*prted) --daemonize ")
 
@@ -49,6 +52,8 @@ class MpiTeam(Team):
         self._mpirun: Optional[int] = None
         self._daemons: dict[int, Optional[int]] = {}
         self._launcher_end: Optional[tuple[str, int, float]] = None  # its name, exit code, when
+        self._uses_mpi = self._looked_late = False
+        self._began_at = self._look_at = clock.monotonic()
         self._variables = {
             "HOME": str(Path.home()),  # Open MPI does not begin without one
             **order.variables,
@@ -82,6 +87,24 @@ class MpiTeam(Team):
             if exit_code != 0 and not self._has_failed:
                 name = self._world.nodes[self._order.node_rank].name
                 self._launcher_end = self._launcher_end or (f"the MPI daemon of {name}", exit_code, clock.monotonic())
+
+    def look(self) -> None:
+        """Whether the script uses what it was started by: a program that has begun with MPI has loaded its library."""
+        now = clock.monotonic()
+        if self._uses_mpi or not self.pids or now < self._look_at:
+            return
+        self._look_at = now + _LOOK_S
+        for rank in list(self.pids.values()):
+            for pid in (rank, *children_of(rank)):
+                with suppress(OSError), open(f"/proc/{pid}/maps", "rb") as maps:
+                    self._uses_mpi = self._uses_mpi or b"/libmpi" in maps.read()
+        self._looked_late = self._looked_late or now - self._began_at > _LATE_S
+
+    @property
+    def afterthought(self) -> str:
+        if self._uses_mpi or not self._looked_late or len(self._world.nodes) * self._world.processes_per_node == 1:
+            return ""
+        return "no rank began with MPI (hvd.init(), mpi4py): each of them did the whole work alone"
 
     def heard(self, lines: Sequence[str]) -> None:
         for line in lines:

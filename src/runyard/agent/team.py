@@ -48,6 +48,14 @@ class Team:
     def heard(self, lines: Sequence[str]) -> None:
         """What was written into the agent's bell."""
 
+    def look(self) -> None:
+        """At the living ranks, every now and then."""
+
+    @property
+    def afterthought(self) -> str:
+        """What to tell about a run that went well."""
+        return ""
+
     def news(self, *, is_last: bool = False) -> list[RankEnd]:
         """Ends that were not told yet. ``is_last``: nothing more is waited for."""
         news, self._news = self._news, []

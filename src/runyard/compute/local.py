@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from runyard.agent.processes import stop_everything
+from runyard.agent.scratch import clear_left
 from runyard.agent.supervise import stop_file
 from runyard.compute.base import Capacity, Compute, Handle, Observed
 from runyard.compute.machine import this_machine
@@ -98,7 +99,10 @@ class LocalCompute(Compute):
             order = from_json(WorkOrder, json.loads(folder.order.read_bytes()))
             if order.stop_argv:
                 subprocess.run(order.stop_argv, env=order.variables, capture_output=True, timeout=order.grace_s)
-        return stop_everything(process_tag(handle.run_id, folder), _SWEEP_GRACE_S)
+        tag = process_tag(handle.run_id, folder)
+        left = stop_everything(tag, _SWEEP_GRACE_S)
+        clear_left(tag)
+        return left
 
     def capacity(self) -> Capacity:
         return this_machine()

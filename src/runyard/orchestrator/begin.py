@@ -80,6 +80,9 @@ def news(rooms: Rooms, run_id: str) -> Iterator[tuple[on.Event | None, tuple[str
             yield on.ScriptEnded(from_json(End, said["end"])), ()
         elif said["event"] == "launch_failed":
             yield on.LaunchFailed(from_json(End, said["end"])), ()
+        elif said["event"] == "stalled":
+            where = "; ".join(f"rank {rank}: {place}" for rank, place in sorted(said["ranks"].items()))
+            yield None, (f"nothing moved any more, see logs/stalled/: {where}",)
         elif "warning" in said:
             yield None, (str(said["warning"]),)
 

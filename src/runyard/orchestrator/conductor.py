@@ -184,6 +184,10 @@ class Conductor:
     def _give_up(self, run_id: str) -> None:
         said = "an internal error of the yard; see yard.log in its home folder"
         record = self.post(run_id, on.MarkedFailed(End(EndReason.LAUNCH_FAILED, said)))
+        if (
+            record.life.state is RunState.CANCEL_REQUESTED
+        ):  # whether there is an agent or not is the watcher's to find out
+            self.live.add(run_id)
         if record.life.state is RunState.FINALIZING:  # its end is known: it must not hang there
             self.post(run_id, on.Finalized(), warnings=(f"outputs/ was not kept whole: {said}",))
 

@@ -47,7 +47,7 @@ def order_of(
         socket=str(rooms.socket),
     )
     argv, variables = prepared.command(
-        script_words(spec), own, folder.work, inherited=clean(os.environ if machine is None else machine)
+        _words(spec, prepared), own, folder.work, inherited=clean(os.environ if machine is None else machine)
     )
     return WorkOrder(
         run_id=record.run_id,
@@ -68,6 +68,12 @@ def order_of(
         stall_action=spec.stall_action,
         py_spy=_py_spy(),
     )
+
+
+def _words(spec: RunSpec, prepared: Prepared) -> tuple[str, ...]:
+    """An exception that nobody catches under mpi4py waits for all other ranks to end; run by it, it aborts them."""
+    by_mpi4py = isinstance(spec.launch, Mpi) and "\nmpi4py==" in f"\n{prepared.lock}"
+    return ("-m", "mpi4py", *script_words(spec)) if by_mpi4py else script_words(spec)
 
 
 def rehearse(rooms: Rooms, record: RunRecord) -> str:
