@@ -17,8 +17,10 @@ class Bell:
         self.path = str(folder / "bell")
         with suppress(FileExistsError):
             os.mkfifo(self.path, 0o600)
-        # for writing too: a pipe without a writer would tell of its end again and again
-        self._pipe = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._pipe = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        # A pipe without a writer would tell of its end again and again. A descriptor of its own: one that may also
+        # write is signalled by its owner's every read, and the agent would never sleep.
+        self._writer = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         self._half = b""
         fcntl.fcntl(self._pipe, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(self._pipe, fcntl.F_SETFL, fcntl.fcntl(self._pipe, fcntl.F_GETFL) | os.O_ASYNC)
@@ -32,6 +34,7 @@ class Bell:
 
     def close(self) -> None:
         os.close(self._pipe)
+        os.close(self._writer)
 
 
 def ring(path: str) -> None:

@@ -192,7 +192,13 @@ class MpiTeam(Team):
     def _begin_daemon(self, command: str) -> None:
         """In the place of its shell, and not in the background, so that it is a child which dies with the agent."""
         command = _DAEMON.sub(r"\1exec \2 ", command)
+        # Open MPI knows nodes by their host names: those that are played on one machine must have one each
+        name = self._world.nodes[self._order.node_rank].name if self._world.is_on_one_machine else None
         pid = start(
-            ("/bin/sh", "-c", command), self._variables, cwd=str(self.folder.work), log=str(self.folder.mpirun_log)
+            ("/bin/sh", "-c", command),
+            self._variables,
+            cwd=str(self.folder.work),
+            log=str(self.folder.mpirun_log),
+            host_name=name,
         )
         self._daemons[pid] = None

@@ -5,26 +5,28 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Mapping, Sequence
-from typing import NoReturn
+from typing import NoReturn, Optional
 
-from runyard.agent.linux import die_with_parent
+from runyard.agent.linux import die_with_parent, take_host_name
 
 
 class CannotStart(Exception):
     """Its text is the reason, in a person's words."""
 
 
-def start(argv: Sequence[str], variables: Mapping[str, str], *, cwd: str, log: str) -> int:
+def start(
+    argv: Sequence[str], variables: Mapping[str, str], *, cwd: str, log: str, host_name: Optional[str] = None
+) -> int:
     """The pid of the new process, once it is the program that was asked for; raises CannotStart otherwise.
 
     Standard output and standard error are one open file, so lines stand in the order in which they were written;
-    there is no pipe that a slow reader could fill or a dead one break.
+    there is no pipe that a slow reader could fill or a dead one break. With a ``host_name`` it sees that one.
     """
     agent = os.getpid()
     reason_read, reason_write = os.pipe()  # closed by a successful exec, so an empty answer is a good one
     child = os.fork()
     if child == 0:
-        _become(argv, variables, cwd, log, agent, reason_write)
+        _become(argv, variables, cwd, log, agent, reason_write, host_name)
     os.close(reason_write)
     with os.fdopen(reason_read, "rb") as pipe:
         reason = pipe.read().decode("utf-8", "replace")
@@ -35,7 +37,13 @@ def start(argv: Sequence[str], variables: Mapping[str, str], *, cwd: str, log: s
 
 
 def _become(
-    argv: Sequence[str], variables: Mapping[str, str], cwd: str, log: str, agent: int, reason_write: int
+    argv: Sequence[str],
+    variables: Mapping[str, str],
+    cwd: str,
+    log: str,
+    agent: int,
+    reason_write: int,
+    host_name: Optional[str],
 ) -> NoReturn:
     doing = "prepare its process"
     try:
@@ -50,6 +58,12 @@ def _become(
         os.dup2(null, 0)
         os.dup2(output, 1)
         os.dup2(output, 2)
+        if host_name is not None:
+            doing = (
+                f"play {host_name} on this machine, which gives processes no host name of their own"
+                " (node_count=1 with more processes per node works)"
+            )
+            take_host_name(host_name)
         doing = f"enter its folder {cwd}"
         os.chdir(cwd)
         doing = f"run {argv[0]}" if argv else "run an empty command"
