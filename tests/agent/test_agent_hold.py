@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -18,6 +17,7 @@ from runyard.compute.local import LocalCompute
 from runyard.lifecycle.state import EndReason
 from runyard.spec.json import to_json
 from runyard.testing.compute import end_of, events_of, log_of, make_order, wait_until
+from support import pythons
 
 SOURCE = str(Path(runyard.__file__).parents[1])
 
@@ -28,14 +28,10 @@ def cold(order, python=sys.executable):
     return subprocess.Popen([python, "-m", "runyard.agent", str(path)], env={**os.environ, "PYTHONPATH": SOURCE})
 
 
-@pytest.mark.parametrize("version", ["3.9", "3.10", "3.11", "3.12", "3.13"])
-def test_a_cold_start_on_every_python(tmp_path, version):
-    found = [shutil.which(f"python{version}"), *sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))]
-    python = next((str(p) for p in reversed(found) if p), None)
-    if python is None:
-        pytest.skip(f"no Python {version} here")
+@pytest.mark.parametrize("python", pythons(), ids=lambda python: python.version)
+def test_a_cold_start_on_every_python_of_this_machine(tmp_path, python):
     order = make_order(tmp_path, "print('hello'); raise ValueError('bad lr')")
-    assert cold(order, python).wait() == 0
+    assert cold(order, python.path).wait() == 0
     end = end_of(order)
     assert (end.reason, end.message, end.processes_left) == (EndReason.SCRIPT_FAILED, "ValueError: bad lr", 0)
     assert log_of(order).startswith(b"hello\n")

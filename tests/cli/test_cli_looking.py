@@ -9,7 +9,7 @@ import pytest
 @pytest.fixture(scope="module")
 def trained(home, tmp_path_factory):
     """One run with metrics and files, in an experiment of its own."""
-    from conftest import CommandLine
+    from cli_support import CommandLine
 
     cli = CommandLine(home, tmp_path_factory.mktemp("proj"))
     code = "from runyard import Run\nrun = Run.get_context()\nfor i in range(3): run.log('loss', 1 / (i + 1))\n"

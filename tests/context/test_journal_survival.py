@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ import pytest
 from runyard.context import format as layout
 from runyard.context.journal import Journal
 from runyard.tracking.journals import JournalReader, Position, Records, stems
+from support import pythons
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -293,15 +293,7 @@ def test_logging_may_go_on_after_close(tmp_path: Path) -> None:
     assert sorted(records["value"].tolist() for records in records_of(tmp_path).values()) == [[1], [2]]
 
 
-def oldest_python() -> str:
-    candidates = [shutil.which("python3.9"), *sorted(Path.home().glob(".pyenv/versions/3.9*/bin/python3.9"))]
-    for candidate in candidates:
-        if candidate and subprocess.run([candidate, "-c", "pass"], capture_output=True).returncode == 0:
-            return str(candidate)
-    pytest.skip("there is no Python 3.9 on this machine")
-
-
-def test_the_journal_works_on_the_oldest_python_that_scripts_may_use(tmp_path: Path) -> None:
+def test_the_journal_works_on_the_oldest_python_of_this_machine(tmp_path: Path) -> None:
     process = script(
         tmp_path,
         """
@@ -313,7 +305,7 @@ def test_the_journal_works_on_the_oldest_python_that_scripts_may_use(tmp_path: P
         journal.log_list("list", (x / 2 for x in range(3)))
         assert "numpy" not in sys.modules
         """,
-        python=oldest_python(),
+        python=pythons()[0].path,
     )
     _, said = process.communicate()
     assert process.returncode == 0, said.decode()

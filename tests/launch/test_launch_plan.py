@@ -159,7 +159,8 @@ def test_a_chief_is_the_first_worker_and_an_evaluator_stays_out_of_the_cluster()
     world = World(NODES, 1, (("1", "2"), ("1", "2")))
     tasks = everybody(ParameterServer(workers=2, servers=1, chief=True, evaluator=True), world)
     assert [task.title for task in tasks] == ["chief 0", "worker 0", "ps 0", "evaluator 0"]
-    assert [task.decides for task in tasks] == [True, True, False, False]
+    # the workers serve the chief, so they do not end by themselves
+    assert [task.decides for task in tasks] == [True, False, False, False]
     config = json.loads(tasks[3].variables["TF_CONFIG"])
     assert config["task"] == {"type": "evaluator", "index": 0}
     assert sorted(config["cluster"]) == ["chief", "ps", "worker"]
@@ -182,3 +183,8 @@ def test_every_task_has_a_port_of_its_own(workers, servers, nodes):
 def test_only_the_first_node_reserves_a_port_for_a_collective():
     assert [ports_needed(TorchDistributed(), 2, node) for node in range(2)] == [1, 0]
     assert ports_needed(Single(), 1, 0) == 0
+
+
+def test_workers_that_mirror_each_other_end_by_themselves():
+    tasks = everybody(ParameterServer(workers=2, servers=0, chief=True), World(NODES, 1, (("1",), ("1",))))
+    assert [(task.title, task.decides) for task in tasks] == [("chief 0", True), ("worker 0", True)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from runyard.sdk.frameworks import PyTorch, SKLearn, TensorFlow
 from runyard.spec import launch
 from runyard.spec.environment import Framework
 from runyard.spec.resources import Resources
+from support import as_nobody
 
 ALL = [Estimator, PyTorch, TensorFlow, SKLearn]
 GPU_ABLE = [Estimator, PyTorch, TensorFlow]
@@ -714,10 +714,10 @@ def test_a_notebook_as_script_is_told_how_to_become_one(project: Path) -> None:
     assert "nbconvert --to script train.ipynb" in error.hint
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 def test_an_unreadable_script_is_refused(project: Path) -> None:
     (project / "train.py").chmod(0)
-    assert "cannot be read" in refusal(local(folder=project)).message
+    with as_nobody(project):
+        assert "cannot be read" in refusal(local(folder=project)).message
 
 
 @pytest.mark.parametrize("name", ["sub/deep.py", "./sub/deep.py", "sub/../sub/deep.py"])
