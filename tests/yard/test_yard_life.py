@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from runyard import Experiment, ScriptRunConfig, Workspace
-from runyard.errors import HomeUnusable, StoreCorrupted
+from runyard.errors import HomeUnusable, RunNotFound, StoreCorrupted
 from support import eventually, is_alive, stop_yard, yard_pid
 
 SLOW = """
@@ -198,3 +198,13 @@ def test_an_interactive_run_is_completed_when_complete_returns(experiment: Exper
     run = experiment.start_logging(snapshot_directory=None)
     run.complete()
     assert run.status == "Completed"
+
+
+def test_a_client_of_another_version_is_told_what_to_do(
+    workspace: Workspace, experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace.connection.get("/api/health")
+    monkeypatch.setattr("runyard.client.transport.__version__", "9.9.9")
+    with pytest.raises(RunNotFound) as caught:
+        workspace.connection.get("/api/runs/none")
+    assert "this is runyard/9.9.9: `runyard yard stop`" in caught.value.hint

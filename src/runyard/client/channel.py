@@ -94,6 +94,7 @@ class Answer:
         headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
         self._chunked = headers.get("transfer-encoding", "").lower() == "chunked"
         self._left = int(headers.get("content-length", 0))
+        self.server = headers.get("server", "")
         self.complete = not self._chunked and self._left == 0
         self._decode()
 

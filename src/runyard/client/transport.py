@@ -8,7 +8,7 @@ import socket
 import threading
 from urllib.parse import quote, urlencode
 
-from runyard import errors
+from runyard import __version__, errors
 from runyard.client.channel import Answer, Channel
 from runyard.client.home import home_folder, socket_of
 from runyard.errors import RunyardException, YardUnavailable
@@ -148,7 +148,7 @@ class Connection:
                 if rewind[0] is not None:
                     rewind[0].seek(rewind[1])
         if response.status >= 400:
-            raise _problem(response.status, response.read())
+            raise _of_another_version(_problem(response.status, response.read()), response.server)
         return response
 
     def _silent(self, error: Exception) -> YardUnavailable:
@@ -174,6 +174,14 @@ class Connection:
             start_yard(self.home, self.answers)
             channel.connect()
         return channel
+
+
+def _of_another_version(error: RunyardException, server: str) -> RunyardException:
+    """After an upgrade the old yard may still be here, and not know what the new client asks for."""
+    if server != f"runyard/{__version__}":
+        error.hint += f"{'; ' if error.hint else ''}the yard is {server or 'of an unknown version'}, this is runyard/"
+        error.hint += f"{__version__}: `runyard yard stop`, and the next command starts the new one; runs go on"
+    return error
 
 
 def _target(path: str, query: dict[str, Any]) -> str:

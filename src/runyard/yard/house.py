@@ -14,7 +14,7 @@ from pathlib import Path
 
 import uvicorn
 
-from runyard import clock
+from runyard import __version__, clock
 from runyard.client.home import socket_of
 from runyard.compute.local import LocalCompute
 from runyard.compute.nursery import Nursery
@@ -65,7 +65,17 @@ class Yard:
         """Until nobody is here; `opened` is called when requests are answered."""
         rooms = self._rooms
         app = create_app(self._conductor, on_request=self._used)
-        config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", http="httptools", ws="none")
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            http="httptools",
+            ws="none",
+            server_header=False,
+            headers=[("server", f"runyard/{__version__}")],  # a client of another version can say so
+            timeout_graceful_shutdown=1,
+        )
         server = _Server(config, self._conductor.bell)
         listening = _listen(rooms.socket)
         rooms.environments.clean_leftovers()
