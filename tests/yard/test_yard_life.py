@@ -208,3 +208,21 @@ def test_a_client_of_another_version_is_told_what_to_do(
     with pytest.raises(RunNotFound) as caught:
         workspace.connection.get("/api/runs/none")
     assert "this is runyard/9.9.9: `runyard yard stop`" in caught.value.hint
+
+
+def test_a_copy_that_a_killed_yard_laid_out_does_not_stop_the_next_one(
+    home: Path, experiment: Experiment, project, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    blocker = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)"
+    folder = project(block=blocker, train="print('on')")
+    cores = experiment.workspace.connection.get("/api/computes/local")["status"]["cpus"]
+    for _ in range(cores):
+        experiment.submit(here(folder, "block.py"))
+    waiting = experiment.submit(here(folder))
+    eventually(lambda: waiting.get_status() == "Queued", "the queue is full")
+    (home / "runs" / waiting.id / "work" / "outputs").mkdir(parents=True)
+    (home / "runs" / waiting.id / "work" / "train.py").write_text("print('half')")
+    gate.touch()
+    assert waiting.wait_for_completion()["status"] == "Completed"
+    assert (home / "runs" / waiting.id / "azureml-logs" / "70_driver_log.txt").read_text() == "on\n"

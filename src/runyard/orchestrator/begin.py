@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 
@@ -40,6 +41,8 @@ def start(rooms: Rooms, record: RunRecord) -> None:
         run_id=record.run_id,
     )
     assert record.snapshot_id is not None
+    if folder.work.exists():  # laid out by a yard that was killed before it asked for an agent
+        shutil.rmtree(folder.work)
     rooms.snapshots.materialize(record.snapshot_id, folder.work)
     for name in ("outputs", "logs"):
         (folder.work / name).mkdir(exist_ok=True)
