@@ -58,6 +58,15 @@ def project(tmp_path: Path) -> Callable[..., Path]:
     return make
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The quick tests stay quick: whole folders whose tests start many processes each count as real ones."""
+    for item in items:
+        if {"bench", "cli", "stress", "yard"} & set(item.path.parts) or item.path.name.startswith(
+            ("test_gang_", "test_docs_blocks")
+        ):
+            item.add_marker(pytest.mark.real)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """What this machine could not try is said at the end, with the reason."""
     for report in terminalreporter.stats.get("skipped", []):

@@ -104,8 +104,9 @@ def test_a_run_waits_for_nodes_and_says_so(
         config.run_config.environment.python.user_managed_dependencies = True
         return experiment.submit(config)
 
-    runs = [submitted() for _ in range(5)]
+    runs = [submitted() for _ in range(4)]
     eventually(lambda: cluster.get_status().running_node_count == 4, "four runs have a node each")
+    runs.append(submitted())
     eventually(lambda: runs[4].get_status() == "Queued", "the fifth waits")
     assert "waiting for 1 node; 4 of 4 in use" in runs[4]._refresh()["activity"]
     with pytest.raises(ComputeTargetException, match="is in use by"):

@@ -122,6 +122,8 @@ def test_a_waiting_run_runs_the_code_that_it_was_submitted_with(
     folder = project(block=blocker, train="print('first version')")
     cores = experiment.workspace.connection.get("/api/computes/local")["status"]["cpus"]
     holding = [experiment.submit(here(folder, "block.py")) for _ in range(cores)]
+    for run in holding:
+        eventually(lambda run=run: run.get_status() == "Running", "every core is taken")
     waiting = experiment.submit(here(folder))
     (folder / "train.py").write_text("print('second version')")
     eventually(lambda: waiting.get_status() == "Queued", "the queue is full")

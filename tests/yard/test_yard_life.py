@@ -217,8 +217,8 @@ def test_a_copy_that_a_killed_yard_laid_out_does_not_stop_the_next_one(
     blocker = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)"
     folder = project(block=blocker, train="print('on')")
     cores = experiment.workspace.connection.get("/api/computes/local")["status"]["cpus"]
-    for _ in range(cores):
-        experiment.submit(here(folder, "block.py"))
+    for run in [experiment.submit(here(folder, "block.py")) for _ in range(cores)]:
+        eventually(lambda run=run: run.get_status() == "Running", "every core is taken")
     waiting = experiment.submit(here(folder))
     eventually(lambda: waiting.get_status() == "Queued", "the queue is full")
     (home / "runs" / waiting.id / "work" / "outputs").mkdir(parents=True)
