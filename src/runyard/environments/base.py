@@ -98,20 +98,6 @@ class EnvironmentDepot:
             return self._user_managed(spec)
         return self._built(request)
 
-    def is_ready(self, spec: EnvironmentSpec, *, has_gpu: bool) -> bool:
-        """Whether ``prepare`` would find everything there. Asks nobody and starts nothing: under a millisecond."""
-        if spec.container is not None or requirements.wants_conda(spec):
-            return False
-        if spec.user_managed:
-            known = self._own.get(spec.interpreter or sys.executable)
-            return known is not None and known[1] == _times(known[0])
-        gpu = requirements.wants_gpu_packages(spec, has_gpu=has_gpu)
-        try:
-            wanted = requirements.wanted(spec, gpu=gpu, conda_answers=False)
-            return inventory.known(self.root, self._key("venv", spec, wanted, gpu)) is not None
-        except EnvironmentException:
-            return False
-
     def list(self) -> Infos:
         return inventory.listed(self.root)
 

@@ -44,24 +44,12 @@ class Conductor:
     def admit(self, record: RunRecord, first: on.Event, tags: Labels, properties: Labels) -> RunRecord:
         """A new run with its first event. One of that id that is here already stays as it is."""
         with self._deciding:
-            if self.rooms.runs.has(record.run_id):
-                return self.rooms.runs.load(record.run_id)
             decided, actions = self._decide(record, first)
-            if do.Prepare() in actions and prepare.is_ready(self.rooms, decided):
-                # in the order of submission: a run that has nothing to wait for must not be overtaken
-                decided, actions = self._prepare_at_once(decided)
-            try:
-                admitted = self.rooms.runs.insert(decided, tags, properties)
-            except BaseException:  # a full disk: what is not written down holds no place
-                self.rooms.target(record).queue.leave(record.run_id)
-                raise
+            admitted = self.rooms.runs.insert(decided, tags, properties)
+            if admitted is None:
+                return self.rooms.runs.load(record.run_id)
         self._carry_out(admitted, actions)
         return admitted
-
-    def _prepare_at_once(self, record: RunRecord) -> tuple[RunRecord, list[do.Action]]:
-        found = prepare.prepare(self.rooms, record, lambda text: None, threading.Event())
-        noted = replace(record, environment_key=found.key, warnings=record.warnings + found.warnings)
-        return self._decide(noted, on.Prepared())
 
     def post(
         self, run_id: str, event: on.Event, *, environment_key: str | None = None, warnings: tuple[str, ...] = ()

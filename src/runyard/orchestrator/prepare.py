@@ -15,12 +15,6 @@ from runyard.spec.run import RunSpec
 from runyard.store.runs import RunRecord
 
 
-def is_ready(rooms: Rooms, record: RunRecord) -> bool:
-    spec = from_json(RunSpec, record.spec)
-    has_gpu = bool(rooms.target(record).compute.capacity().gpus)
-    return rooms.environments.is_ready(spec.environment, has_gpu=has_gpu)
-
-
 def prepare(rooms: Rooms, record: RunRecord, say: Callable[[str], None], abandoned: threading.Event) -> Prepared:
     spec = from_json(RunSpec, record.spec)
     folder = rooms.folder(record.run_id)

@@ -17,7 +17,6 @@ from sqlalchemy import (
     bindparam,
     delete,
     exists,
-    insert,
     literal,
     select,
     type_coerce,
@@ -41,7 +40,7 @@ _COLUMN_NAMES = tuple(_runs.c.keys())
 # it is, for `_parsed`.
 _ALL = select(*(type_coerce(column, Text) if isinstance(column.type, JSON) else column for column in _runs.c))
 _LOAD = _ALL.where(_runs.c.run_id == bindparam("wanted"))
-_INSERT = insert(_runs)
+_INSERT = upsert(_runs).on_conflict_do_nothing()
 _INSERT_EXPERIMENT = upsert(schema.experiments).on_conflict_do_nothing()
 _SAVE = update(_runs).where(_runs.c.run_id == bindparam("changed"))
 _LABELS = union_all(
@@ -83,19 +82,18 @@ class RunStore:
 
     def insert(
         self, record: RunRecord, tags: Mapping[str, str | None], properties: Mapping[str, str | None]
-    ) -> RunRecord:
-        """The record with its number. A run of this id must not be there yet."""
+    ) -> RunRecord | None:
+        """The record with its number. None: a run of this id is there already, and was left as it is."""
         with self._database.write() as connection:
-            number = connection.execute(_INSERT, _columns(record)).lastrowid
+            inserted = connection.execute(_INSERT, _columns(record))
+            if not inserted.rowcount:
+                return None
+            number = inserted.lastrowid
             experiment = {"name": record.experiment, "created_at": record.created_at}
             connection.execute(_INSERT_EXPERIMENT, experiment)
             _set_labels(connection, schema.tags, record.run_id, tags)
             _set_labels(connection, schema.properties, record.run_id, properties)
         return replace(record, number=number)
-
-    def has(self, run_id: str) -> bool:
-        with self._database.read() as connection:
-            return connection.execute(_LOAD, {"wanted": run_id}).first() is not None
 
     def load(self, run_id: str) -> RunRecord:
         with self._database.read() as connection:
