@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,12 +16,15 @@ LOGS = "azureml-logs"
 
 def list_files(rooms: Rooms, record: RunRecord) -> list[tuple[str, int]]:
     """Names as people say them, with sizes, sorted."""
-    found = {kept.path: kept.size for kept in rooms.artifacts.files(record.run_id)}
+    found: dict[str, int] = {}
+    # the open folders first: what is kept meanwhile is moved out of them, and then stands in the second list
     for prefix, folder in _open_folders(rooms, record):
-        for path in folder.rglob("*") if folder.is_dir() else ():
-            with suppress(OSError):  # a running script may have removed it meanwhile
-                if path.is_file() and _inside(path, folder):
-                    found.setdefault(f"{prefix}/{path.relative_to(folder).as_posix()}", path.stat().st_size)
+        for place, _, names in os.walk(folder):  # passes over folders that vanish meanwhile
+            for path in (Path(place) / name for name in names):
+                with suppress(OSError):  # a running script may have removed it
+                    if path.is_file() and _inside(path, folder):
+                        found[f"{prefix}/{path.relative_to(folder).as_posix()}"] = path.stat().st_size
+    found.update((kept.path, kept.size) for kept in rooms.artifacts.files(record.run_id))
     return sorted(found.items())
 
 
