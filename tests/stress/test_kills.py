@@ -119,7 +119,11 @@ def test_twenty_kills_of_the_yard_while_runs_are_submitted(
     for number, run in enumerate(runs):
         run.wait_for_completion(raise_on_error=False)
         check_whole(home, run, number)
-    assert sorted(found.id for found in experiment.get_runs()) == sorted(run.id for run in runs)
+    # Nothing that was acknowledged is lost. One whose yard was killed three times in mid-answer was not acknowledged,
+    # and was submitted anew above: it may be there as well.
+    found = [run.id for run in experiment.get_runs()]
+    assert len(found) == len(set(found))
+    assert {run.id for run in runs} <= set(found)
     check_tidy(home, runs)
 
 
