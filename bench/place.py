@@ -57,6 +57,8 @@ def a_place() -> Iterator[Place]:
     place = Place(root)
     before = os.environ.get("RUNYARD_HOME")
     os.environ["RUNYARD_HOME"] = str(place.home)
+    # a wheel of Horovod takes minutes to build: once for all benches and tests of this machine
+    os.environ.setdefault("RUNYARD_WHEEL_CACHE", str(cache().parent / "runyard" / "wheels"))
     try:
         yield place
     finally:
