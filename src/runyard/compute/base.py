@@ -75,3 +75,6 @@ class Compute(ABC):
     @abstractmethod
     def capacity(self) -> Capacity:
         """What one node of the target has; found once and remembered."""
+
+    def close(self) -> None:  # noqa: B027 - most have nothing to let go
+        """The yard goes, or the target is removed. Runs go on."""

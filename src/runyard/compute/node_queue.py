@@ -89,6 +89,10 @@ class NodeQueue:
         with self._lock:
             return list(self._waiting)
 
+    def runs(self) -> list[str]:
+        with self._lock:
+            return [*self._placed, *self._waiting]
+
     def reason(self, run_id: str) -> str:
         with self._lock:
             if run_id not in self._waiting:

@@ -37,5 +37,8 @@ class Queue(Protocol):
 
     def placement(self, run_id: str) -> Placement | None: ...
 
+    def runs(self) -> list[str]:
+        """Who waits or was placed here."""
+
     def reason(self, run_id: str) -> str:
         """Why it has not started, in a person's words; empty when it is not waiting."""

@@ -143,6 +143,10 @@ class LocalQueue:
             placed = self._placed.get(run_id)
             return placed[0] if placed else None
 
+    def runs(self) -> list[str]:
+        with self._lock:
+            return [*self._placed, *self._waiting]
+
     def reason(self, run_id: str) -> str:
         """Why it has not started, in a person's words; empty when it is not waiting."""
         with self._lock:

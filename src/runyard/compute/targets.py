@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from runyard.compute.base import Compute
@@ -13,7 +15,7 @@ from runyard.compute.node_queue import NodeQueue
 from runyard.compute.placing import Queue
 from runyard.compute.queue import LocalQueue
 from runyard.errors import ComputeTargetException
-from runyard.store.computes import ComputeStore
+from runyard.store.computes import ComputeRecord, ComputeStore
 
 LOCAL = "local"
 CLUSTER = "AmlCompute"
@@ -21,23 +23,57 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,31}")
 
 
 @dataclass(frozen=True)
+class Around:
+    """What a target of any kind is made with."""
+
+    home: Path  # the yard's
+    kit: Path  # the node kit, for PYTHONPATH
+    local: LocalCompute
+    news: Callable[[str], None]  # to be told the id of a run in whose folder something new was written
+
+
+Configuration = dict[str, Any]
+Maker = Callable[[str, Configuration, Around], tuple[Compute, Queue]]
+Checker = Callable[[str, Configuration, Around], Configuration]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """``make`` is called at every start of the yard too: it asks nobody, and raises nothing, since a cluster that is
+    away for an hour must not keep the yard closed. ``check`` is called before a target is kept: it may take seconds,
+    refuses what cannot work, and returns the configuration as it is to be kept."""
+
+    make: Maker
+    check: Checker = lambda name, configuration, around: configuration
+
+
+def _played_nodes(name: str, configuration: Configuration, around: Around) -> tuple[Compute, Queue]:
+    return around.local, NodeQueue(name, int(configuration["max_nodes"]))
+
+
+KINDS: dict[str, Kind] = {
+    CLUSTER: Kind(_played_nodes),
+}
+
+
+@dataclass(frozen=True)
 class Target:
     name: str
     kind: str
-    configuration: dict[str, Any]
+    configuration: Configuration
     created_at: float | None
     compute: Compute
     queue: Queue
 
 
 class Targets:
-    def __init__(self, store: ComputeStore, local: LocalCompute) -> None:
-        self._store, self._local = store, local
+    def __init__(self, store: ComputeStore, around: Around) -> None:
+        self._store, self._around = store, around
         self._lock = threading.Lock()
-        queue = LocalQueue(local.capacity())
-        self._known = {LOCAL: Target(LOCAL, "Local", {}, None, local, queue)}
+        queue = LocalQueue(around.local.capacity())
+        self._known = {LOCAL: Target(LOCAL, "Local", {}, None, around.local, queue)}
         for record in store.all():
-            self._known[record.name] = self._cluster(record.name, record.configuration, record.created_at)
+            self._known[record.name] = self._made(record)
 
     def get(self, name: str) -> Target:
         with self._lock:
@@ -50,32 +86,28 @@ class Targets:
         with self._lock:
             return list(self._known.values())
 
-    def create(self, name: str, kind: str, configuration: dict[str, Any]) -> Target:
-        """A cluster on this machine: nodes as asked for, each an agent of its own. The same again is the same."""
-        if kind != CLUSTER:
+    def create(self, name: str, kind: str, configuration: Configuration) -> Target:
+        """A target that people made or attached. The same again is the same."""
+        if kind not in KINDS:
             raise ComputeTargetException(
-                f"cannot create {name!r}: a {kind} is not available in this version",
-                hint="AmlCompute.provisioning_configuration(max_nodes=…) makes a cluster of nodes on this machine",
+                f"cannot create {name!r}: {kind!r} is not a kind of compute target", hint=f"kinds: {', '.join(KINDS)}"
             )
         if not _NAME.fullmatch(name):
             raise ComputeTargetException(
                 f"{name!r} cannot be the name of a compute target",
                 hint="up to 32 characters: a letter first, then letters, digits and '-'",
             )
+        there = self._same(name, kind, configuration)
+        if there is not None:
+            return there
+        configuration = KINDS[kind].check(name, configuration, self._around)  # takes seconds: not under the lock
         with self._lock:
-            if name in self._known:
-                there = self._known[name]
-                if there.configuration == configuration:
-                    return there
-                raise ComputeTargetException(
-                    f"there is a compute target {name!r} already, and it is another one",
-                    hint=f"ComputeTarget(workspace, {name!r}) gives it; update(…) changes it; delete() removes it",
-                )
-            record = self._store.add(name, kind, configuration)
-            target = self._known[name] = self._cluster(name, configuration, record.created_at)
-        return target
+            there = self._same(name, kind, configuration)
+            if there is None:
+                there = self._known[name] = self._made(self._store.add(name, kind, configuration))
+        return there
 
-    def update(self, name: str, changes: dict[str, Any]) -> Target:
+    def update(self, name: str, changes: Configuration) -> Target:
         target = self.get(name)
         if not isinstance(target.queue, NodeQueue):
             raise ComputeTargetException(f"compute target {name!r} cannot be changed", hint="only clusters can")
@@ -93,9 +125,9 @@ class Targets:
 
     def delete(self, name: str) -> None:
         target = self.get(name)
-        if not isinstance(target.queue, NodeQueue):
+        if name == LOCAL:
             raise ComputeTargetException(f"compute target {name!r} cannot be deleted", hint="it is this machine")
-        using = sorted({*target.queue.placements().values(), *target.queue.waiting()})
+        using = sorted(target.queue.runs())
         if using:
             raise ComputeTargetException(
                 f"compute target {name!r} is in use by {', '.join(using)}", hint="cancel them, or wait for their end"
@@ -103,7 +135,22 @@ class Targets:
         with self._lock:
             self._store.remove(name)
             del self._known[name]
+        target.compute.close()
 
-    def _cluster(self, name: str, configuration: dict[str, Any], created_at: float) -> Target:
-        queue = NodeQueue(name, int(configuration["max_nodes"]))
-        return Target(name, CLUSTER, configuration, created_at, self._local, queue)
+    def close(self) -> None:
+        """Runs go on."""
+        for target in self.all():
+            target.compute.close()
+
+    def _same(self, name: str, kind: str, configuration: Configuration) -> Target | None:
+        there = self._known.get(name)
+        if there is None or (there.kind == kind and there.configuration == configuration):
+            return there
+        raise ComputeTargetException(
+            f"there is a compute target {name!r} already, and it is another one",
+            hint=f"ComputeTarget(workspace, {name!r}) gives it; update(…) changes it; delete() removes it",
+        )
+
+    def _made(self, record: ComputeRecord) -> Target:
+        compute, queue = KINDS[record.kind].make(record.name, record.configuration, self._around)
+        return Target(record.name, record.kind, record.configuration, record.created_at, compute, queue)

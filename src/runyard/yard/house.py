@@ -18,7 +18,7 @@ from runyard import __version__, clock
 from runyard.client.home import socket_of
 from runyard.compute.local import LocalCompute
 from runyard.compute.nursery import Nursery
-from runyard.compute.targets import Targets
+from runyard.compute.targets import Around, Targets
 from runyard.environments.base import EnvironmentDepot
 from runyard.environments.kit import kit
 from runyard.orchestrator.bell import Bell
@@ -46,16 +46,17 @@ class Yard:
             (home / name).mkdir(exist_ok=True)
         database = open_database(home / "yard.db")
         compute = LocalCompute(home, Nursery(umask))
+        node_kit = kit(home / "kit")
         self._rooms = Rooms(
             home=home,
             socket=socket_of(home),
-            kit=kit(home / "kit"),
+            kit=node_kit,
             database=database,
             runs=RunStore(database),
             snapshots=Depot(home / "snapshots"),
             environments=EnvironmentDepot(home / "environments"),
             artifacts=Artifacts(database, home / "artifacts"),
-            targets=Targets(ComputeStore(database), compute),
+            targets=Targets(ComputeStore(database), Around(home, node_kit, compute, self._read_news)),
         )
         self._compute = compute
         self._conductor = Conductor(self._rooms)
@@ -92,11 +93,14 @@ class Yard:
             rooms.socket.unlink(missing_ok=True)
             self._watcher.stop()
             self._conductor.close()
-            self._compute.close()
+            rooms.targets.close()
             rooms.database.close()
             log.info("closed")
         # threads that wait for a build must not keep the process: the next yard takes their runs up again
         os._exit(0)
+
+    def _read_news(self, run_id: str) -> None:
+        self._conductor.read_news(run_id)
 
     def _used(self) -> None:
         self._used_at = clock.monotonic()
