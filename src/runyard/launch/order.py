@@ -34,6 +34,11 @@ class WorkOrder:
     stall_after_s: Optional[float] = None  # None: nobody watches for a standstill
     stall_action: str = "report"  # or "stop"
     py_spy: str = ""  # the program; "" = none
+    attempt: int = 1  # the same folder may see several, one after the other
+    secret: str = ""  # shared by the agents of the run, and never sent; "" = this node is the only one
+    lead: str = ""  # "host:port" of the lead's agent where it is known beforehand; "" = it is in the run's folder
+    retried_for: str = ""  # how the attempt before this one ended: "node lost (n3)"
+    sigterm_means: str = "canceled"  # an EndReason, where no stop.json says more; a scheduler's says "preempted"
 
     @property
     def is_gang(self) -> bool:

@@ -41,6 +41,7 @@ class EndReason(str, Enum):
     LAUNCH_FAILED = "launch failed"
     AGENT_LOST = "agent lost"  # the agent that held the processes is gone
     NODE_LOST = "node lost"  # one of several nodes, or its agent, is gone
+    PREEMPTED = "preempted"  # its place was given to somebody else
     STALLED = "stalled"  # nothing moved any more, and the run was to end then
     PROCESS_LOST = "process lost"  # the process of an interactive run went away without complete()
 

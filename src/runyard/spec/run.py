@@ -9,6 +9,8 @@ from runyard.spec.environment import EnvironmentSpec
 from runyard.spec.launch import Launch, Single
 from runyard.spec.resources import Resources
 
+RETRY_ON = ("node lost", "preempted")  # what the machines did to a run, and another try may cure
+
 
 @dataclass(frozen=True)
 class RunSpec:
@@ -26,3 +28,5 @@ class RunSpec:
     grace_s: float = 10.0  # between the polite signal and the last one
     stall_after_s: Optional[float] = 1800.0  # without a log line, a metric or CPU time of any process; None: never
     stall_action: str = "report"  # "report": collect the stacks and go on; "stop": then end the run
+    max_attempts: int = 1  # how often the script may be started, if it ends for one of the reasons below
+    retry_on: tuple[str, ...] = RETRY_ON  # values of EndReason; none of them is the script's own doing
