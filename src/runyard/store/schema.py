@@ -124,3 +124,15 @@ registered_environments = Table(
     Column("definition", JSON, nullable=False),
     Column("created_at", Float, nullable=False),
 )
+
+# What MLflow clients keep that runs have no place for: titles and tags of experiments, inputs of runs, logged models.
+documents = Table(
+    "documents",
+    metadata,
+    Column("kind", String, primary_key=True),
+    Column("id", String, primary_key=True),
+    Column("owner", String, nullable=False),  # the experiment or the run that it belongs to
+    Column("content", JSON, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Index("documents_by_owner", "kind", "owner"),
+)
