@@ -1,0 +1,47 @@
+// Runs: the table, its fields, its completions; what can be done to a run.
+
+import { getJson, part, query, sendJson, type Options } from "./http";
+import type { CodeChange, Completion, Field, PackageChange, RunView, Series, Table } from "./shapes";
+
+export interface TableQuery {
+  query: string;
+  sort: string;
+  offset: number;
+  limit: number;
+}
+
+export function table(asked: TableQuery, options: Options = {}): Promise<Table> {
+  return getJson(`/api/runs/table${query({ ...asked })}`, options);
+}
+
+export async function fields(options: Options = {}): Promise<Field[]> {
+  return (await getJson<{ fields: Field[] }>("/api/runs/fields", options)).fields;
+}
+
+export function complete(text: string, at: number, options: Options = {}): Promise<Completion> {
+  return getJson(`/api/runs/complete${query({ query: text, at })}`, options);
+}
+
+export function run(id: string, options: Options = {}): Promise<RunView> {
+  return getJson(`/api/runs/${part(id)}`, options);
+}
+
+export function series(id: string, options: Options = {}): Promise<Series[]> {
+  return getJson(`/api/runs/${part(id)}/series`, options);
+}
+
+export function cancel(id: string): Promise<RunView> {
+  return sendJson("POST", `/api/runs/${part(id)}/cancel`);
+}
+
+export function rerun(id: string): Promise<RunView> {
+  return sendJson("POST", `/api/runs/${part(id)}/rerun`);
+}
+
+export function diffCode(a: string, b: string, options: Options = {}): Promise<CodeChange[]> {
+  return getJson(`/api/diff/code${query({ a, b })}`, options);
+}
+
+export function diffEnvironment(a: string, b: string, options: Options = {}): Promise<PackageChange[]> {
+  return getJson(`/api/diff/environment${query({ a, b })}`, options);
+}

@@ -1,0 +1,52 @@
+// Shortcuts. A page says what its keys do while it is shown; the help lists exactly those that work now.
+
+export interface Shortcut {
+  keys: string[]; // as KeyboardEvent.key says them; "g r" is one after the other
+  words: string;
+  run: (event: KeyboardEvent) => void;
+}
+
+const TOGETHER_MS = 900;
+
+class Keys {
+  groups = $state.raw<{ title: string; shortcuts: Shortcut[] }[]>([]);
+  #before = "";
+  #at = 0;
+
+  constructor() {
+    if (typeof document !== "undefined") document.addEventListener("keydown", (event) => this.#pressed(event));
+  }
+
+  /** Call in an `$effect` and return what it returns, so that the keys go with the page. */
+  use(title: string, shortcuts: Shortcut[]): () => void {
+    const group = { title, shortcuts };
+    this.groups = [...this.groups, group];
+    return () => (this.groups = this.groups.filter((other) => other !== group));
+  }
+
+  #pressed(event: KeyboardEvent): void {
+    if (event.defaultPrevented || event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target)) return;
+    if (document.querySelector("dialog[open]")) return;
+    const now = performance.now();
+    const both = now - this.#at < TOGETHER_MS ? `${this.#before} ${event.key}` : "";
+    this.#before = event.key;
+    this.#at = now;
+    // the page that came last is on top: its keys win
+    for (const group of [...this.groups].reverse()) {
+      const found = group.shortcuts.find((s) => (both && s.keys.includes(both)) || s.keys.includes(event.key));
+      if (found) {
+        event.preventDefault();
+        found.run(event);
+        return;
+      }
+    }
+  }
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  if (target instanceof HTMLInputElement) return !["checkbox", "radio", "range", "button"].includes(target.type);
+  return target.isContentEditable || target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
+}
+
+export const keys = new Keys();
