@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runyard.launch.order import WorkOrder
+from runyard.lifecycle.state import End
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,10 @@ class Handle:
 
 @dataclass(frozen=True)
 class Observed:
-    """An agent that is alive."""
+    """An agent that is alive, or that will be as soon as the target's own scheduler lets it."""
 
-    pid: int | None = None  # None: alive, and about to write its pid
+    pid: int | None = None  # None: alive, and about to write its pid; or on another machine
+    waiting: str | None = None  # not None: it waits in the target's own line, for this reason; there is no agent yet
 
 
 class Compute(ABC):
@@ -75,6 +77,14 @@ class Compute(ABC):
     @abstractmethod
     def capacity(self) -> Capacity:
         """What one node of the target has; found once and remembered."""
+
+    def job_text(self, order: WorkOrder) -> str:
+        """What the target's own scheduler is given, as text to read; "" where there is none. Pure."""
+        return ""
+
+    def why_gone(self, handle: Handle) -> End | None:
+        """What the target itself knows about an agent that is gone without a word; None: no more than that."""
+        return None
 
     def close(self) -> None:  # noqa: B027 - most have nothing to let go
         """The yard goes, or the target is removed. Runs go on."""

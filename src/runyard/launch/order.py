@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Optional
 
 from runyard.spec.launch import Launch, Single
+from runyard.spec.resources import Resources
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class WorkOrder:
     gpus: tuple[int, ...] = ()  # what the queue gave, so that a yard which adopts the run can keep them taken
     node_rank: int = 0  # which of `nodes` this order is for
     nodes: tuple[Node, ...] = ()  # all of the run; none means this machine alone
+    resources: Resources = field(default_factory=Resources)  # what a target's own scheduler is asked for
     launch: Launch = field(default_factory=Single)
     processes_per_node: int = 1
     mpirun: str = ""  # the program; "" = none was found

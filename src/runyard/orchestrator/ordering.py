@@ -61,6 +61,7 @@ def order_of(
         stop_argv=prepared.stop_argv,
         gpus=placement.gpus,
         nodes=() if isinstance(spec.launch, Single) else _nodes(target.name, placement),
+        resources=target.queue.fit(spec.resources)[0],
         launch=spec.launch,
         processes_per_node=spec.resources.processes_per_node,
         mpirun=_mpirun(prepared) if isinstance(spec.launch, Mpi) else "",
