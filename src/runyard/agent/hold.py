@@ -24,7 +24,7 @@ _LOOKS = 20
 _LOOK_S = 0.002
 
 
-def main(order_path: str, ready: Callable[[], None] = lambda: None) -> int:
+def main(order_path: str, ready: Callable[[], None] = lambda: None, report: type[Report] = Report) -> int:
     """Hold the run that the order describes, to its end. ``ready`` is called once this run has an agent.
 
     A second start is harmless: it finds the lock held, or the script begun, and ends.
@@ -38,10 +38,10 @@ def main(order_path: str, ready: Callable[[], None] = lambda: None) -> int:
     if lock is None:
         return 0
     try:
-        report = Report(order.run_id, own, order.yard_socket)
-        if report.seen() & _BEGUN:
+        said = report(order.run_id, own, order.yard_socket)
+        if said.seen() & _BEGUN:
             return 0
-        _supervise_or_say_why_not(order, folder, report)
+        _supervise_or_say_why_not(order, folder, said)
         return 0
     finally:
         os.close(lock)  # last of all: a free lock means that the last word is written
