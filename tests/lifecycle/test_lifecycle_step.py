@@ -66,6 +66,16 @@ def test_cancel_before_the_start_ends_the_run_at_once(before: tuple[on.Event, ..
     assert walk(*before, on.CancelRequested()).state is RunState.CANCELED
 
 
+def test_a_run_that_waits_in_the_line_of_its_target_is_queued_until_its_script_starts() -> None:
+    handed_over = (on.Submitted(), on.Prepared(), on.Placed(), on.Waiting())
+    assert walk(*handed_over).state is RunState.QUEUED
+    assert walk(*handed_over, on.Waiting(), on.ScriptStarted()).state is RunState.RUNNING
+    assert walk(*handed_over, on.ScriptStarted(), on.Waiting()).state is RunState.RUNNING
+    life, actions = step(walk(*handed_over), on.CancelRequested())
+    assert life.state is RunState.CANCELED
+    assert actions == [do.StopAgent(), do.LeaveQueue()]
+
+
 def test_cancel_of_a_running_run_stops_its_agent_first() -> None:
     life = walk(on.Submitted(), on.Prepared(), on.Placed(), on.ScriptStarted())
     life, actions = step(life, on.CancelRequested())

@@ -38,6 +38,11 @@ class Placed(Event):
 
 
 @dataclass(frozen=True)
+class Waiting(Event):
+    """The target has a scheduler of its own, which lets the run wait: there is no agent yet."""
+
+
+@dataclass(frozen=True)
 class LaunchFailed(Event):
     end: End
 
