@@ -14,6 +14,7 @@ from runyard.compute.local import LocalCompute
 from runyard.compute.node_queue import NodeQueue
 from runyard.compute.placing import Queue
 from runyard.compute.queue import LocalQueue
+from runyard.compute.slurm import kind as slurm
 from runyard.errors import ComputeTargetException
 from runyard.store.computes import ComputeRecord, ComputeStore
 
@@ -53,6 +54,10 @@ def _played_nodes(name: str, configuration: Configuration, around: Around) -> tu
 
 KINDS: dict[str, Kind] = {
     CLUSTER: Kind(_played_nodes),
+    slurm.KIND: Kind(
+        lambda name, configuration, around: slurm.make(name, configuration, around.kit),
+        lambda name, configuration, around: slurm.check(name, configuration),
+    ),
 }
 
 

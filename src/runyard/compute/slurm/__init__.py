@@ -1,0 +1,1 @@
+"""Slurm: `script` renders a batch job, `client` talks to Slurm, `states` reads its words, `compute` is the target."""
