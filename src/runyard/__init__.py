@@ -25,14 +25,20 @@ _HOME_OF = {
     "ParameterServer": "runyard.sdk.distributed",
     "PyTorch": "runyard.sdk.frameworks",
     "PyTorchConfiguration": "runyard.sdk.distributed",
+    "RemoteCompute": "runyard.sdk.clusters",
     "Resources": "runyard.spec.resources",
     "Run": "runyard.sdk.run",
     "RunConfiguration": "runyard.sdk.run_configuration",
+    "RunDetails": "runyard.sdk.widget.details",
     "SKLearn": "runyard.sdk.frameworks",
     "ScriptRunConfig": "runyard.sdk.script_run_config",
+    "SlurmCompute": "runyard.sdk.clusters",
+    "SshCompute": "runyard.sdk.clusters",
     "TensorFlow": "runyard.sdk.frameworks",
+    "Tensorboard": "runyard.sdk.tensorboard",
     "TensorflowConfiguration": "runyard.sdk.distributed",
     "Workspace": "runyard.sdk.workspace",
+    "export_to_tensorboard": "runyard.sdk.tensorboard_export",
 }
 
 __all__ = ["__version__", *sorted(_HOME_OF)]

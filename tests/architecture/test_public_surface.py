@@ -16,7 +16,8 @@ ROOT = Path(__file__).parents[2]
 PUBLIC = """
     __version__
     AmlCompute ComputeTarget CondaDependencies Environment Estimator Experiment Gloo Mpi MpiConfiguration Nccl
-    ParameterServer PyTorch PyTorchConfiguration Resources Run RunConfiguration SKLearn ScriptRunConfig TensorFlow
+    ParameterServer PyTorch PyTorchConfiguration RemoteCompute Resources Run RunConfiguration SKLearn ScriptRunConfig
+    SlurmCompute SshCompute TensorFlow
     TensorflowConfiguration Workspace
 """
 

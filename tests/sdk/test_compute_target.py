@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from runyard import RemoteCompute, SlurmCompute, SshCompute
 from runyard.errors import ComputeTargetException, UserErrorException
 from runyard.sdk.compute_target import AmlCompute, ComputeTarget, LocalTarget
 
@@ -107,9 +109,54 @@ def test_no_nodes_and_a_number_written_as_text_are_accepted() -> None:
 
 
 @pytest.mark.parametrize("keyword", ["attach_configuration", "attach_config"])
-def test_attaching_is_refused_in_both_spellings(keyword: str) -> None:
-    with pytest.raises(ComputeTargetException, match="attached machines are not available in this version"):
+def test_attaching_takes_both_spellings_and_only_what_can_be_attached(keyword: str) -> None:
+    with pytest.raises(ComputeTargetException, match="attach_configuration takes what SlurmCompute"):
         ComputeTarget.attach(FakeYard(), "vm", **{keyword: object()})
+    with pytest.raises(UserErrorException, match="cannot be named 'local'"):
+        ComputeTarget.attach(FakeYard(), "local", **{keyword: SlurmCompute.attach_configuration("main")})
+
+
+def test_a_partition_is_described_by_what_was_said_of_it() -> None:
+    assert SlurmCompute.attach_configuration("main").configuration == {"partition": "main"}
+    made = SlurmCompute.attach_configuration(
+        "main", account="lab", qos="long", constraint="a100", options="--exclusive --comment='a b'"
+    )
+    assert made.configuration == {
+        "partition": "main",
+        "account": "lab",
+        "qos": "long",
+        "constraint": "a100",
+        "options": ["--exclusive", "--comment=a b"],
+    }
+    with pytest.raises(ComputeTargetException, match="partition takes the name of a partition"):
+        SlurmCompute.attach_configuration("")
+    with pytest.raises(ComputeTargetException, match="options takes flags of sbatch"):
+        SlurmCompute.attach_configuration("main", options=[1])
+
+
+def test_hosts_are_described_by_what_was_said_of_them(tmp_path: Path) -> None:
+    key = tmp_path / "id"
+    key.touch()
+    made = SshCompute.attach_configuration(["me@h1", "me@h2"], key=key, slots=4)
+    assert made.configuration == {"hosts": ["me@h1", "me@h2"], "key": str(key), "slots": 4}
+    assert SshCompute.attach_configuration("me@h1").configuration == {"hosts": ["me@h1"]}
+    with pytest.raises(ComputeTargetException, match="there is no file"):
+        SshCompute.attach_configuration(["me@h1"], key=tmp_path / "nothing")
+    with pytest.raises(ComputeTargetException, match="hosts takes hosts as texts"):
+        SshCompute.attach_configuration([])
+    with pytest.raises(ComputeTargetException, match="slots must be at least 1"):
+        SshCompute.attach_configuration(["me@h1"], slots=0)
+
+
+def test_a_machine_of_the_sdk_v1_is_one_host(tmp_path: Path) -> None:
+    key = tmp_path / "id"
+    key.touch()
+    made = RemoteCompute.attach_configuration(address="10.0.0.1", ssh_port="2222", username="me", private_key_file=key)
+    assert (made.kind, made.configuration) == ("Remote", {"hosts": ["me@10.0.0.1:2222"], "key": str(key)})
+    with pytest.raises(ComputeTargetException, match="password cannot be kept"):
+        RemoteCompute.attach_configuration(address="10.0.0.1", username="me", password="secret")
+    with pytest.raises(ComputeTargetException, match="address takes"):
+        RemoteCompute.attach(FakeYard(), "vm", username="me")
 
 
 def test_a_cluster_is_deleted_and_never_detached() -> None:

@@ -43,8 +43,7 @@ class ComputeTarget:
 
     @staticmethod
     def create(workspace: Any, name: str, provisioning_configuration: Any) -> ComputeTarget:
-        if isinstance(name, str) and name.lower() in _RESERVED:
-            raise UserErrorException(f"a compute target cannot be named {name!r}", hint="choose another name")
+        _check_name(name)
         if not isinstance(provisioning_configuration, AmlComputeProvisioning):
             raise checks.wrong(
                 "provisioning_configuration",
@@ -59,12 +58,21 @@ class ComputeTarget:
     def attach(
         workspace: Any, name: str, attach_configuration: Any = None, *, attach_config: Any = None
     ) -> ComputeTarget:
-        """``attach_config`` is a spelling that a published notebook uses."""
+        """``attach_configuration`` as one of the classes ``SlurmCompute``, ``SshCompute``, ``RemoteCompute`` makes it.
+
+        ``attach_config`` is a spelling that a published notebook uses.
+        """
         given = attach_configuration if attach_configuration is not None else attach_config
-        raise ComputeTargetException(
-            f"cannot attach {name!r} as {type(given).__name__}: attached machines are not available in this version",
-            hint="use compute_target='local', the machine that the yard is on",
-        )
+        if not isinstance(getattr(given, "kind", None), str):
+            raise checks.wrong(
+                "attach_configuration",
+                given,
+                "what SlurmCompute, SshCompute or RemoteCompute.attach_configuration(…) gives",
+                error=ComputeTargetException,
+            )
+        _check_name(name)
+        body = {"name": name, "kind": given.kind, "configuration": given.configuration}
+        return ComputeTarget._of(workspace, workspace.connection.post(_COMPUTES, body))
 
     @staticmethod
     def list(workspace: Any) -> builtins.list[ComputeTarget]:
@@ -92,7 +100,10 @@ class ComputeTarget:
 
     @staticmethod
     def _of(workspace: Any, view: dict[str, Any]) -> ComputeTarget:
-        kind = {target.type: target for target in (LocalTarget, AmlCompute)}.get(view["kind"], ComputeTarget)
+        from runyard.sdk import clusters  # which build upon this class
+
+        classes = (LocalTarget, AmlCompute, clusters.SlurmCompute, clusters.SshCompute, clusters.RemoteCompute)
+        kind = {target.type: target for target in classes}.get(view["kind"], ComputeTarget)
         # not by calling the class: its constructor asks the yard again
         made = object.__new__(kind)
         made._take(workspace, view)
@@ -282,6 +293,11 @@ class AmlComputeStatus:
 
     def __repr__(self) -> str:
         return str(self.serialize())
+
+
+def _check_name(name: Any) -> None:
+    if isinstance(name, str) and name.lower() in _RESERVED:
+        raise UserErrorException(f"a compute target cannot be named {name!r}", hint="choose another name")
 
 
 def _idle_seconds(value: Any) -> Optional[int]:
