@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -51,6 +52,8 @@ def main() -> int:
         parser.error(f"no row {unknown[0]!r}; there are: {' '.join(ROWS)}")
     if options.write and options.rows:
         parser.error("--write is for the whole table: name no rows")
+    # where a developer keeps Python from writing bytecode, every start would compile all modules: users' starts do not
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the yard of the bench is closed all the same
     rows: list[Row] = []
     for name in options.rows or ROWS:
