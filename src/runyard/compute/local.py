@@ -72,7 +72,7 @@ class LocalCompute(Compute):
         return Handle(order.run_id, order.folder)
 
     def status(self, handles: Sequence[Handle]) -> dict[Handle, Observed]:
-        observed = ((handle, _agent_of(handle)) for handle in handles)
+        observed = ((handle, agent_of(RunFolder(Path(handle.folder)))) for handle in handles)
         return {handle: agent for handle, agent in observed if agent is not None}
 
     def stop(self, handle: Handle, reason: str = "canceled") -> None:
@@ -81,14 +81,14 @@ class LocalCompute(Compute):
             return
         # The reason first: an agent that is just starting finds it even though the signal came too early.
         _write_whole(Path(stop_file(folder)), {"reason": reason})
-        agent = _agent_of(handle)
+        agent = agent_of(folder)
         if agent is None or agent.pid is None:
             return
         with suppress(OSError):
             process = os.pidfd_open(agent.pid)
             try:
                 # Asked again with the process in hand: the pid may have been somebody else's by the time it was opened.
-                if _agent_of(handle) == agent:
+                if agent_of(folder) == agent:
                     signal.pidfd_send_signal(process, signal.SIGTERM)
             finally:
                 os.close(process)
@@ -112,10 +112,10 @@ class LocalCompute(Compute):
         self.nursery.close()
 
 
-def _agent_of(handle: Handle) -> Observed | None:
+def agent_of(folder: RunFolder) -> Observed | None:
     """A lock that cannot be shared is held by an agent; one that can be is given back within microseconds."""
     try:
-        lock = os.open(RunFolder(Path(handle.folder)).agent_lock, os.O_RDONLY | os.O_CLOEXEC)
+        lock = os.open(folder.agent_lock, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:

@@ -32,11 +32,9 @@ _MISLEADING = (
 
 def find_uv(environ: Mapping[str, str], root: Path) -> Uv:
     """uv from its PyPI package, with the user's pip configuration as it is now."""
-    from uv import find_uv_bin
-
     try:
-        path = os.fspath(find_uv_bin())
-    except FileNotFoundError as error:
+        path = environ.get("RUNYARD_UV") or _installed_uv()
+    except (ImportError, FileNotFoundError) as error:
         raise EnvironmentException(
             "uv, which builds environments, is not installed beside Runyard", hint="pip install uv"
         ) from error
@@ -46,6 +44,12 @@ def find_uv(environ: Mapping[str, str], root: Path) -> Uv:
     variables.update(settings.variables, NO_COLOR="1")
     variables.setdefault("UV_LINK_MODE", _link_mode(environ, root))
     return Uv(path, variables, settings, pip)
+
+
+def _installed_uv() -> str:
+    from uv import find_uv_bin
+
+    return os.fspath(find_uv_bin())
 
 
 def build(

@@ -1,0 +1,287 @@
+"""Runs on SSH hosts: the code goes there, an agent is started there, and what it writes comes back."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from runyard.compute.base import Capacity, Compute, Handle, Observed
+from runyard.compute.local import LocalCompute
+from runyard.compute.ssh import trail
+from runyard.compute.ssh.frames import Cut
+from runyard.compute.ssh.host import Followed, Host
+from runyard.errors import ComputeTargetException
+from runyard.launch.order import Node, WorkOrder
+from runyard.spec.folder import RunFolder
+from runyard.spec.json import to_json
+
+# What differs from host to host stands in an order as these, until it is known where it goes.
+HOST_FOLDER = "/<host>"
+HOST_PATH = "<PATH of the host>"
+
+_START_PATIENCE_S = 60.0
+_STOP_PATIENCE_S = 24 * 3600.0
+_SWEEP_PATIENCE_S = 20.0
+
+
+class SshCompute(Compute):
+    def __init__(
+        self, hosts: Sequence[Host], capacities: Sequence[Capacity], *, kit: Path, local: LocalCompute
+    ) -> None:
+        self.hosts = {host.address.text: host for host in hosts}
+        self._capacities = tuple(capacities)
+        self._kit, self._local = kit, local
+        self._lock = threading.Lock()
+
+    def render(self, order: WorkOrder) -> str:
+        where = ", ".join(node.name for node in order.nodes) or next(iter(self.hosts))
+        return self._local.render(order).replace("on this machine", f"on {where}", 1)
+
+    def start(self, order: WorkOrder) -> Handle:
+        root = Path(order.folder)
+        handle = Handle(order.run_id, order.folder)
+        hosts = self._hosts_of([node.name for node in order.nodes])
+        if _place(root).get("attempt") != order.attempt:
+            root.mkdir(parents=True, exist_ok=True)
+            bases = trail.sizes(root)  # what earlier attempts wrote stays; what comes now is written behind it
+            _write_place(root, {"attempt": order.attempt, "hosts": list(hosts), "bases": bases})
+        try:
+            self._start(order, root, list(hosts.values()))
+        except Cut as cut:
+            raise ComputeTargetException(f"the connection to a host was lost: {cut}", passing=True) from cut
+        return handle
+
+    def status(self, handles: Sequence[Handle]) -> dict[Handle, Observed]:
+        """From what the couriers told: a host that is away is not asked, and its runs count as living."""
+        found = {}
+        for handle in handles:
+            lead = self._followed(handle)
+            if lead is not None and not lead.is_gone:
+                found[handle] = Observed(lead.agent_pid)
+        return found
+
+    def stop(self, handle: Handle, reason: str = "canceled") -> None:
+        hosts = self._hosts_at(handle)
+        if not hosts:
+            return
+
+        # a host that is away hears it when it is back
+        def tell() -> None:
+            with suppress(ComputeTargetException):
+                hosts[0].call("stop", run=handle.run_id, reason=reason, patience_s=_STOP_PATIENCE_S)
+
+        threading.Thread(target=tell, name=f"stop-{handle.run_id}", daemon=True).start()
+
+    def sweep(self, handle: Handle) -> int:
+        left = 0
+        for host in self._hosts_at(handle):
+            try:
+                left += int(host.call("sweep", run=handle.run_id, patience_s=_SWEEP_PATIENCE_S))
+            except ComputeTargetException:  # nobody can say what is left there
+                left += 1
+        return left
+
+    def collect(self, handle: Handle, names: Sequence[str]) -> tuple[str, ...]:
+        """The lead's files win where two hosts have one of the same name."""
+        warnings: list[str] = []
+        for number, host in enumerate(self._hosts_at(handle)):
+            try:
+                warnings += _fetch(host, handle, names, only_new=number > 0)
+            except ComputeTargetException as error:
+                warnings.append(f"files on {host.name} were not kept whole: {error.message}")
+        return tuple(warnings)
+
+    def forget(self, handle: Handle) -> None:
+        for host in self._hosts_at(handle):
+            host.leave(handle.run_id)
+            with suppress(ComputeTargetException):
+                host.call("forget", run=handle.run_id)
+
+    def capacity(self) -> Capacity:
+        return self._capacities[0]
+
+    def close(self) -> None:
+        for host in self.hosts.values():
+            host.close()
+
+    def _start(self, order: WorkOrder, root: Path, hosts: list[Host]) -> None:
+        begun = hosts[0].call("attempt", run=order.run_id, node_rank=0, patience_s=_START_PATIENCE_S)
+        if begun != order.attempt:
+            entries, contents = _entries(RunFolder(root).work)
+            with ThreadPoolExecutor(len(hosts), "lay-out") as pool:
+                list(pool.map(lambda host: _lay_out(host, order.run_id, entries, contents), hosts))
+        nodes = tuple(Node(node.name, str(host.facts["address"])) for node, host in zip(order.nodes, hosts))
+        order = replace(order, nodes=nodes, secret=order.secret or secrets.token_hex(32))
+        lead = self._begin(hosts[0], replace(order, node_rank=0), root)
+        if len(hosts) == 1:
+            return
+        where = hosts[0].call("lead", run=order.run_id, timeout_s=90.0)
+        if where is None:
+            return  # the lead's agent ended, and said why
+        try:
+            for rank, host in enumerate(hosts[1:], start=1):
+                self._begin(host, replace(order, node_rank=rank, lead=str(where)), root)
+        except (ComputeTargetException, Cut):
+            lead.call("stop", run=order.run_id, reason="launch failed")
+            raise
+
+    def _begin(self, host: Host, order: WorkOrder, root: Path) -> Host:
+        pid = host.call("begin", order=to_json(self._translated(host, order)), patience_s=_START_PATIENCE_S)
+        bases = _place(root).get("bases", {})
+        host.follow(order.run_id, Followed(root, order.node_rank, bases, agent_pid=int(pid)))
+        return host
+
+    def _translated(self, host: Host, order: WorkOrder) -> WorkOrder:
+        """The order in the host's own terms."""
+        facts = host.facts
+        folder, home = str(facts["folder"]), str(facts["home"])
+        run_folder = f"{folder}/runs/{order.run_id}"
+        words = (
+            (order.folder, run_folder),
+            (str(self._kit), f"{folder}/kit/{self._kit.name}"),
+            (HOST_FOLDER, folder),
+            (HOST_PATH, str(facts["variables"].get("PATH", os.defpath))),
+        )
+
+        def here(text: str) -> str:
+            for ours, theirs in words:
+                text = text.replace(ours, theirs)
+            return text
+
+        variables = {**facts["variables"], **{name: here(value) for name, value in order.variables.items()}}
+        if "RUNYARD_HOME" in variables:
+            variables.update(
+                RUNYARD_HOME=home, RUNYARD_YARD_ELSEWHERE="1", AZUREML_SERVICE_ENDPOINT=f"unix://{home}/yard.sock"
+            )
+            variables.pop("RUNYARD_YARD_PYTHON", None)
+        return replace(
+            order,
+            folder=run_folder,
+            argv=tuple(here(word) for word in order.argv),
+            variables=variables,
+            stop_argv=tuple(here(word) for word in order.stop_argv),
+            mpirun=here(order.mpirun),
+            py_spy="",
+            yard_socket=f"{home}/yard.sock" if facts["has_socket"] else "",
+        )
+
+    def _hosts_of(self, names: Sequence[str]) -> dict[str, Host]:
+        chosen = list(names) or [next(iter(self.hosts))]
+        unknown = [name for name in chosen if name not in self.hosts]
+        if unknown:
+            raise ComputeTargetException(f"{', '.join(unknown)} is not among the hosts: {', '.join(self.hosts)}")
+        return {name: self.hosts[name] for name in chosen}
+
+    def _hosts_at(self, handle: Handle) -> list[Host]:
+        """Where the run was started; the lead's first."""
+        names = _place(Path(handle.folder)).get("hosts", [])
+        return [self.hosts[name] for name in names if name in self.hosts]
+
+    def _followed(self, handle: Handle) -> Followed | None:
+        """The lead's. A run that a former yard started is followed from here on."""
+        hosts = self._hosts_at(handle)
+        if not hosts:
+            return None
+        known = hosts[0].followed(handle.run_id)
+        if known is None:
+            with self._lock:
+                bases = _place(Path(handle.folder)).get("bases", {})
+                for rank, host in enumerate(hosts):
+                    if host.followed(handle.run_id) is None:
+                        host.follow(handle.run_id, Followed(Path(handle.folder), rank, bases))
+            known = hosts[0].followed(handle.run_id)
+        return known
+
+
+def _lay_out(host: Host, run_id: str, entries: list[dict[str, Any]], contents: dict[str, Path]) -> None:
+    host.call("forget", run=run_id, patience_s=_START_PATIENCE_S)  # of an attempt before this one
+    host.bring(contents)
+    host.call("lay_out", run=run_id, entries=entries, timeout_s=600.0)
+
+
+def _entries(work: Path) -> tuple[list[dict[str, Any]], dict[str, Path]]:
+    """The working copy as a list, and where each content is."""
+    entries: list[dict[str, Any]] = []
+    contents: dict[str, Path] = {}
+    for place, folders, names in os.walk(work):
+        below = Path(place).relative_to(work)
+        for name in [*names, *(f for f in folders if (Path(place) / f).is_symlink())]:
+            path = Path(place) / name
+            entry: dict[str, Any] = {"path": str(below / name)}
+            if path.is_symlink():
+                entries.append({**entry, "kind": "link", "target": str(path.readlink())})
+            elif path.is_file():
+                digest = digest_of(path)
+                contents[digest] = path
+                executable = bool(path.stat().st_mode & 0o100)
+                entries.append({**entry, "kind": "file", "digest": digest, "executable": executable})
+        if not names and not folders:
+            entries.append({"path": str(below), "kind": "dir"})
+    return entries, contents
+
+
+def digest_of(path: Path) -> str:
+    seen = sha256()
+    with open(path, "rb") as file:
+        while data := file.read(1 << 20):
+            seen.update(data)
+    return seen.hexdigest()
+
+
+def _fetch(host: Host, handle: Handle, names: Sequence[str], *, only_new: bool) -> list[str]:
+    work = RunFolder(Path(handle.folder)).work
+    known = {
+        str(path.relative_to(work)): [path.stat().st_size, path.stat().st_mtime_ns]
+        for name in names
+        for path in (work / name).rglob("*")
+        if path.is_file()
+    }
+
+    def received(head: dict[str, Any], body: bytes) -> None:
+        name = str(head["fetched"])
+        path = work / name
+        if name.startswith("/") or ".." in Path(name).parts or (only_new and name in known):
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        half = path.with_name(f".{path.name}.half")
+        with open(half, "r+b" if head["at"] else "wb") as file:
+            file.seek(int(head["at"]))
+            file.write(body)
+        if head["last"]:
+            os.utime(half, ns=(int(head["mtime_ns"]), int(head["mtime_ns"])))
+            half.replace(path)
+
+    said: list[str] = host.call(
+        "fetch",
+        run=handle.run_id,
+        names=list(names),
+        known=known,
+        heard=received,
+        timeout_s=120.0,
+        patience_s=120.0,
+    )
+    return said
+
+
+def _place(root: Path) -> dict[str, Any]:
+    """Where a run was started: kept beside it, for the next yard."""
+    try:
+        found: dict[str, Any] = json.loads((root / "mirror.json").read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found
+
+
+def _write_place(root: Path, place: dict[str, Any]) -> None:
+    draft = root / "mirror.draft"
+    draft.write_text(json.dumps(place), encoding="utf-8")
+    draft.replace(root / "mirror.json")

@@ -1,0 +1,207 @@
+"""One connection to a host, from the first word to the last: requests with their answers, and what comes unasked."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import queue
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from runyard import clock, errors
+from runyard.compute.ssh import arrival, luggage
+from runyard.compute.ssh.connection import Address, command, explained, hang_up
+from runyard.compute.ssh.frames import Cut, Writer, read
+from runyard.errors import ComputeTargetException, RunyardException
+
+Heard = Callable[[dict[str, Any], bytes], None]
+
+_ARRIVE_S = 60.0  # to log in, and to find a Python there
+_GREETING_BYTES = 1 << 20  # of whatever a profile prints before us
+
+
+class Line:
+    """Open when it is made. ``heard`` gets what nobody asked for; ``ended`` is called once, when it is cut."""
+
+    def __init__(
+        self,
+        address: Address,
+        control: Path,
+        folder: str,
+        kit: Path,
+        yard: str,
+        heard: Heard,
+        ended: Callable[[], None],
+    ) -> None:
+        self._address, self._control = address, control
+        self._heard, self._ended = heard, ended
+        self._numbers = itertools.count(1)
+        self._asked: dict[int, queue.SimpleQueue[tuple[dict[str, Any], bytes] | None]] = {}
+        self._lock = threading.Lock()
+        self.is_cut = False
+        self.heard_at = clock.monotonic()
+        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the line
+        self._process = subprocess.Popen(
+            command(address, control, (arrival.COMMAND,)),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,  # a file: the shared connection outlives us and would hold a pipe open
+            start_new_session=True,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
+        too_late = threading.Timer(_ARRIVE_S, self._process.kill)
+        too_late.start()
+        try:
+            self.facts = self._arrive(folder, kit, yard)
+        except BaseException:
+            self.kill()
+            self._close_files()
+            raise
+        finally:
+            too_late.cancel()
+        self._writer = Writer(self._stdin)
+        threading.Thread(target=self._listen, name=f"line-{address.name}", daemon=True).start()
+
+    def ask(
+        self, do: str, fields: dict[str, Any], *, heard: Heard | None = None, timeout_s: float | None = 60.0
+    ) -> Any:
+        """The host's answer; its error raised. Cut when the connection ends before."""
+        number = next(self._numbers)
+        answers: queue.SimpleQueue[tuple[dict[str, Any], bytes] | None] = queue.SimpleQueue()
+        with self._lock:
+            if self.is_cut:
+                raise Cut("the connection ended")
+            self._asked[number] = answers
+        try:
+            self._writer.write({"do": do, "id": number, **fields})
+            while True:
+                try:
+                    frame = answers.get(timeout=timeout_s)
+                except queue.Empty:
+                    raise Cut(f"no answer in {timeout_s:g} s") from None
+                if frame is None:
+                    raise Cut("the connection ended")
+                head, body = frame
+                if "answer" in head:
+                    return head["answer"]
+                if "error" in head:
+                    raise _error(head, self._address.name)
+                if heard is not None:
+                    heard({**head, "id": number}, body)
+        finally:
+            self._asked.pop(number, None)
+
+    def send(self, head: dict[str, Any], body: bytes = b"") -> None:
+        """Without an answer."""
+        self._writer.write({"id": 0, **head}, body)
+
+    def kill(self) -> None:
+        """Also what is shared: it leads to a host that does not answer."""
+        self._process.kill()
+        hang_up(self._address, self._control)
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=2)
+        self.kill()
+
+    def _arrive(self, folder: str, kit: Path, yard: str) -> dict[str, Any]:
+        parts = [luggage.office(kit), luggage.kit(kit)]
+        names = [name for name, _ in parts]
+        asked = {"folder": folder, "parts": names, "yard": yard, "word": arrival.HERE}
+        try:
+            self._stdin.write(arrival.program() + json.dumps(asked).encode() + b"\n")
+            self._stdin.flush()
+            said = self._first_words()
+            if said["problem"]:
+                raise ComputeTargetException(
+                    f"the folder {said['folder']} on {self._address.name} cannot be used: {said['problem']}",
+                    hint="folder= names another one there",
+                )
+            if said["system"] != "Linux":
+                raise ComputeTargetException(f"{self._address.name} is a {said['system']} machine; hosts run Linux")
+            for name, archive in parts:
+                if name in said["missing"]:
+                    self._stdin.write(f"{len(archive)}\n".encode() + archive)
+                    self._stdin.flush()
+            frame = read(self._stdout)
+        except (OSError, Cut) as error:
+            raise self._why() from error
+        if frame is None:
+            raise self._why()
+        return {**frame[0]["facts"], "folder": said["folder"], "parts": names}
+
+    def _first_words(self) -> dict[str, Any]:
+        """Past the greetings of some profile."""
+        greeting = 0
+        while greeting < _GREETING_BYTES:
+            line = self._stdout.readline()
+            if not line:
+                raise self._why()
+            greeting += len(line)
+            word, _, rest = line.decode("utf-8", "replace").strip().partition(" ")
+            if word == arrival.HERE:
+                found: dict[str, Any] = json.loads(rest)
+                return found
+            if word == arrival.NO_PYTHON:
+                raise ComputeTargetException(
+                    f"{self._address.name} ({rest}) has no Python 3.9 or newer",
+                    hint="install python3 there; a user's own on PATH is enough",
+                )
+        raise ComputeTargetException(f"{self._address.name} prints without end when somebody logs in")
+
+    def _why(self) -> ComputeTargetException:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=5)
+        self._complaints.seek(0)
+        if self._process.returncode == -signal.SIGKILL:
+            return ComputeTargetException(
+                f"{self._address.name} did not answer in {_ARRIVE_S:.0f} s", hint="is it overloaded?", passing=True
+            )
+        return explained(self._address, self._complaints.read().decode("utf-8", "replace"))
+
+    def _listen(self) -> None:
+        with suppress(Cut):
+            while True:
+                frame = read(self._stdout)
+                if frame is None:
+                    break
+                self.heard_at = clock.monotonic()
+                head, body = frame
+                if "id" in head:
+                    answers = self._asked.get(int(head["id"]))
+                    if answers is not None:
+                        answers.put((head, body))
+                else:
+                    self._heard(head, body)
+        self.kill()
+        with self._lock:
+            self.is_cut = True
+            waiting = list(self._asked.values())
+        for answers in waiting:
+            answers.put(None)
+        self._close_files()
+        self._ended()
+
+    def _close_files(self) -> None:
+        self._process.wait()
+        for stream in (self._stdin, self._stdout, self._complaints):
+            with suppress(OSError):
+                stream.close()
+
+
+def _error(head: dict[str, Any], host: str) -> RunyardException:
+    kind = getattr(errors, str(head["kind"]), ComputeTargetException)
+    said = head["error"]
+    error: RunyardException = kind(f"{host}: {said['message']}", hint=said["hint"])
+    return error

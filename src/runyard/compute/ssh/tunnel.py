@@ -1,0 +1,92 @@
+"""The yard's socket, on a host: what scripts and agents there say to it goes through the courier's connection."""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from runyard.compute.ssh.frames import CHUNK, Cut
+
+_SEND_S = 5
+Send = Callable[[dict[str, Any], bytes], None]
+
+
+class Pipes:
+    """Connections on this side, by number; the other side has one of the same number for each."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._open: dict[int, socket.socket] = {}
+        self._lock = threading.Lock()
+
+    def add(self, number: int, connection: socket.socket) -> None:
+        # somebody who does not read must not hold up the one connection that all others share
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _SEND_S, 0))
+        with self._lock:
+            self._open[number] = connection
+        threading.Thread(target=self._pump, args=(number, connection), name=f"pipe-{number}", daemon=True).start()
+
+    def receive(self, number: int, data: bytes) -> None:
+        """No data means: the other side has hung up."""
+        with self._lock:
+            connection = self._open.get(number) if data else self._open.pop(number, None)
+        if connection is None:
+            return
+        try:
+            if data:
+                connection.sendall(data)
+            else:
+                connection.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        with self._lock:
+            connections = list(self._open.values())
+            self._open.clear()
+        for connection in connections:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def _pump(self, number: int, connection: socket.socket) -> None:
+        with connection, suppress(OSError, Cut):
+            while True:
+                try:
+                    data = connection.recv(CHUNK)
+                except OSError:
+                    data = b""
+                self._send({"pipe": number}, data)
+                if not data:
+                    break
+        with self._lock:
+            self._open.pop(number, None)
+
+
+def listen(path: Path, pipes: Pipes, send: Send) -> None:
+    """Takes connections of this machine, for as long as the process lives."""
+    path.unlink(missing_ok=True)  # of a courier that is gone
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(str(path))
+    path.chmod(0o600)
+    listening.listen(128)
+    numbers = itertools.count(1)
+
+    def accept() -> None:
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            number = next(numbers)
+            with suppress(Cut):
+                send({"pipe": number, "opened": True}, b"")
+                pipes.add(number, connection)
+
+    threading.Thread(target=accept, name="listen", daemon=True).start()

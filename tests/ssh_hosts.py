@@ -1,0 +1,238 @@
+"""Real SSH hosts on this machine: each with a network and a file system of its own, its own sshd, keys, name and user."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from support import eventually
+
+INSTALL = Path(__file__).parents[1] / "scripts" / "install-sshd"
+USER = "ana"
+_FIRST_UID = 21000
+
+_HOST = """
+set -eu
+hostname "$NAME"
+mount --make-rprivate /
+mount --bind "$BASE/passwd" /etc/passwd
+mount --bind "$BASE/group" /etc/group
+mount --bind "$BASE/home" /home
+if [ -n "$PYTHONS" ]; then  # a folder below one that only root may enter
+    mkdir -p "$BASE/pythons"
+    mount --bind "$PYTHONS" "$BASE/pythons"
+    mount -t tmpfs -o mode=755 none "$CLOSED"
+    mkdir -p "$PYTHONS"
+    mount --bind "$BASE/pythons" "$PYTHONS"
+fi
+if [ -n "$OWN_TMP" ]; then
+    cp "$BASE/sshd_config" "$BASE/host_key" "$BASE/authorized_keys" /home/
+    mount -t tmpfs -o mode=1777 none /tmp
+    mount -t tmpfs -o mode=1777 none /dev/shm
+fi
+echo ready
+read go
+ip link set lo up
+ip address add "$ADDRESS/24" dev "$LINK"
+ip link set "$LINK" up
+mkdir -p /run/sshd
+exec /usr/sbin/sshd -D -e -f /home/sshd_config
+"""
+
+_SSHD = """
+Port 22
+ListenAddress {address}
+HostKey /home/host_key
+AuthorizedKeysFile /home/authorized_keys
+StrictModes no
+UsePAM no
+PasswordAuthentication no
+PermitRootLogin no
+PidFile none
+MaxStartups 200
+MaxSessions 200
+"""
+
+
+@dataclass
+class SshHost:
+    name: str
+    address: str
+    uid: int
+    base: Path
+    link: str  # this machine's end of its cable
+    process: subprocess.Popen[bytes]
+
+    @property
+    def login(self) -> str:
+        return f"{USER}@{self.name}"
+
+    @property
+    def home(self) -> Path:
+        return self.base / "home" / USER
+
+    @property
+    def folder(self) -> Path:
+        """What the yard keeps there."""
+        return self.home / ".runyard-host"
+
+    def cut(self) -> None:
+        _ip("link", "set", self.link, "down")
+
+    def mend(self) -> None:
+        _ip("link", "set", self.link, "up")
+
+    def processes(self) -> list[int]:
+        """Of the user there; its sshd is root's."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with suppress(OSError):
+                    state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+                    if entry.stat().st_uid == self.uid and state not in "ZX":
+                        found.append(int(entry.name))
+        return found
+
+    def die(self) -> None:
+        """As when its power fails: no last word, no goodbye to anybody."""
+        self.cut()
+        self.stop()
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for pid in self.processes():
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        eventually(lambda: not self.processes(), f"the processes of {self.name} end")
+
+
+@dataclass
+class Net:
+    hosts: list[SshHost]
+    key: Path
+    wrong_key: Path
+    ssh: str  # for RUNYARD_SSH
+    known_hosts: Path
+
+
+def require_sshd() -> None:
+    """Left out with the reason where it cannot be; in CI, where everything can be installed, it is never left out."""
+    if os.geteuid() != 0:
+        pytest.skip("SSH hosts in network namespaces need root")
+    if not Path("/usr/sbin/sshd").exists():
+        done = subprocess.run([INSTALL], capture_output=True, text=True)
+        if done.returncode != 0:
+            pytest.skip(f"sshd is not here: {done.stderr.strip()[-300:]}")
+    probe = subprocess.run(["unshare", "-n", "-m", "-u", "true"], capture_output=True, text=True)
+    if probe.returncode != 0:
+        pytest.skip(f"this machine gives no network namespaces: {probe.stderr.strip()}")
+
+
+@contextmanager
+def ssh_hosts(count: int, *, own_tmp: bool = True) -> Iterator[Net]:
+    base = Path(tempfile.mkdtemp(prefix="ry-hosts-"))
+    base.chmod(0o755)
+    _remove_old_bridges()
+    bridge, number = f"ry{os.getpid()}b{int(own_tmp)}", os.getpid() % 100 * 2 + int(own_tmp)
+    subnet = f"10.213.{number}"
+    hosts: list[SshHost] = []
+    try:
+        _ip("link", "add", bridge, "type", "bridge")
+        _ip("address", "add", f"{subnet}.254/24", "dev", bridge)
+        _ip("link", "set", bridge, "up")
+        key, wrong_key = _key(base / "key"), _key(base / "wrong_key")
+        for index in range(1, count + 1):
+            hosts.append(_started(base / f"h{index}", f"h{index}", f"{subnet}.{index}", bridge, key, own_tmp))
+        known = base / "known_hosts"
+        known.write_text("".join(f"{h.name} {(h.base / 'host_key.pub').read_text()}" for h in hosts))
+        names = "".join(f"Host {h.name}\n  HostName {h.address}\n  HostKeyAlias {h.name}\n" for h in hosts)
+        config = base / "ssh_config"
+        config.write_text(
+            f"{names}Host *\n  UserKnownHostsFile {known}\n  GlobalKnownHostsFile /dev/null\n  IdentityAgent none\n"
+        )
+        yield Net(hosts, key, wrong_key, f"ssh -F {config}", known)
+    finally:
+        for host in hosts:
+            host.stop()
+        subprocess.run(["ip", "link", "del", bridge], capture_output=True)
+        shutil.rmtree(base, ignore_errors=True)
+
+
+def _started(base: Path, name: str, address: str, bridge: str, key: Path, own_tmp: bool) -> SshHost:
+    uid = _FIRST_UID + os.getpid() % 1000 * 10 + int(name[1:]) + 5 * int(own_tmp)
+    home = base / "home" / USER
+    home.mkdir(parents=True)
+    os.chown(home, uid, uid)
+    home.chmod(0o700)
+    (base / "passwd").write_text(
+        f"root:*:0:0::/root:/bin/sh\nsshd:*:65533:65534::/run/sshd:/bin/false\n{USER}:*:{uid}:{uid}::/home/{USER}:/bin/sh\n"
+    )
+    (base / "group").write_text(f"root:*:0:\nnogroup:*:65534:\n{USER}:*:{uid}:\n")
+    _key(base / "host_key")
+    shutil.copy(f"{key}.pub", base / "authorized_keys")
+    (base / "sshd_config").write_text(_SSHD.format(address=address))
+    for file in ("sshd_config", "host_key", "authorized_keys"):
+        shutil.copy(base / file, base / "home" / file)
+    # the interpreter of these tests may be in a folder that only root can enter
+    prefix = Path(sys.base_prefix).resolve()
+    closed = next((p for p in reversed(prefix.parents) if not p.stat().st_mode & 0o001), None)
+    ours, theirs = f"{bridge}v{name[1:]}", f"{bridge}w{name[1:]}"
+    _ip("link", "add", ours, "type", "veth", "peer", "name", theirs)
+    _ip("link", "set", ours, "master", bridge, "up")
+    process = subprocess.Popen(
+        ["unshare", "-n", "-m", "-u", "sh", "-c", _HOST],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=open(base / "sshd.log", "wb"),
+        env={
+            "PATH": os.environ["PATH"],
+            "NAME": name,
+            "BASE": str(base),
+            "ADDRESS": address,
+            "LINK": theirs,
+            "OWN_TMP": "1" if own_tmp else "",
+            "PYTHONS": str(prefix) if closed else "",
+            "CLOSED": str(closed or ""),
+        },
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n", (base / "sshd.log").read_text()
+    _ip("link", "set", theirs, "netns", str(process.pid))
+    process.stdin.write(b"go\n")
+    process.stdin.close()
+    process.stdout.close()
+    host = SshHost(name, address, uid, base, ours, process)
+    eventually(lambda: "listening" in (base / "sshd.log").read_text(), f"the sshd of {name} listens")
+    return host
+
+
+def _key(path: Path) -> Path:
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True)
+    return path
+
+
+def _ip(*words: str) -> None:
+    done = subprocess.run(["ip", *words], capture_output=True, text=True)
+    assert done.returncode == 0, f"ip {' '.join(words)}: {done.stderr}"
+
+
+def _remove_old_bridges() -> None:
+    """Of tests that were killed."""
+    listed = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True).stdout
+    for name, pid in re.findall(r"\b(ry(\d+)b\d):", listed):
+        if not Path(f"/proc/{pid}").exists():
+            subprocess.run(["ip", "link", "del", name], capture_output=True)
