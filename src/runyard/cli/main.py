@@ -22,6 +22,8 @@ VERBS = {
     "rerun": "Run the same code with the same arguments again.",
     "envs": "List the environments on disk, or remove some.",
     "doctor": "Say what this machine can do, and how to get what is missing.",
+    "studio": "Open the studio: every run, live, in a browser.",
+    "server": "Serve the studio and the API on TCP, for a team.",
     "yard": "Look at the yard's background process, or stop it.",
     "version": "Print the version.",
 }

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections import defaultdict
 
+EVERY_RUN = ""
 _GATHER_S = 0.03
 
 
@@ -18,9 +19,9 @@ class Bell:
     def ring(self, run_id: str, *, urgent: bool = False) -> None:
         """Urgent: somebody waits for just this. Other rings may be heard together with the next ones."""
         with self._lock:
-            waiting = list(self._waiting.get(run_id, ()))
+            waiting = [*self._waiting.get(run_id, ()), *self._waiting.get(EVERY_RUN, ())]
         for listener in waiting:
-            listener.loop.call_soon_threadsafe(listener.hear, urgent)
+            listener.loop.call_soon_threadsafe(listener.hear, run_id, urgent)
 
     def close(self) -> None:
         self.closed = True
@@ -30,6 +31,7 @@ class Bell:
             self.ring(run_id, urgent=True)
 
     def listen(self, run_id: str) -> Listener:
+        """To one run, or to `EVERY_RUN`."""
         return Listener(self, run_id)
 
     @property
@@ -45,6 +47,7 @@ class Listener:
         self.loop = asyncio.get_running_loop()
         self._bell, self._run_id = bell, run_id
         self._rung, self._urgent = asyncio.Event(), asyncio.Event()
+        self.heard: set[str] = set()  # the runs that were rung for, until somebody takes them out
 
     async def __aenter__(self) -> Listener:
         with self._bell._lock:
@@ -57,7 +60,8 @@ class Listener:
             if not self._bell._waiting[self._run_id]:
                 del self._bell._waiting[self._run_id]
 
-    def hear(self, urgent: bool) -> None:
+    def hear(self, run_id: str, urgent: bool) -> None:
+        self.heard.add(run_id)
         self._rung.set()
         if urgent:
             self._urgent.set()

@@ -99,6 +99,12 @@ class Conductor:
             return self.rooms.target(record).queue.reason(record.run_id), record.timeline.get(RunState.QUEUED.value)
         return self.activities.get(record.run_id)
 
+    def doing(self, run_id: str, status: str, target: str | None) -> str:
+        """The same in words alone, for whoever has no record at hand."""
+        if status == RunState.QUEUED.value:
+            return self.rooms.targets.get(target or "local").queue.reason(run_id)
+        return self.activities.get(run_id)[0]
+
     @property
     def busy(self) -> bool:
         """Whether a run of the yard's own is under way, in any state before its end."""

@@ -11,10 +11,26 @@ from starlette.convertors import Convertor, register_url_convertor
 
 from runyard import __version__
 from runyard.errors import UserErrorException
+from runyard.listing.table import RunTable
 from runyard.orchestrator.conductor import Conductor
-from runyard.server import problems
+from runyard.server import problems, studio
 from runyard.server.answers import answer
-from runyard.server.routes import computes, environments, files, follow, metrics, runs, snapshots
+from runyard.server.mlflow.routes import routes as mlflow_routes
+from runyard.server.network import Network
+from runyard.server.routes import (
+    charts,
+    computes,
+    environments,
+    exchange,
+    files,
+    follow,
+    listing,
+    live,
+    metrics,
+    network,
+    runs,
+    snapshots,
+)
 from runyard.wire.yard import Health
 
 _LARGEST_BODY = 256 * 1024 * 1024  # a description; the largest are the manifests of folders with a million files
@@ -38,17 +54,30 @@ class _Any(Convertor[str]):
 register_url_convertor("any", _Any())
 
 
-def create_app(conductor: Conductor, on_request: Callable[[], None] = lambda: None) -> FastAPI:
+def create_app(
+    conductor: Conductor, on_request: Callable[[], None] = lambda: None, net: Network | None = None, stays: bool = False
+) -> FastAPI:
     app = FastAPI(title="Runyard", version=__version__, docs_url="/api/docs", openapi_url="/api/openapi.json")
     problems.install(app, conductor.rooms.database.path)
-    for room in (runs, follow, metrics, files, snapshots, environments, computes):
+    table = RunTable(conductor.rooms.database, conductor.doing)
+    app.include_router(listing.routes(table), prefix="/api")  # before the runs: `table` is no run's id
+    app.include_router(live.routes(conductor, table), prefix="/api")
+    app.include_router(exchange.routes(conductor), prefix="/api")  # `import` is no run's id either
+    for room in (runs, follow, charts, metrics, files, snapshots, environments, computes):
         app.include_router(room.routes(conductor), prefix="/api")
+    app.include_router(mlflow_routes(conductor), prefix="/api")
+    if net is not None:
+        app.include_router(network.routes(net), prefix="/api")
 
     @app.get("/api/health", response_model=Health)
     async def health() -> Response:
         rooms = conductor.rooms
-        return answer(Health(__version__, os.getpid(), str(rooms.home), len(conductor.live), str(rooms.kit)))
+        address = net.address if net is not None else None
+        url = address.url if address is not None else ""
+        live_runs = len(conductor.live)
+        return answer(Health(__version__, os.getpid(), str(rooms.home), live_runs, str(rooms.kit), url, stays))
 
+    app.include_router(studio.routes())  # last: its page is at every address that nothing else has
     app.add_middleware(_Door, on_request=on_request)
     return app
 

@@ -31,7 +31,8 @@ def install(app: FastAPI, database: Path) -> None:
     @app.exception_handler(errors.RunyardException)
     def known(request: Request, error: errors.RunyardException) -> Response:
         status = next((STATUS_OF[k] for k in type(error).__mro__ if k in STATUS_OF), 400)
-        return problem(status, type(error).__name__, error.message, error.hint)
+        code = next(kind.__name__ for kind in type(error).__mro__ if getattr(errors, kind.__name__, None) is kind)
+        return problem(status, code, error.message, error.hint, error.facts.get("position"))
 
     @app.exception_handler(RequestValidationError)
     def malformed(request: Request, error: RequestValidationError) -> Response:
@@ -78,6 +79,10 @@ def full(database: Path, text: str) -> Response:
     return problem(507, "HomeUnusable", f"the yard cannot write to {database.parent}: {text}", "free some disk space")
 
 
-def problem(status: int, code: str, message: str, hint: str = "") -> Response:
-    body = orjson.dumps({"code": code, "message": message, "hint": hint, "facts": {}})
+def problem(status: int, code: str, message: str, hint: str = "", position: int | None = None) -> Response:
+    """``position``: at which character of a query the error is."""
+    said: dict[str, object] = {"code": code, "message": message, "hint": hint, "facts": {}}
+    if position is not None:
+        said |= {"position": position, "facts": {"position": position}}
+    body = orjson.dumps(said)
     return Response(body, status, media_type="application/json")

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 from sqlalchemy import (
     JSON,
+    ColumnElement,
     Connection,
     Row,
     Text,
@@ -17,6 +18,7 @@ from sqlalchemy import (
     bindparam,
     delete,
     exists,
+    insert,
     literal,
     select,
     type_coerce,
@@ -29,6 +31,7 @@ from runyard import clock
 from runyard.errors import RunNotFound, UserErrorException
 from runyard.lifecycle.state import TERMINAL, End, EndReason, Life, RunState
 from runyard.spec.json import to_json
+from runyard.spec.parameters import parameters_of
 from runyard.store import schema
 from runyard.store.database import Database
 
@@ -42,6 +45,8 @@ _ALL = select(*(type_coerce(column, Text) if isinstance(column.type, JSON) else 
 _LOAD = _ALL.where(_runs.c.run_id == bindparam("wanted"))
 _INSERT = upsert(_runs).on_conflict_do_nothing()
 _INSERT_EXPERIMENT = upsert(schema.experiments).on_conflict_do_nothing()
+_CHANGED = insert(schema.changes).prefix_with("OR REPLACE")
+_SET_PARAM = insert(schema.params).prefix_with("OR REPLACE")
 _SAVE = update(_runs).where(_runs.c.run_id == bindparam("changed"))
 _LABELS = union_all(
     *(
@@ -91,6 +96,8 @@ class RunStore:
             number = inserted.lastrowid
             experiment = {"name": record.experiment, "created_at": record.created_at}
             connection.execute(_INSERT_EXPERIMENT, experiment)
+            note_change(connection, record.run_id)
+            _set_params(connection, record.run_id, parameters_of((record.spec or {}).get("arguments") or ()))
             _set_labels(connection, schema.tags, record.run_id, tags)
             _set_labels(connection, schema.properties, record.run_id, properties)
         return replace(record, number=number)
@@ -107,6 +114,7 @@ class RunStore:
         record = replace(record, version=record.version + 1)
         with self._database.write() as connection:
             connection.execute(_SAVE, {"changed": record.run_id, **_changing(record)})
+            note_change(connection, record.run_id)
         return record
 
     def find(
@@ -152,6 +160,19 @@ class RunStore:
         with self._database.read() as connection:
             return [_record(row) for row in connection.execute(query)]
 
+    def matching(
+        self,
+        experiments: Sequence[str],
+        conditions: Sequence[ColumnElement[bool]],
+        order: Sequence[ColumnElement[Any]],
+        offset: int,
+        limit: int,
+    ) -> list[RunRecord]:
+        """Of some experiments, by conditions as :mod:`runyard.store.run_search` makes them."""
+        query = _ALL.where(_runs.c.experiment.in_(experiments), *conditions).order_by(*order)
+        with self._database.read() as connection:
+            return [_record(row) for row in connection.execute(query.offset(offset).limit(limit))]
+
     def unfinished(self) -> list[RunRecord]:
         query = _ALL.where(_runs.c.state.not_in([s.value for s in TERMINAL])).order_by(_runs.c.number)
         with self._database.read() as connection:
@@ -173,12 +194,45 @@ class RunStore:
             query = select(schema.experiments).order_by(schema.experiments.c.created_at)
             return [(row.name, row.created_at) for row in connection.execute(query)]
 
+    def begun(self, run_ids: Sequence[str]) -> dict[str, tuple[str, float]]:
+        """Of those that are there: the state, and when it started, or was submitted."""
+        columns = _runs.c.run_id, _runs.c.state, _runs.c.started_at, _runs.c.created_at
+        with self._database.read() as connection:
+            rows = connection.execute(select(*columns).where(_runs.c.run_id.in_(run_ids)))
+            return {run_id: (state, started or created) for run_id, state, started, created in rows}
+
+    def add_experiment(self, name: str) -> None:
+        """An experiment without runs; one that is there stays as it is."""
+        with self._database.write() as connection:
+            connection.execute(_INSERT_EXPERIMENT, {"name": name, "created_at": clock.now()})
+
+    def rename(self, run_id: str, name: str) -> None:
+        with self._database.write() as connection:
+            _touch(connection, run_id)
+            connection.execute(update(_runs).where(_runs.c.run_id == run_id).values(name=name))
+
     def labels(self, run_ids: Sequence[str]) -> dict[str, tuple[Labels, Labels]]:
         """The tags and the properties of each run."""
         found: dict[str, tuple[Labels, Labels]] = {run_id: ({}, {}) for run_id in run_ids}
         with self._database.read() as connection:
             for place, run_id, key, value in connection.execute(_LABELS, {"wanted": list(run_ids)}):
                 found[run_id][place][key] = value
+        return found
+
+    def set_params(self, run_id: str, params: Mapping[str, str]) -> None:
+        """Beside those that its script's arguments are; the same name again replaces the value."""
+        with self._database.write() as connection:
+            _touch(connection, run_id)
+            _set_params(connection, run_id, params)
+
+    def params_of(self, run_ids: Sequence[str]) -> dict[str, dict[str, str]]:
+        found: dict[str, dict[str, str]] = {run_id: {} for run_id in run_ids}
+        table = schema.params
+        with self._database.read() as connection:
+            for begin in range(0, len(run_ids), 500):  # below SQLite's limit of variables
+                query = select(table).where(table.c.run_id.in_(run_ids[begin : begin + 500]))
+                for run_id, key, value in connection.execute(query):
+                    found[run_id][key] = value
         return found
 
     def set_tags(self, run_id: str, tags: Mapping[str, str | None], remove: Sequence[str] = ()) -> None:
@@ -204,18 +258,31 @@ class RunStore:
             _set_labels(connection, table, run_id, properties)
 
 
+def note_change(connection: Connection, run_id: str) -> None:
+    """Whoever watches all runs hears of this one; in the transaction that changes it."""
+    connection.execute(_CHANGED, {"run_id": run_id})
+
+
 def _touch(connection: Connection, run_id: str) -> None:
     changed = connection.execute(
         update(_runs).where(_runs.c.run_id == run_id).values(version=_runs.c.version + 1)
     ).rowcount
     if not changed:
         raise _not_found(connection, run_id)
+    note_change(connection, run_id)
 
 
 def _set_labels(connection: Connection, table: Any, run_id: str, labels: Mapping[str, str | None]) -> None:
     for key, value in labels.items():
         statement = upsert(table).values(run_id=run_id, key=key, value=value)
         connection.execute(statement.on_conflict_do_update(index_elements=["run_id", "key"], set_={"value": value}))
+
+
+def _set_params(connection: Connection, run_id: str, params: Mapping[str, str]) -> None:
+    if params:
+        connection.execute(
+            _SET_PARAM, [{"run_id": run_id, "key": key, "value": value} for key, value in params.items()]
+        )
 
 
 def _not_found(connection: Connection, run_id: str) -> RunNotFound:

@@ -60,6 +60,24 @@ properties = Table(
     Index("properties_by_key", "key", "value"),
 )
 
+# What a run was told: its script's arguments, and what other clients call parameters.
+params = Table(
+    "params",
+    metadata,
+    Column("run_id", String, primary_key=True),
+    Column("key", String, primary_key=True),
+    Column("value", Text),
+)
+
+# Every run once, with the number of its last change: whoever knows up to a number asks for what came after it.
+changes = Table(
+    "changes",
+    metadata,
+    Column("change", Integer, primary_key=True, autoincrement=True),
+    Column("run_id", String, nullable=False, unique=True),
+    sqlite_autoincrement=True,  # a number is never given twice, not even when the last one is taken away
+)
+
 # One row per metric of a run; its points are in blocks.
 series = Table(
     "series",

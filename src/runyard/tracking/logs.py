@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 _CHUNK_BYTES = 1 << 16
@@ -21,6 +22,14 @@ def read_log(path: Path, offset: int = 0, limit: int = 1 << 20) -> tuple[bytes, 
     except FileNotFoundError:
         return b"", max(offset, 0)
     return data, begin + len(data)
+
+
+def log_sizes(folder: Path) -> dict[str, int]:
+    """The logs that are there, by name, in bytes."""
+    try:
+        return {entry.name: entry.stat().st_size for entry in os.scandir(folder) if entry.is_file()}
+    except FileNotFoundError:
+        return {}
 
 
 def tail_offset(path: Path, lines: int) -> int:

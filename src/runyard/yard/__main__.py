@@ -26,6 +26,7 @@ def main() -> int:
     parser.add_argument("--home", help="its folder (default: RUNYARD_HOME, else ~/.runyard)")
     parser.add_argument("--detach", action="store_true", help="return when the yard answers, and leave it running")
     parser.add_argument("--idle-s", type=float, default=float(os.environ.get("RUNYARD_IDLE_S", IDLE_S)))
+    parser.add_argument("--listen", metavar="JSON", help="be a server: where, as runyard.wire.yard.Listen")
     options = parser.parse_args()
     home = home_folder(options.home)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")
@@ -35,14 +36,17 @@ def main() -> int:
         usable(home)
         lock = _lock(home)
         if lock is None:
-            return 0  # another yard is here, and whoever started this one will find it
+            return 0 if options.listen is None else 3  # another yard is here, and whoever started this one will find it
         (home / "yard.failure.json").unlink(missing_ok=True)
         opened = _detach() if options.detach else _nobody_waits
         os.ftruncate(lock, 0)
         os.write(lock, str(os.getpid()).encode())
+        from runyard.spec.json import from_json
+        from runyard.wire.yard import Listen
         from runyard.yard.house import Yard
 
-        Yard(home, options.idle_s).serve(opened)
+        listen = from_json(Listen, json.loads(options.listen)) if options.listen else None
+        Yard(home, options.idle_s, listen).serve(opened)
     except RunyardException as error:
         log.error("%s", error)
         said = {"code": type(error).__name__, "message": error.message, "hint": error.hint}

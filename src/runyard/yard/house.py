@@ -32,14 +32,18 @@ from runyard.store.computes import ComputeStore
 from runyard.store.opening import back_up, backup_is_due, open_database
 from runyard.store.runs import RunStore
 from runyard.tracking.artifacts import Artifacts
+from runyard.wire.yard import Listen
+from runyard.yard.listening import Listening
 
 log = logging.getLogger("runyard.yard")
 _LOOK_FOR_BACKUP_EVERY_S = 600.0
 
 
 class Yard:
-    def __init__(self, home: Path, idle_s: float) -> None:
+    def __init__(self, home: Path, idle_s: float, listen: Listen | None = None) -> None:
+        """With a place to listen at it is a server, which stays when nobody is here."""
         self._idle_s = idle_s
+        self._stays = listen is not None
         self._used_at = clock.monotonic()
         umask = os.umask(0o077)  # whatever is written here is the owner's alone
         for name in ("runs", "snapshots", "environments", "artifacts", "kit"):
@@ -61,11 +65,13 @@ class Yard:
         self._compute = compute
         self._conductor = Conductor(self._rooms)
         self._watcher = Watcher(self._conductor)
+        self._listening = Listening(home)
+        self._listening.prepare(listen)
 
     def serve(self, opened: Callable[[], None]) -> None:
         """Until nobody is here; `opened` is called when requests are answered."""
         rooms = self._rooms
-        app = create_app(self._conductor, on_request=self._used)
+        app = create_app(self._conductor, self._used, self._listening, self._stays)
         config = uvicorn.Config(
             app,
             log_level="warning",
@@ -77,7 +83,7 @@ class Yard:
             headers=[("server", f"runyard/{__version__}")],  # a client of another version can say so
             timeout_graceful_shutdown=1,
         )
-        server = _Server(config, self._conductor.bell)
+        server = _Server(config, self._conductor.bell, self._listening)
         listening = _listen(rooms.socket)
         rooms.environments.clean_leftovers()
         rooms.artifacts.clean_leftovers()
@@ -123,7 +129,7 @@ class Yard:
     async def _leave_when_idle(self, server: uvicorn.Server) -> None:
         while True:
             await asyncio.sleep(min(1.0, self._idle_s / 4))
-            if self._conductor.bell.listeners or self._conductor.busy:
+            if self._stays or self._conductor.bell.listeners or self._conductor.busy:
                 self._used()
             elif clock.monotonic() - self._used_at > self._idle_s:
                 log.info("nobody was here for %s: closing", clock.duration_text(self._idle_s))
@@ -137,13 +143,17 @@ class _Server(uvicorn.Server):
     One that was asked to end does not wait for those who follow a run: they find the next yard.
     """
 
-    def __init__(self, config: uvicorn.Config, bell: Bell) -> None:
+    def __init__(self, config: uvicorn.Config, bell: Bell, listening: Listening) -> None:
         super().__init__(config)
-        self._bell = bell
+        self._bell, self._listening = bell, listening
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        await self._listening.begin(self)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._bell.close()

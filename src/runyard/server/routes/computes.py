@@ -33,7 +33,7 @@ def routes(conductor: Conductor) -> APIRouter:
 
     @router.get("/computes")
     def computes() -> Response:
-        return answer([_view(target) for target in targets.all()])
+        return answer(computes_view(conductor))
 
     @router.post("/computes")
     def create(request: NewCompute) -> Response:
@@ -55,6 +55,10 @@ def routes(conductor: Conductor) -> APIRouter:
         return Response(status_code=204)
 
     return router
+
+
+def computes_view(conductor: Conductor) -> list[dict[str, Any]]:
+    return [_view(target) for target in conductor.rooms.targets.all()]
 
 
 def _view(target: Target) -> dict[str, Any]:

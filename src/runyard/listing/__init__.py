@@ -1,0 +1,1 @@
+"""Runs as a table: rows straight from SQL, found by a small query language, with completion."""

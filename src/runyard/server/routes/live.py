@@ -1,0 +1,156 @@
+"""What happens, as it happens: all runs for a table, and one run for its page. Server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Response
+from fastapi.responses import StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from runyard import clock
+from runyard.lifecycle.state import RunState
+from runyard.listing.table import RunTable
+from runyard.orchestrator.bell import EVERY_RUN
+from runyard.orchestrator.conductor import Conductor
+from runyard.orchestrator.finding import list_files
+from runyard.server.answers import as_json, view
+from runyard.server.routes.computes import computes_view
+from runyard.store.runs import RunRecord
+from runyard.tracking.catalogue import series_counts
+from runyard.tracking.ingest import ingest
+from runyard.tracking.logs import log_sizes
+
+_LOOK_EVERY_S = 1.0  # for what nobody rings for: metrics
+_TABLE_PAUSE_S = 0.25
+_RUN_PAUSE_S = 0.5
+_SAY_SOMETHING_EVERY_S = 15.0
+_FILES_EVERY_S = 2.0
+
+
+def routes(conductor: Conductor, table: RunTable) -> APIRouter:
+    router = APIRouter(tags=["live"])
+
+    @router.get("/live")
+    async def live(
+        after: int | None = None, last_event_id: Annotated[int | None, Header(alias="Last-Event-ID")] = None
+    ) -> Response:
+        """Events `hello` ({version}), `run` (a row of the table), `computes`, and `reset`: too much has changed.
+
+        The id of an event is the version of the table; `after`, or the header `Last-Event-ID`, goes on from there.
+        """
+        start = last_event_id if last_event_id is not None else after
+        return _stream(_everything(conductor, table, start))
+
+    @router.get("/runs/{run_id}/live")
+    async def live_run(run_id: str) -> Response:
+        """Events `status` (a run), `metrics` ({name: points}), `logs` ({name: bytes}), `files` ({count}), `end`."""
+        await run_in_threadpool(conductor.rooms.runs.load, run_id)
+        return _stream(_one_run(conductor, run_id))
+
+    return router
+
+
+def _stream(events: AsyncIterator[bytes]) -> Response:
+    # a proxy in between must neither keep events back nor keep them for others
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+
+
+async def _everything(conductor: Conductor, table: RunTable, after: int | None) -> AsyncIterator[bytes]:
+    spoke_at = clock.monotonic()
+    computes = b""
+    async with conductor.bell.listen(EVERY_RUN) as listener:
+        version = await run_in_threadpool(lambda: table.version)
+        yield event("hello", as_json({"version": version}), version)
+        version = version if after is None else after
+        while not conductor.bell.closed:
+            heard, listener.heard = listener.heard, set()
+            found, changed = await run_in_threadpool(table.changed, version)
+            if changed is None:
+                yield event("reset", b"{}", found)
+            wanted = dict.fromkeys([*(changed or ()), *heard]) if changed is not None else {}
+            for row in await run_in_threadpool(table.rows, wanted) if wanted else ():
+                spoke_at = clock.monotonic()
+                yield event("run", row, found)
+            if wanted or found != version or not computes:
+                now = as_json(await run_in_threadpool(computes_view, conductor))
+                if now != computes:
+                    computes, spoke_at = now, clock.monotonic()
+                    yield event("computes", now, found)
+            version = found
+            if clock.monotonic() - spoke_at > _SAY_SOMETHING_EVERY_S:
+                spoke_at = clock.monotonic()
+                yield b": still here\n\n"
+            await asyncio.sleep(_TABLE_PAUSE_S)  # a run that changes all the time is told four times a second
+            await listener.next(_LOOK_EVERY_S)
+
+
+async def _one_run(conductor: Conductor, run_id: str) -> AsyncIterator[bytes]:
+    seen = _Seen()
+    spoke_at = clock.monotonic()
+    async with conductor.bell.listen(run_id) as listener:
+        while not conductor.bell.closed:
+            # the state is looked at before the rest: what is seen after an end is all there will ever be
+            events = await run_in_threadpool(seen.look, conductor, run_id)
+            for name, data in events:
+                spoke_at = clock.monotonic()
+                yield event(name, as_json(data))
+                if name == "end":
+                    return
+            if clock.monotonic() - spoke_at > _SAY_SOMETHING_EVERY_S:
+                spoke_at = clock.monotonic()
+                yield b": still here\n\n"
+            await asyncio.sleep(_RUN_PAUSE_S)
+            await listener.next(_LOOK_EVERY_S - _RUN_PAUSE_S)
+
+
+@dataclass
+class _Seen:
+    """What a reader was told of a run, so that only what is new is told."""
+
+    status: tuple[int, str] | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    files: int = -1
+    files_at: float = 0.0
+
+    def look(self, conductor: Conductor, run_id: str) -> list[tuple[str, Any]]:
+        rooms = conductor.rooms
+        record = rooms.runs.load(run_id)
+        run = view(conductor, record)
+        ended = RunState(run.status).is_terminal
+        events: list[tuple[str, Any]] = []
+        if (run.version, run.activity) != self.status:
+            self.status = (run.version, run.activity)
+            events.append(("status", run))
+        ingest(rooms.database, run_id, rooms.folder(run_id).journal)
+        events += _news("metrics", self.counts, series_counts(rooms.database, run_id))
+        events += _news("logs", self.sizes, log_sizes(rooms.folder(run_id).logs))
+        events += self._files(conductor, record, ended)
+        return [*events, ("end", run)] if ended else events
+
+    def _files(self, conductor: Conductor, record: RunRecord, ended: bool) -> list[tuple[str, Any]]:
+        if not ended and clock.monotonic() < self.files_at:
+            return []
+        self.files_at = clock.monotonic() + _FILES_EVERY_S
+        count = len(list_files(conductor.rooms, record))
+        if count == self.files:
+            return []
+        self.files = count
+        return [("files", {"count": count})]
+
+
+def _news(name: str, known: dict[str, int], found: dict[str, int]) -> list[tuple[str, Any]]:
+    fresh = {key: value for key, value in found.items() if known.get(key) != value}
+    known.update(fresh)
+    return [(name, fresh)] if fresh else []
+
+
+def event(name: str, data: bytes, number: int | None = None) -> bytes:
+    """Data is JSON on one line, so it cannot end the event, whatever is in it."""
+    head = b"id: %d\n" % number if number is not None else b""
+    return head + b"event: " + name.encode() + b"\ndata: " + data + b"\n\n"

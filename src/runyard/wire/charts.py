@@ -1,0 +1,22 @@
+"""Charts on the wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Optional
+
+
+@dataclass(frozen=True)
+class SeriesName:
+    run_id: str
+    name: str
+
+
+@dataclass(frozen=True)
+class SeriesView:
+    name: str
+    kind: str
+    count: int
+    last: Any
+    min: Optional[float]
+    max: Optional[float]
