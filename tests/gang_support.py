@@ -73,7 +73,8 @@ def a_gang(
     if python:
         order = replace(order, argv=(python, *order.argv[2:]))
     everyone = tuple(Node(f"node-{number}") for number in range(nodes))
-    return Gang([replace(order, node_rank=number, nodes=everyone) for number in range(nodes)])
+    order = replace(order, nodes=everyone, secret=order.secret or "between the agents of one run")
+    return Gang([replace(order, node_rank=number) for number in range(nodes)])
 
 
 @contextmanager

@@ -213,7 +213,7 @@ def test_a_run_that_is_canceled_before_all_nodes_came(tmp_path):
     gang = a_gang(tmp_path, FOREVER, TorchDistributed(), nodes=2, run_id="run_2")
     gang.orders = gang.orders[:1]
     with running(gang):
-        wait_until(gang.folder.hello(0).exists, "the first node to be there")
+        wait_until(gang.folder.lead.exists, "the first node to be there")
         gang.agents[0].terminate()
         end = gang.end()
     assert (end.reason, end.processes_left) == (EndReason.CANCELED, 0)

@@ -61,8 +61,8 @@ cd /runs/r/work
 MPI = """\
 # on node-0
 /env/bin/mpirun --allow-run-as-root -np 4 --bind-to none --hostfile /runs/r/mpi/hostfile --map-by \
-ppr:2:node:oversubscribe --prtemca plm_ssh_agent /runs/r/mpi/relay.sh --prtemca plm_ssh_no_tree_spawn 1 \
-/bin/sh -c 'exec /bin/sh /runs/r/mpi/rank-on-"$RUNYARD_NODE_RANK".sh'
+ppr:2:node:oversubscribe --wdir / --prtemca plm_ssh_agent /runs/r/mpi/relay.sh --prtemca plm_ssh_no_tree_spawn 1 \
+/bin/sh -c 'exec /bin/sh "$RUNYARD_RUN_FOLDER"/mpi/rank-on-"$RUNYARD_NODE_RANK".sh'
 
 # hostfile
 node-0 slots=2
@@ -77,7 +77,9 @@ export RUNYARD_RANK=$OMPI_COMM_WORLD_RANK
 unset TMPDIR
 export OMPI_MCA_btl_sm_backing_directory=/dev/shm/x
 export OMPI_MCA_osc_sm_backing_directory=/dev/shm/x
+export OMPI_MCA_btl_tcp_if_include="${OMPI_MCA_btl_tcp_if_include:-eth1}"
 exec >> /logs/70_driver_log_rank_"$RUNYARD_RANK".txt 2>&1 < /dev/null
+cd /work || exit 1
 say() {
   echo "$*" >> /nodes/0/exits
   echo 1<>/tmp/bell
@@ -112,6 +114,8 @@ def test_a_rank_of_mpi_as_text():
     text = mpi.rank_script(
         argv,
         {"DATA": "/data/$x", "RUNYARD_RANK": "0"},
+        work="/work",
+        interface="eth1",
         log_prefix="/logs/70_driver_log_rank_",
         exits="/nodes/0/exits",
         bell="/tmp/bell",
@@ -127,6 +131,12 @@ def test_nodes_that_are_played_on_one_machine_are_not_told_apart_by_their_names(
     assert words[words.index("coll") + 1] == "^han"
     assert "mpi_yield_when_idle" not in words
     assert "mpi_yield_when_idle" in mpi.command("mpirun", played, root=Path("/r"), relay="", cores=1)
+
+
+def test_machines_of_one_name_are_taken_for_played_nodes():
+    nodes = (Node("a", "10.0.0.1"), Node("b", "10.0.0.2"))
+    assert World(nodes, 1, ((), ()), hosts=("localhost", "localhost")).is_on_one_machine
+    assert not World(nodes, 1, ((), ()), hosts=("a", "b")).is_on_one_machine
 
 
 def test_a_single_process_as_text():

@@ -1,11 +1,12 @@
-"""How others wake an agent: a named pipe that they write a line into, and the kernel signals that it has one."""
+"""How processes of a node wake its agent: a named pipe that they write a line into, and the kernel signals that."""
 
 from __future__ import annotations
 
-import fcntl
 import os
 from contextlib import suppress
 from pathlib import Path
+
+from runyard.agent.connection import signal_when_ready
 
 _MOST = 1 << 20
 
@@ -22,8 +23,7 @@ class Bell:
         # write is signalled by its owner's every read, and the agent would never sleep.
         self._writer = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         self._half = b""
-        fcntl.fcntl(self._pipe, fcntl.F_SETOWN, os.getpid())
-        fcntl.fcntl(self._pipe, fcntl.F_SETFL, fcntl.fcntl(self._pipe, fcntl.F_GETFL) | os.O_ASYNC)
+        signal_when_ready(self._pipe)
 
     def hear(self) -> list[str]:
         """The whole lines since the last time, without those that only rang."""
@@ -35,13 +35,3 @@ class Bell:
     def close(self) -> None:
         os.close(self._pipe)
         os.close(self._writer)
-
-
-def ring(path: str) -> None:
-    """An agent that is gone, or on another machine, hears nothing and looks for itself a little later."""
-    with suppress(OSError):
-        pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            os.write(pipe, b"\n")
-        finally:
-            os.close(pipe)

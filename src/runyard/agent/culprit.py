@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-from runyard.agent.log_tail import LastWords, last_words
+from runyard.agent.log_tail import LastWords
 from runyard.agent.verdict import verdict
 from runyard.lifecycle.state import End
-from runyard.spec.folder import RunFolder
 
 # What a process says when another one is gone, in the words of sockets, gloo, NCCL, Horovod and gRPC.
 _PEER_IS_GONE = re.compile(
@@ -33,17 +31,17 @@ class _Suspect:
         return bool(_PEER_IS_GONE.search(self.words.error or self.words.last_line))
 
 
-def blame(ends: Sequence[dict[str, Any]], until: float, count: int, folder: RunFolder) -> End:
-    """``ends`` as agents wrote them; those after ``until`` are of processes that we stopped.
+def blame(ends: Sequence[dict[str, Any]], until: float, count: int) -> End:
+    """``ends`` as agents told them; those after ``until`` are of processes that we stopped.
 
     The first bad end counts. But a process which raised an error takes its time to end, and one that lost its
     connection to it may be faster: then the one that had written its own error before is to blame.
     """
     bad = [end for end in ends if end["exit_code"] != 0]
-    first = _suspect(min((end for end in bad if end["at"] <= until), key=lambda end: float(end["at"])), folder)
+    first = _suspect(min((end for end in bad if end["at"] <= until), key=lambda end: float(end["at"])))
     guilty = first
     if first.end["exit_code"] > 0 and first.lost_a_peer:
-        suspects = [_suspect(end, folder) for end in bad if end is not first.end]
+        suspects = [_suspect(end) for end in bad if end is not first.end]
         own = [s for s in suspects if s.words.error and s.words.is_final and not s.lost_a_peer]
         own += [s for s in suspects if s.end["exit_code"] < 0 and s.end["at"] <= until]
         guilty = min(own, key=lambda s: s.wrote_at, default=first)
@@ -62,10 +60,6 @@ def _others(count: int) -> str:
     return "; the other process was stopped" if count == 1 else f"; the other {count} processes were stopped"
 
 
-def _suspect(end: dict[str, Any], folder: RunFolder) -> _Suspect:
-    log = Path(folder.driver_log(end["log"]))
-    try:
-        wrote_at = log.stat().st_mtime
-    except OSError:
-        wrote_at = float(end["at"])
-    return _Suspect(end, last_words(str(log)), wrote_at)
+def _suspect(end: dict[str, Any]) -> _Suspect:
+    words = LastWords(**{**end["words"], "lines": tuple(end["words"]["lines"])})
+    return _Suspect(end, words, float(end["wrote_at"]))

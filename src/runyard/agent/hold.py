@@ -9,9 +9,11 @@ import signal
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Optional
 
+from runyard.agent.attempt import told
 from runyard.agent.report import Report
 from runyard.agent.supervise import WATCHED, supervise
 from runyard.launch.order import WorkOrder
@@ -22,6 +24,8 @@ from runyard.spec.json import from_json
 _BEGUN = {"script_started", "script_ended", "launch_failed", "node_started"}
 _LOOKS = 20
 _LOOK_S = 0.002
+_LEAVING_S = 2.0
+_OTHERS_S = 15.0
 
 
 def main(order_path: str, ready: Callable[[], None] = lambda: None, report: type[Report] = Report) -> int:
@@ -33,15 +37,17 @@ def main(order_path: str, ready: Callable[[], None] = lambda: None, report: type
     order = from_json(WorkOrder, json.loads(Path(order_path).read_bytes()))
     folder = RunFolder(Path(order.folder))
     own = folder.node(order.node_rank)
-    lock = _lock(own)
+    said = report(order.run_id, own, order.yard_socket, order.attempt)
+    lock = _lock(own, _LOOKS)
     ready()
+    if lock is None and order.attempt > 1:
+        lock = _take_over(own, order, said)
     if lock is None:
         return 0
     try:
-        said = report(order.run_id, own, order.yard_socket)
         if said.seen() & _BEGUN:
             return 0
-        _supervise_or_say_why_not(order, folder, said)
+        _supervise_or_say_why_not(told(order, folder), folder, said)
         return 0
     finally:
         os.close(lock)  # last of all: a free lock means that the last word is written
@@ -54,10 +60,30 @@ def prepare_signals() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
-def _lock(folder: RunFolder) -> Optional[int]:
+def _take_over(folder: RunFolder, order: WorkOrder, report: Report) -> Optional[int]:
+    """From an agent of an earlier attempt, which was cut off from the others and does not know yet that it is over."""
+    lock = _lock(folder, int(_LEAVING_S / _LOOK_S))
+    if lock is not None or report.seen():
+        return lock
+    with suppress(OSError, ValueError):
+        holder = int(folder.agent_lock.read_bytes())
+        # a number that another machine wrote there may be anybody's here
+        if any(_is_open(Path(entry.path), folder.agent_lock) for entry in os.scandir(f"/proc/{holder}/fd")):
+            os.kill(holder, signal.SIGTERM)
+    return _lock(folder, int((order.grace_s + _OTHERS_S) / _LOOK_S))
+
+
+def _is_open(descriptor: Path, path: Path) -> bool:
+    try:
+        return descriptor.samefile(path)
+    except OSError:
+        return False
+
+
+def _lock(folder: RunFolder, looks: int) -> Optional[int]:
     """None: another agent holds it."""
     lock = os.open(folder.agent_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    for _ in range(_LOOKS):  # a yard that looks whether it is held holds it for a moment itself
+    for _ in range(looks):  # a yard that looks whether it is held holds it for a moment itself
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

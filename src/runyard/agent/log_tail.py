@@ -23,6 +23,7 @@ _CHAINED = (
 )
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _RANK = re.compile(r"^\[rank\d+\]: ?")  # torch.distributed writes it before every line of a traceback
+_ATTEMPT = re.compile(r"^--- attempt \d+: .* ---$")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -53,6 +54,8 @@ def read_tail(log: str, size: int = _TAIL_BYTES) -> bytes:
 
 def read_words(tail: bytes, *, line_count: int = 20) -> LastWords:
     lines = [_as_shown(line) for line in tail.decode("utf-8", "replace").split("\n")]
+    again = next((i for i in range(len(lines) - 1, -1, -1) if _ATTEMPT.match(lines[i])), -1)
+    lines = lines[again + 1 :]  # what an earlier attempt said is not this one's last word
     while lines and not lines[-1].strip():
         lines.pop()
     shown = tuple(_shortened(line) for line in lines[-line_count:])

@@ -1,17 +1,23 @@
-"""How the agents of one run find each other: each writes that it is there, and waits until all have."""
+"""How the agents of one run find each other: each says to the lead that it is there, and the lead tells all of all."""
 
 from __future__ import annotations
 
 import json
 import os
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
 
 from runyard import clock
-from runyard.agent.bell import ring
+from runyard.agent.dial import Dial
+from runyard.agent.machine import MACHINE
+from runyard.agent.switchboard import Switchboard
+from runyard.agent.talk import Alone, Talk
+from runyard.launch.order import Node, WorkOrder
 from runyard.spec.folder import RunFolder
+from runyard.spec.json import from_json, to_json
 
 _PATIENCE_S = 120.0
 _LOOK_S = 0.02
@@ -23,36 +29,74 @@ class Missing(Exception):
 
 @dataclass(frozen=True)
 class Hello:
-    ports: tuple[str, ...]
-    bell: str
+    """What a node says of itself; it knows better than others where it can be reached."""
+
+    node: Node
+    ports: tuple[str, ...] = ()
+    host: str = ""  # its machine's own name
 
 
-def meet(
-    folder: RunFolder,
-    names: list[str],
-    node_rank: int,
-    hello: Hello,
-    *,
-    pause: Callable[[float], bool],
-    patience_s: float = _PATIENCE_S,
-) -> Optional[list[Hello]]:
-    """What everybody said, in order of the nodes; None when ``pause`` says that there is nothing to wait for."""
-    mine = folder.hello(node_rank)
-    mine.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(mine, {"name": names[node_rank], "ports": hello.ports, "bell": hello.bell})
-    for there in filter(None, (_read(folder.hello(number)) for number in range(len(names)) if number != node_rank)):
-        ring(there.bell)  # the last one to come wakes all that wait
-    deadline = clock.monotonic() + patience_s
-    while True:
-        found = [_read(folder.hello(number)) for number in range(len(names))]
-        present = [one for one in found if one is not None]
-        if len(present) == len(names):
-            return present
-        if clock.monotonic() > deadline:
-            missing = ", ".join(name for name, one in zip(names, found) if one is None)
-            raise Missing(f"not all nodes came within {patience_s:.0f} s; missing: {missing}")
-        if not pause(_LOOK_S):
-            return None
+def line_of(order: WorkOrder, folder: RunFolder) -> Talk:
+    """The way to the other agents; the lead's is open from here on. Raises OSError, or Missing without a secret."""
+    if len(order.nodes) < 2:
+        return Alone()
+    if not order.secret:
+        raise Missing("the order has no secret by which the agents of its nodes could know each other")
+    if order.node_rank:
+        return Dial(order, lambda: order.lead or _written(folder, order.attempt))
+    switchboard = Switchboard(order)
+    write_whole(folder.lead, {"place": switchboard.place, "attempt": order.attempt})
+    return switchboard
+
+
+class Meeting:
+    """``heard`` is told of hellos and of the world; ``world`` is there when everybody is."""
+
+    def __init__(self, order: WorkOrder, talk: Talk, names: list[str]) -> None:
+        self._order, self._talk, self._names = order, talk, names
+        self._hellos: dict[int, Hello] = {}
+        self.world: Optional[list[Hello]] = None
+
+    def begin(self, node: Node, ports: tuple[str, ...]) -> None:
+        hello = Hello(node, ports, socket.gethostname())
+        if self._order.node_rank:
+            self._talk.say("hello", hello=to_json(hello), machine=MACHINE, now=clock.now())
+        else:
+            self._came(0, hello)
+
+    def heard(self, node_rank: int, said: dict[str, Any]) -> None:
+        if said["do"] == "hello":
+            self._came(node_rank, from_json(Hello, said["hello"]))
+        elif said["do"] == "world":
+            self.world = [from_json(Hello, one) for one in said["hellos"]]
+
+    def wait(self, pause: Callable[[float], bool], patience_s: float = _PATIENCE_S) -> Optional[list[Hello]]:
+        """What everybody said, in order of the nodes; None when ``pause`` says that there is nothing to wait for."""
+        deadline = clock.monotonic() + patience_s
+        while self.world is None:
+            if clock.monotonic() > deadline and self._is_mine_to_say:
+                raise Missing(self._complaint(patience_s))
+            if not pause(_LOOK_S):
+                return None
+        return self.world
+
+    def _came(self, node_rank: int, hello: Hello) -> None:
+        self._hellos[node_rank] = hello
+        if len(self._hellos) == len(self._names):
+            self.world = [self._hellos[number] for number in range(len(self._names))]
+            self._talk.say("world", hellos=[to_json(one) for one in self.world])
+
+    @property
+    def _is_mine_to_say(self) -> bool:
+        """A member that has a line is told by the lead who is missing."""
+        return not isinstance(self._talk, Dial) or self._talk.is_new
+
+    def _complaint(self, patience_s: float) -> str:
+        if isinstance(self._talk, Dial) and self._talk.is_new:
+            why = self._talk.trouble or "it has not said where it listens"
+            return f"the lead, {self._names[0]}, was not reached within {patience_s:.0f} s: {why}"
+        missing = ", ".join(name for number, name in enumerate(self._names) if number not in self._hellos)
+        return f"not all nodes came within {patience_s:.0f} s; missing: {missing}"
 
 
 def write_whole(path: Path, value: Any) -> None:
@@ -62,9 +106,9 @@ def write_whole(path: Path, value: Any) -> None:
     draft.replace(path)
 
 
-def _read(path: Path) -> Optional[Hello]:
+def _written(folder: RunFolder, attempt: int) -> str:
     try:
-        said = json.loads(path.read_bytes())
-        return Hello(tuple(said["ports"]), said["bell"])
+        said = json.loads(folder.lead.read_bytes())
     except (OSError, ValueError):
-        return None
+        return ""
+    return str(said["place"]) if said["attempt"] == attempt else ""  # else it is where an earlier one was

@@ -13,10 +13,10 @@ from typing import Optional
 
 from runyard import clock
 from runyard.agent.log_tail import last_words
-from runyard.agent.meeting import Hello
 from runyard.agent.processes import children_of
 from runyard.agent.scratch import Scratch
 from runyard.agent.start import CannotStart, start
+from runyard.agent.talk import Talk
 from runyard.agent.team import RankEnd, Team, read_new
 from runyard.agent.verdict import signal_name
 from runyard.launch import mpi
@@ -41,11 +41,14 @@ class MpiTeam(Team):
         folder: RunFolder,
         order: WorkOrder,
         world: World,
-        hellos: Sequence[Hello],
         scratch: Scratch,
+        bell: str,
+        talk: Talk,
+        interface: str,
     ) -> None:
         super().__init__(ranks, folder)
-        self._order, self._world, self._hellos, self._scratch = order, world, hellos, scratch
+        self._order, self._world, self._scratch = order, world, scratch
+        self._bell, self._talk, self._interface = bell, talk, interface
         self._exits = folder.root / "nodes" / str(order.node_rank) / "exits"
         self._read_to = 0
         self._has_failed = False  # a rank, by itself
@@ -58,18 +61,25 @@ class MpiTeam(Team):
             "HOME": str(Path.home()),  # Open MPI does not begin without one
             **order.variables,
             **node_variables(world, order.node_rank),
+            "RUNYARD_RUN_FOLDER": str(folder.root),  # the node's own: `mpirun` gives one command to all of them
             "TMPDIR": str(scratch.folder),  # where Open MPI keeps its session; the ranks get their own back
         }
+        if interface:
+            self._variables.setdefault("PRTE_MCA_prte_if_include", interface)
 
     def begin(self) -> None:
         root, node_rank = self.folder.root, self._order.node_rank
         (root / "mpi").mkdir(exist_ok=True)
+        self._exits.parent.mkdir(parents=True, exist_ok=True)
+        self._exits.unlink(missing_ok=True)  # of an earlier attempt
         script = mpi.rank_script(
             self._order.argv,
             self._variables,
             log_prefix=str(self.folder.logs / "70_driver_log_rank_"),
             exits=str(self._exits),
-            bell=self._hellos[node_rank].bell,
+            work=str(self.folder.work),
+            interface=self._interface,
+            bell=self._bell,
             shared_memory=str(self._scratch.shared_memory),
             tmpdir=self._order.variables.get("TMPDIR", ""),
         )
@@ -108,9 +118,9 @@ class MpiTeam(Team):
 
     def heard(self, lines: Sequence[str]) -> None:
         for line in lines:
-            word, _, command = line.partition(" ")
+            word, _, rest = line.partition(" ")
             if word == "run":
-                self._begin_daemon(command)
+                self._hand_over(*rest.split(" ", 1))
         said, self._read_to = read_new(self._exits, self._read_to)
         for line in said:
             word, rank, number = line.split()
@@ -122,6 +132,22 @@ class MpiTeam(Team):
                 exit_code = 128 - status if 128 < status < 193 else status
                 self._has_failed = self._has_failed or exit_code not in (0, -signal.SIGTERM)
                 self.end_of(int(rank), exit_code)
+
+    def run(self, command: str, prefix: str) -> None:
+        """In the place of its shell, and not in the background, so that it is a child which dies with the agent."""
+        own = _prefix(self._order.mpirun)
+        if own and prefix and own != prefix:  # each machine has its environments where it likes
+            command = command.replace(prefix, own)
+        # Open MPI knows nodes by their host names: those that are played on one machine must have one each
+        name = self._world.nodes[self._order.node_rank].name if self._world.is_on_one_machine else None
+        pid = start(
+            ("/bin/sh", "-c", _DAEMON.sub(r"\1exec \2 ", command)),
+            self._variables,
+            cwd=str(self.folder.work),
+            log=str(self.folder.mpirun_log),
+            host_name=name,
+        )
+        self._daemons[pid] = None
 
     def news(self, *, is_last: bool = False) -> list[RankEnd]:
         """An MPI daemon ends its ranks by SIGTERM: why it did so may be known a moment later, and comes first."""
@@ -183,22 +209,20 @@ class MpiTeam(Team):
         mpi.hostfile_path(root).write_text(mpi.hostfile(self._world), encoding="utf-8")
         (root / "mpi/command.txt").write_text(shlex.join(command) + "\n", encoding="utf-8")
         if relay:
-            bells = {node.name: hello.bell for node, hello in zip(order.nodes, self._hellos)}
             with open(relay, "w", encoding="utf-8") as file:
-                file.write(mpi.relay_script(bells))
+                file.write(mpi.relay_script([node.name for node in order.nodes], self._bell))
             (root / "mpi/relay.sh").chmod(0o700)
         self._mpirun = start(command, self._variables, cwd=str(self.folder.work), log=str(self.folder.mpirun_log))
 
-    def _begin_daemon(self, command: str) -> None:
-        """In the place of its shell, and not in the background, so that it is a child which dies with the agent."""
-        command = _DAEMON.sub(r"\1exec \2 ", command)
-        # Open MPI knows nodes by their host names: those that are played on one machine must have one each
-        name = self._world.nodes[self._order.node_rank].name if self._world.is_on_one_machine else None
-        pid = start(
-            ("/bin/sh", "-c", command),
-            self._variables,
-            cwd=str(self.folder.work),
-            log=str(self.folder.mpirun_log),
-            host_name=name,
-        )
-        self._daemons[pid] = None
+    def _hand_over(self, node: str, command: str) -> None:
+        """`mpirun` would have called ssh: the agent of that node is there already, and starts it."""
+        node_rank = int(node)
+        if node_rank == self._order.node_rank:
+            self.run(command, "")
+        else:
+            self._talk.say_to(node_rank, "run", command=command, prefix=_prefix(self._order.mpirun))
+
+
+def _prefix(mpirun: str) -> str:
+    """Where Open MPI is installed, by its program."""
+    return str(Path(mpirun).parent.parent) if "/" in mpirun else ""

@@ -18,20 +18,23 @@ _DISK_FULL_PATIENCE_S = 60.0
 
 
 class Report:
-    def __init__(self, run_id: str, folder: RunFolder, yard_socket: str) -> None:
+    def __init__(self, run_id: str, folder: RunFolder, yard_socket: str, attempt: int = 1) -> None:
         self._run_id = run_id
+        self._attempt = attempt
         self._folder = folder
         self._yard_socket = yard_socket
         self._unwritten: list[bytes] = []
         self._poke: Optional[socket.socket] = None
 
     def seen(self) -> set[str]:
-        """The names of the events so far. A line that a crash cut short says nothing."""
+        """The names of this attempt's events so far. A line that a crash cut short says nothing."""
         names = set()
         if self._folder.events.exists():
             for line in self._folder.events.read_bytes().splitlines():
                 try:
-                    names.add(str(json.loads(line)["event"]))
+                    said = json.loads(line)
+                    if said.get("attempt", 1) >= self._attempt:
+                        names.add(str(said["event"]))
                 except (ValueError, KeyError, TypeError):
                     continue
         return names
@@ -62,7 +65,7 @@ class Report:
 
     def _write(self, event: dict[str, Any], *, patience_s: float, is_durable: bool = True) -> None:
         """Somebody may make room on a full disk; until then the agent keeps its word, and the run's lock."""
-        self._unwritten.append(json.dumps(event).encode() + b"\n")
+        self._unwritten.append(json.dumps({**event, "attempt": self._attempt}).encode() + b"\n")
         give_up = clock.monotonic() + patience_s
         while self._unwritten:
             try:

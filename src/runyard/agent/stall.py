@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Optional
 
 from runyard import clock
-from runyard.agent.bell import ring
-from runyard.agent.meeting import write_whole
 from runyard.agent.others import Others
 from runyard.agent.processes import find
 from runyard.agent.report import Report
 from runyard.agent.stacks import dump, is_waiting, summary
+from runyard.agent.talk import Talk
 from runyard.agent.team import Team
 from runyard.launch.order import WorkOrder
 from runyard.launch.variables import PROCESS_TAG
@@ -37,10 +34,10 @@ class Standstill:
         team: Team,
         report: Report,
         others: Others,
-        bells: Sequence[str],
+        talk: Talk,
     ) -> None:
         self._order, self._folder, self._team, self._report = order, folder, team, report
-        self._others, self._bells = others, bells
+        self._others, self._talk = others, talk
         self._after_s = order.stall_after_s or 0.0
         self._every_s = look_every_s(self._after_s)
         self._next_look = clock.monotonic() + self._every_s
@@ -50,7 +47,6 @@ class Standstill:
         self._stacks: dict[int, str] = {}
         self._stacks_at = 0.0
         self._is_stuck = False  # processes use the processor and are where they were
-        self._answered = 0
         self._asked = 0
         self._asked_at: Optional[float] = None
         self._is_told = False
@@ -60,13 +56,23 @@ class Standstill:
         """The end of the run when it is to end by this; costs nothing between its looks."""
         if not self._after_s:
             return None
-        self._answer()
         now = clock.monotonic()
         if now < self._next_look and self._asked_at is None:
             return None
         self._next_look = now + self._every_s
         self._take_pulse(now)
         return self._judge(now) if self._order.node_rank == 0 else None
+
+    def answer(self, number: int) -> None:
+        """The lead asks where everybody is."""
+        self._folder.stacks.mkdir(parents=True, exist_ok=True)
+        self._own = {}
+        for rank, text in self._dump().items():
+            (self._folder.stacks / f"rank_{rank}.txt").write_text(text, encoding="utf-8", errors="replace")
+            self._own[str(rank)] = summary(text, self._folder.work)
+        if self._order.node_rank:
+            self._report.note("stacks", number=number, ranks=self._own)
+            self._talk.say("stacks", number=number, ranks=self._own)
 
     def _take_pulse(self, now: float) -> None:
         written = (_sizes(self._folder.logs), _journals(self._folder.journal))
@@ -85,8 +91,7 @@ class Standstill:
         if now - self._moved_at < self._every_s:
             self._is_told = False  # it goes on: a later standstill is a new one
         if self._order.node_rank:
-            pulse = self._folder.node(self._order.node_rank).root / "pulse.json"
-            write_whole(pulse, {"quiet_s": now - self._moved_at})
+            self._talk.say("pulse", quiet_s=now - self._moved_at)
 
     def _compare_stacks(self, now: float) -> None:
         """Ranks that wait in MPI do so at full speed: they are stuck when they stay where they are, and it is a call
@@ -107,14 +112,14 @@ class Standstill:
 
     def _judge(self, now: float) -> Optional[End]:
         if self._asked_at is None:
-            quiet_s = min([now - self._moved_at, *(self._quiet(node) for node in self._others.running)])
+            quiet_s = min(
+                [now - self._moved_at, *(self._others.quiet_s.get(node, 0.0) for node in self._others.running)]
+            )
             if quiet_s >= self._after_s and not self._is_told:
                 self._asked, self._asked_at = self._asked + 1, now
                 self._others.stacks.clear()
-                write_whole(self._request, {"number": self._asked})
-                for bell in self._bells[1:]:
-                    ring(bell)
-                self._answer()
+                self._talk.say("where", number=self._asked)
+                self.answer(self._asked)
             return None
         if (
             self._others.running != []
@@ -131,35 +136,6 @@ class Standstill:
         waits = "; ".join(f"rank {rank} {where}" for rank, where in ordered.items())
         message = f"nothing moved for {clock.duration_text(self._after_s)}: {waits}; see logs/stalled"
         return End(EndReason.STALLED, message)
-
-    def _quiet(self, node_rank: int) -> float:
-        try:
-            pulse = self._folder.node(node_rank).root / "pulse.json"
-            return float(json.loads(pulse.read_bytes())["quiet_s"])
-        except (OSError, ValueError):
-            return 0.0
-
-    @property
-    def _request(self) -> Path:
-        return self._folder.root / "stalled.json"
-
-    def _answer(self) -> None:
-        """When the lead asks where everybody is."""
-        try:
-            number = int(json.loads(self._request.read_bytes())["number"])
-        except (OSError, ValueError):
-            return
-        if number <= self._answered:
-            return
-        self._answered = number
-        self._folder.stacks.mkdir(parents=True, exist_ok=True)
-        self._own = {}
-        for rank, text in self._dump().items():
-            (self._folder.stacks / f"rank_{rank}.txt").write_text(text, encoding="utf-8", errors="replace")
-            self._own[str(rank)] = summary(text, self._folder.work)
-        if self._order.node_rank:
-            self._report.note("stacks", number=number, ranks=self._own)
-            ring(self._bells[0])
 
     def _dump(self) -> dict[int, str]:
         return dump(self._team.pids, self._order.py_spy)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Optional
 
 from runyard import clock
+from runyard.agent.attempt import announce
 from runyard.agent.linux import become_subreaper
 from runyard.agent.log_tail import LastWords, last_words
 from runyard.agent.memory import memory_in_use_gb, oom_kills
@@ -18,6 +19,7 @@ from runyard.agent.processes import find, stop_everything
 from runyard.agent.report import Report
 from runyard.agent.stall import Standstill, look_every_s
 from runyard.agent.start import CannotStart, start
+from runyard.agent.talk import Alone
 from runyard.agent.team import Team
 from runyard.agent.verdict import Stop, verdict
 from runyard.launch.argv import expand
@@ -75,6 +77,7 @@ class _Holding:
         self._oom_kills = oom_kills()
         argv = (*self.order.argv[:1], *expand(self.order.argv[1:], variables))
         self.log = str(self.folder.driver_log())
+        announce(self.order, self.folder.driver_log())
         self.pid = start(argv, variables, cwd=str(self.folder.work), log=self.log)
         self.variables = variables
 
@@ -142,7 +145,7 @@ class _Holding:
             order = replace(self.order, variables=self.variables)
             team = Team([RankPlan(0, "rank", 0, 0, 0)], self.folder)
             team.pids[0] = self.pid
-            self.standstill = Standstill(order, self.folder, team, self.report, Others(self.folder, []), [])
+            self.standstill = Standstill(order, self.folder, team, self.report, Others(), Alone())
         end = self.standstill.look()
         return Stop(end.reason, end.message) if end is not None else None
 

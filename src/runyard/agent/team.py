@@ -48,6 +48,9 @@ class Team:
     def heard(self, lines: Sequence[str]) -> None:
         """What was written into the agent's bell."""
 
+    def run(self, command: str, prefix: str) -> None:
+        """What the lead's launcher wants started here. ``prefix``: where the launcher was installed there."""
+
     def look(self) -> None:
         """At the living ranks, every now and then."""
 

@@ -62,6 +62,8 @@ def command(mpirun: str, world: World, *, root: Path, relay: str, cores: int) ->
             str(hostfile_path(root)),
             "--map-by",
             f"ppr:{world.processes_per_node}:node:oversubscribe",
+            "--wdir",
+            "/",  # there on every machine; each rank goes to its own folder from there
         ]
         words += ["--prtemca", "plm_ssh_agent", relay, "--prtemca", "plm_ssh_no_tree_spawn", "1"]
     else:
@@ -71,20 +73,20 @@ def command(mpirun: str, world: World, *, root: Path, relay: str, cores: int) ->
     if world.is_on_one_machine:
         # it tells nodes apart by the host's name, takes these for one, and waits for ever
         words += ["--mca", "coll", "^han"]
-    # each node has a file of its own by that name: `mpirun` gives the same words to all
-    return [*words, "/bin/sh", "-c", f'exec /bin/sh {shlex.quote(str(root))}/mpi/rank-on-"$RUNYARD_NODE_RANK".sh']
+    # each node has a folder and a file of its own: `mpirun` gives the same words to all
+    return [*words, "/bin/sh", "-c", 'exec /bin/sh "$RUNYARD_RUN_FOLDER"/mpi/rank-on-"$RUNYARD_NODE_RANK".sh']
 
 
-def relay_script(bells: Mapping[str, str]) -> str:
-    """``relay.sh <node> <command…>``: hand the command to the agent of that node, by writing it into its bell."""
-    cases = "".join(f"  {shlex.quote(name)}) bell={shlex.quote(bell)} ;;\n" for name, bell in bells.items())
+def relay_script(names: Sequence[str], bell: str) -> str:
+    """``relay.sh <node> <command…>``: hand the command to the lead's agent, which passes it on to that node's."""
+    cases = "".join(f"  {shlex.quote(name)}) node={number} ;;\n" for number, name in enumerate(names))
     return (
         "#!/bin/sh\n"
         "# Called by mpirun in place of ssh.\n"
         'node=$1\nshift\ncase "$node" in\n'
         f"{cases}"
         '  *) echo "no node of this run: $node" >&2; exit 1 ;;\nesac\n'
-        'printf \'run %s\\n\' "$*" 1<>"$bell"\n'
+        f'printf \'run %s %s\\n\' "$node" "$*" 1<>{shlex.quote(bell)}\n'
     )
 
 
@@ -92,6 +94,8 @@ def rank_script(
     argv: Sequence[str],
     variables: Mapping[str, str],
     *,
+    work: str,
+    interface: str,
     log_prefix: str,
     exits: str,
     bell: str,
@@ -101,18 +105,21 @@ def rank_script(
     """What `mpirun` starts as every rank of a node: the script, its own log, and a line about how it began and ended.
 
     ``shared_memory`` is the node's own, or ranks with one number on two nodes of this machine would write into each
-    other's segment; what a killed rank leaves there goes with it.
+    other's segment; what a killed rank leaves there goes with it. ``interface`` is the one by which the other nodes
+    reach this one; Open MPI would try all that a machine has.
     """
     words = [shlex.quote(argv[0]), *(_word(argument, variables) for argument in argv[1:])]
     give_back = f"export TMPDIR={shlex.quote(tmpdir)}" if tmpdir else "unset TMPDIR"
+    by = f'export OMPI_MCA_btl_tcp_if_include="${{OMPI_MCA_btl_tcp_if_include:-{interface}}}"\n'
     shared = "".join(
         f"export OMPI_MCA_{name}_backing_directory={shlex.quote(shared_memory)}\n" for name in ("btl_sm", "osc_sm")
     )
     return (
         "#!/bin/sh\n"
         "export RUNYARD_RANK=$OMPI_COMM_WORLD_RANK\n"
-        f"{give_back}\n{shared if shared_memory else ''}"
+        f"{give_back}\n{shared if shared_memory else ''}{by if interface else ''}"
         f'exec >> {shlex.quote(log_prefix)}"$RUNYARD_RANK".txt 2>&1 < /dev/null\n'
+        f"cd {shlex.quote(work)} || exit 1\n"
         "say() {\n"
         f'  echo "$*" >> {shlex.quote(exits)}\n'
         f"  echo 1<>{shlex.quote(bell)}\n"

@@ -39,8 +39,8 @@ class WorkOrder:
     attempt: int = 1  # the same folder may see several, one after the other
     secret: str = ""  # shared by the agents of the run, and never sent; "" = this node is the only one
     lead: str = ""  # "host:port" of the lead's agent where it is known beforehand; "" = it is in the run's folder
+    patience_s: float = 90.0  # how long the agents bear each other's silence, as when a network is cut
     retried_for: str = ""  # how the attempt before this one ended: "node lost (n3)"
-    sigterm_means: str = "canceled"  # an EndReason, where no stop.json says more; a scheduler's says "preempted"
 
     @property
     def is_gang(self) -> bool:

@@ -45,8 +45,8 @@ def ports_needed(launch: Launch, node_count: int, node_rank: int) -> int:
     return 0 if isinstance(launch, Single) or node_rank else 1
 
 
-def world_of(order: WorkOrder, ports: Sequence[Sequence[str]]) -> World:
-    return World(order.nodes or HERE, order.processes_per_node, tuple(tuple(of_node) for of_node in ports))
+def world_of(order: WorkOrder, ports: Sequence[Sequence[str]], hosts: tuple[str, ...] = ()) -> World:
+    return World(order.nodes or HERE, order.processes_per_node, tuple(tuple(of_node) for of_node in ports), hosts)
 
 
 def describe(orders: Union[WorkOrder, Sequence[WorkOrder]]) -> str:

@@ -64,6 +64,14 @@ def run_variables(
     return variables
 
 
+def attempt_variables(attempt: int, folder: RunFolder) -> dict[str, str]:
+    """Which attempt it is; from the second on, where the ones before left what they had written to `outputs`."""
+    variables = {"RUNYARD_ATTEMPT": str(attempt)}
+    if attempt > 1:
+        variables.update(dict.fromkeys(("RUNYARD_RESUME_FROM", "AZUREML_RESUME_FROM"), str(folder.work / "outputs")))
+    return variables
+
+
 def clean(base: Mapping[str, str]) -> dict[str, str]:
     """A yard's environment without what belongs to the yard's own Python, to a run, or to somebody's conda."""
     return {

@@ -12,6 +12,7 @@ class World:
     nodes: tuple[Node, ...]
     processes_per_node: int
     ports: tuple[tuple[str, ...], ...]  # reserved on each node; names instead of numbers before the start
+    hosts: tuple[str, ...] = ()  # the names that the nodes' machines give themselves; none before the start
 
     @property
     def size(self) -> int:
@@ -19,8 +20,10 @@ class World:
 
     @property
     def is_on_one_machine(self) -> bool:
-        """Nodes that are only played: they share a host name, /dev/shm and the loopback interface."""
-        return len(self.nodes) > 1 and len({node.address for node in self.nodes}) == 1
+        """Nodes that are only played, or cannot be told apart by their host names, which comes to the same."""
+        if len(self.nodes) < 2:
+            return False
+        return len({node.address for node in self.nodes}) == 1 or len(set(self.hosts)) < len(self.hosts)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,11 @@ class Enqueue(Action):
 
 
 @dataclass(frozen=True)
+class Requeue(Action):
+    """Give back what the run held of its target, and ask again."""
+
+
+@dataclass(frozen=True)
 class LeaveQueue(Action):
     """Also gives back what the run held of its target."""
 

@@ -45,16 +45,18 @@ class Waiting(Event):
 @dataclass(frozen=True)
 class LaunchFailed(Event):
     end: End
+    attempt: int = 0  # 0: the one that is under way
 
 
 @dataclass(frozen=True)
 class ScriptStarted(Event):
-    pass
+    attempt: int = 0  # 0: the one that is under way
 
 
 @dataclass(frozen=True)
 class ScriptEnded(Event):
     end: End
+    attempt: int = 0  # 0: the one that is under way
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class AgentLost(Event):
     """The agent is gone without a word about its processes, which have been stopped since."""
 
     end: End
+    attempt: int = 0  # 0: the one that is under way
 
 
 @dataclass(frozen=True)

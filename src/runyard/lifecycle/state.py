@@ -53,6 +53,19 @@ _STATE_OF_REASON = {
 }
 
 
+# A person may ask for another try after these. The rest are somebody's will, or no run at all.
+MAY_BE_RETRIED = (
+    EndReason.NODE_LOST,
+    EndReason.PREEMPTED,
+    EndReason.AGENT_LOST,
+    EndReason.KILLED,
+    EndReason.OUT_OF_MEMORY,
+    EndReason.STALLED,
+    EndReason.LAUNCH_FAILED,
+    EndReason.SCRIPT_FAILED,
+)
+
+
 @dataclass(frozen=True)
 class End:
     """Why a run ended: the first thing that people see."""
@@ -73,9 +86,24 @@ class End:
 
 
 @dataclass(frozen=True)
+class Attempt:
+    """One that is over, and was followed by another."""
+
+    end: End
+    ended_at: Optional[float] = None
+
+
+@dataclass(frozen=True)
 class Life:
     """The part of a run that events change."""
 
     state: RunState = RunState.NOT_STARTED
     end: Optional[End] = None  # known from FINALIZING on; in CANCEL_REQUESTED it is what the run will end as
     managed: bool = True  # False: an interactive run, whose process is not the yard's
+    max_attempts: int = 1
+    retry_on: tuple[str, ...] = ()  # reasons of an end after which the run is tried again
+    earlier: tuple[Attempt, ...] = ()
+
+    @property
+    def attempt(self) -> int:
+        return len(self.earlier) + 1

@@ -8,16 +8,22 @@ from typing import Any
 
 from runyard.lifecycle import actions as do
 from runyard.lifecycle import events as on
-from runyard.lifecycle.state import TERMINAL, End, EndReason, Life, RunState
+from runyard.lifecycle.state import TERMINAL, Attempt, End, EndReason, Life, RunState
 
 S = RunState
 Outcome = tuple[Life, list[do.Action]]
 CANCELED = End(EndReason.CANCELED, "canceled")
+BEGUN_ANEW = End(EndReason.PREEMPTED, "begun anew by the scheduler of its target")
 
 
 def step(life: Life, event: on.Event) -> Outcome:
     handler = TRANSITIONS.get((life.state, type(event)))
-    return handler(life, event) if handler else (life, [])
+    if handler is None:
+        return life, []
+    attempt = getattr(event, "attempt", 0) or life.attempt
+    if attempt < life.attempt:  # read again, after the run was begun anew
+        return life, []
+    return handler(_caught_up(life, attempt), event)
 
 
 def _to(state: RunState, *actions: do.Action) -> Callable[[Life, Any], Outcome]:
@@ -51,8 +57,32 @@ def _complete_running(life: Life, event: Any) -> Outcome:
     return replace(life, state=S.FINALIZING, end=End(EndReason.SUCCEEDED)), [do.Finalize()]
 
 
-def _script_ended(life: Life, event: on.ScriptEnded) -> Outcome:
+def _script_ended(life: Life, event: Any) -> Outcome:
+    if _is_tried_again(life, event.end):
+        return _begun_anew(life, event.end)
     return replace(life, state=S.FINALIZING, end=event.end), [do.Finalize()]
+
+
+def _launch_failed(life: Life, event: on.LaunchFailed) -> Outcome:
+    if _is_tried_again(life, event.end):
+        return _begun_anew(life, event.end)
+    return replace(life, state=event.end.state, end=event.end), [do.LeaveQueue()]
+
+
+def _is_tried_again(life: Life, end: End) -> bool:
+    # whether the agent that vanished was the first node's or another's makes no difference to whoever waits
+    reason = EndReason.NODE_LOST if end.reason is EndReason.AGENT_LOST else end.reason
+    return life.attempt < life.max_attempts and bool({reason.value, end.reason.value} & set(life.retry_on))
+
+
+def _begun_anew(life: Life, end: End) -> Outcome:
+    return replace(life, state=S.QUEUED, end=None, earlier=(*life.earlier, Attempt(end))), [do.Requeue()]
+
+
+def _caught_up(life: Life, attempt: int) -> Life:
+    """A target's own scheduler may have begun a run anew while nobody looked."""
+    missed = (Attempt(BEGUN_ANEW),) * (attempt - life.attempt)
+    return replace(life, earlier=(*life.earlier, *missed)) if missed else life
 
 
 def _stopped_as_asked(life: Life, event: Any) -> Outcome:
@@ -86,7 +116,7 @@ TRANSITIONS: dict[tuple[RunState, type[on.Event]], Callable[[Life, Any], Outcome
     # in the yard's own line, or in that of a target: there, an agent begins without further notice
     (S.QUEUED, on.ScriptStarted): _to(S.RUNNING),
     (S.QUEUED, on.ScriptEnded): _script_ended,
-    (S.QUEUED, on.LaunchFailed): _end_with_event(do.LeaveQueue()),
+    (S.QUEUED, on.LaunchFailed): _launch_failed,
     (S.QUEUED, on.AgentLost): _script_ended,
     (S.QUEUED, on.CancelRequested): _cancel_before_start(do.StopAgent(), do.LeaveQueue()),
     (S.QUEUED, on.MarkedFailed): _end_with_event(do.StopAgent(), do.LeaveQueue()),
@@ -95,11 +125,12 @@ TRANSITIONS: dict[tuple[RunState, type[on.Event]], Callable[[Life, Any], Outcome
     (S.STARTING, on.Waiting): _to(S.QUEUED),
     (S.STARTING, on.ScriptStarted): _to(S.RUNNING),
     (S.STARTING, on.ScriptEnded): _script_ended,
-    (S.STARTING, on.LaunchFailed): _end_with_event(do.LeaveQueue()),
+    (S.STARTING, on.LaunchFailed): _launch_failed,
     (S.STARTING, on.AgentLost): _script_ended,
     (S.STARTING, on.CancelRequested): _cancel_running,
     (S.STARTING, on.MarkedFailed): _fail_running,
     (S.STARTING, on.YardRestarted): _to(S.STARTING, do.StartAgent()),  # a second agent finds the first one's lock
+    (S.RUNNING, on.ScriptStarted): _to(S.RUNNING),  # of a later attempt; else it changes nothing
     (S.RUNNING, on.ScriptEnded): _script_ended,
     (S.RUNNING, on.AgentLost): _script_ended,
     (S.RUNNING, on.CancelRequested): _cancel_running,
@@ -124,8 +155,8 @@ IGNORED: dict[type[on.Event], str] = {
     on.Placed: "the run left the queue in the same moment",
     on.Waiting: "it waits on; or its agent began, or the run ended, in the same moment",
     on.LaunchFailed: "reported twice, or after the run ended",
-    on.ScriptStarted: "read again after a restart",
-    on.ScriptEnded: "read again after a restart",
+    on.ScriptStarted: "read again after a restart, or of an attempt that is over",
+    on.ScriptEnded: "read again after a restart, or of an attempt that is over",
     on.AgentLost: "the agent's last words came first",
     on.Finalized: "reported twice",
     on.CancelRequested: "the run has ended or is about to",

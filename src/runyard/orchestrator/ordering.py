@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import secrets
 import shutil
 import sys
 from collections.abc import Mapping
@@ -14,8 +16,9 @@ from runyard.environments.base import Prepared
 from runyard.launch.argv import script_words
 from runyard.launch.order import Node, WorkOrder
 from runyard.launch.plan import describe
-from runyard.launch.variables import clean, run_variables
+from runyard.launch.variables import attempt_variables, clean, run_variables
 from runyard.orchestrator.rooms import Rooms
+from runyard.spec.folder import RunFolder
 from runyard.spec.json import from_json
 from runyard.spec.launch import Mpi, Single
 from runyard.spec.run import RunSpec
@@ -46,6 +49,7 @@ def order_of(
         yard_python=sys.executable,
         socket=str(rooms.socket),
     )
+    own.update(attempt_variables(record.life.attempt, folder))
     argv, variables = prepared.command(
         _words(spec, prepared), own, folder.work, inherited=clean(os.environ if machine is None else machine)
     )
@@ -68,6 +72,9 @@ def order_of(
         stall_after_s=spec.stall_after_s,
         stall_action=spec.stall_action,
         py_spy=_py_spy(),
+        attempt=record.life.attempt,
+        secret=_secret(folder),
+        retried_for=_retried_for(record),
     )
 
 
@@ -92,7 +99,9 @@ def rehearse(rooms: Rooms, record: RunRecord) -> str:
     placement = Placement(record.run_id, nodes=tuple(range(resources.nodes)))
     order = order_of(rooms, record, prepared, placement, machine={"PATH": "<PATH of this machine>"})
     nodes = range(max(1, len(order.nodes)))
-    return "# each process also gets the variables of this machine\n\n" + describe(
+    job = rooms.target(record).compute.job_text(order)
+    head = f"{job}\n" if job else ""
+    return f"{head}# each process also gets the variables of this machine\n\n" + describe(
         [replace(order, node_rank=node_rank) for node_rank in nodes]
     )
 
@@ -101,6 +110,22 @@ def _nodes(target: str, placement: Placement) -> tuple[Node, ...]:
     if target == "local":
         return (Node("local", LOOPBACK),)
     return tuple(Node(f"node-{number}", LOOPBACK) for number in placement.nodes)
+
+
+def _secret(folder: RunFolder) -> str:
+    """The same for every agent of a run, also for those that a yard which was killed did not come to start."""
+    try:
+        kept = json.loads(folder.order.read_bytes()).get("secret")
+    except (OSError, ValueError):
+        kept = None
+    return kept or secrets.token_hex(32)
+
+
+def _retried_for(record: RunRecord) -> str:
+    if not record.life.earlier:
+        return ""
+    end = record.life.earlier[-1].end
+    return f"{end.reason.value} ({end.node})" if end.node else end.reason.value
 
 
 def _mpirun(prepared: Prepared) -> str:

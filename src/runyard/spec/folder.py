@@ -42,6 +42,11 @@ class RunFolder:
         return self.root / "journal"
 
     @property
+    def system(self) -> Path:
+        """What the agents measured on their nodes: a journal as that of the metrics."""
+        return self.root / "system"
+
+    @property
     def events(self) -> Path:
         """What the agent saw, one JSON object a line, appended only."""
         return self.root / "events.jsonl"
@@ -65,14 +70,10 @@ class RunFolder:
         """What is one node's own: its agent's order, lock and events. The lead's are those of the run itself."""
         return self if node_rank == 0 else RunFolder(self.root / "nodes" / str(node_rank))
 
-    def hello(self, node_rank: int) -> Path:
-        """That the agent of a node is there, and which ports it holds."""
-        return self.root / "nodes" / str(node_rank) / "hello.json"
-
     @property
-    def verdict(self) -> Path:
-        """Why all processes of a run are to end. The first one to be written stands."""
-        return self.root / "verdict.json"
+    def lead(self) -> Path:
+        """Where the agent of the first node listens: `{"place": "host:port", "attempt": 1}`, for the other nodes."""
+        return self.root / "lead.json"
 
     @property
     def mpirun_log(self) -> Path:
