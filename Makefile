@@ -3,22 +3,38 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+STUDIO := src/runyard/server/studio/index.html
+UI     := $(shell find ui -type f -not -path 'ui/node_modules/*')
 
-.PHONY: help setup demo check test quick bench clean
+.PHONY: help setup ui demo check test quick bench clean
 
 help:
 	@echo "make demo    train a real model through the yard, from nothing"
 	@echo "make test    the whole test suite          make quick   the tests that need no downloads"
 	@echo "make check   format, lint, types, imports  make bench   speed, side by side with peers"
 	@echo "make setup   the development environment   make clean   remove it"
+	@echo "make ui      the studio's page, by Node (setup does it too, where Node is)"
 
 setup: $(STAMP)
+ifneq ($(shell command -v npm),)
+setup: $(STUDIO)
+endif
 
 $(STAMP): pyproject.toml
 	@echo "setup: a Python environment in $(VENV)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	@$(BIN)/python -m pip install --quiet --editable . --group dev
+	@touch $@
+
+ui: $(STUDIO)
+
+$(STUDIO): $(UI) ui/node_modules/.package-lock.json
+	@echo "ui: the studio's page in $(@D)"
+	@cd ui && npm run --silent build
+
+ui/node_modules/.package-lock.json: ui/package-lock.json
+	@cd ui && npm ci --silent
 	@touch $@
 
 demo: setup
@@ -40,4 +56,4 @@ bench: setup
 	$(BIN)/python -m bench
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) ui/node_modules $(dir $(STUDIO)) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
