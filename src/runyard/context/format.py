@@ -22,6 +22,14 @@ ROW = 8  # side line: {column: value}
 TABLE = 9  # side line: {column: [values]}
 IMAGE = 10  # side line: the artifact's path
 VOID = 11  # a slot that was claimed and then not needed
+NOTE = 12  # side line: a text to be read, not a value
+CONFUSION_MATRIX, ACCURACY_TABLE, RESIDUALS, PREDICTIONS = (
+    13,
+    14,
+    15,
+    16,
+)  # side line: the data of the SDK v1's document
+HISTOGRAM = 17  # side line: {"bin_edges": …, "bin_counts": …}
 
 NO_STEP = -(2**63)
 COMMITTED = 0xC0DE

@@ -23,7 +23,16 @@ from pathlib import Path
 from typing import Any, Union
 
 from runyard.context import format as layout
-from runyard.context.values import checked_name, checked_step, kind_of, list_of, row_of, scalar, table_of
+from runyard.context.values import (
+    checked_name,
+    checked_step,
+    checked_time,
+    kind_of,
+    list_of,
+    row_of,
+    scalar,
+    table_of,
+)
 
 _SEGMENT_BYTES = (1 << 14, 1 << 17, 1 << 20)  # the first are small: most processes log little, and runs are many
 _RETRY_S = 1.0
@@ -79,23 +88,31 @@ class Journal:
             raise
         self._log_any(name, value, step)
 
+    def log_at(self, name: str, value: Any, timestamp: Any, step: int | None = None) -> None:
+        """As ``log``, but of another moment than now: seconds since 1970, or a datetime."""
+        self._log_any(name, value, step, timestamp)
+
     def log_list(self, name: str, values: Any, step: int | None = None) -> None:
         """The values in order, as if logged one by one; none of them when one cannot be kept."""
         kept = list_of(name, values)
         if kept:
             self._put(checked_name(name), layout.LIST, kept, step)
 
-    def log_row(self, name: str, **columns: Any) -> None:
+    def log_row(self, name: str, /, **columns: Any) -> None:
         self._put(checked_name(name), layout.ROW, row_of(name, columns), None)
 
-    def log_table(self, name: str, table: Any, step: int | None = None) -> None:
+    def log_table(self, name: str, table: Any, step: int | None = None, timestamp: Any = None) -> None:
         columns = table_of(name, table)
         if any(columns.values()):
-            self._put(checked_name(name), layout.TABLE, columns, step)
+            self._put(checked_name(name), layout.TABLE, columns, step, timestamp)
 
-    def log_image(self, name: str, artifact_path: str, step: int | None = None) -> None:
+    def log_image(self, name: str, artifact_path: str, step: int | None = None, timestamp: Any = None) -> None:
         """An image that is, or will be, among the run's files under ``artifact_path``."""
-        self._put(checked_name(name), layout.IMAGE, str(artifact_path), step)
+        self._put(checked_name(name), layout.IMAGE, str(artifact_path), step, timestamp)
+
+    def log_document(self, name: str, kind: int, data: Any, step: int | None = None, timestamp: Any = None) -> None:
+        """What :mod:`runyard.context.documents` has checked: a text, a histogram, a confusion matrix, …"""
+        self._put(checked_name(name), kind, data, step, timestamp)
 
     def flush(self) -> None:
         """Does nothing, and that is true: no point is ever held back in the process."""
@@ -122,15 +139,16 @@ class Journal:
         self._names_file = self._side_file = -1
         self._retry_at = 0.0
 
-    def _log_any(self, name: str, value: Any, step: int | None) -> None:
+    def _log_any(self, name: str, value: Any, step: int | None, timestamp: Any = None) -> None:
         name = checked_name(name)
         plain = scalar(name, value)
         kind = kind_of(plain)
-        self._put(name, kind, str(plain) if kind == layout.BIG_INT else plain, step)
+        self._put(name, kind, str(plain) if kind == layout.BIG_INT else plain, step, timestamp)
 
-    def _put(self, name: str, kind: int, value: Any, step: int | None) -> None:
+    def _put(self, name: str, kind: int, value: Any, step: int | None, timestamp: Any = None) -> None:
         """The slow way in: it may write to files, under a lock."""
         number = _NO_STEP if step is None else checked_step(step)
+        when = _now() if timestamp is None else checked_time(timestamp)
         with self._lock:
             if self._retry_at and time.monotonic() < self._retry_at:
                 self._dropped += 1
@@ -138,7 +156,7 @@ class Journal:
             try:
                 metric = self._metric(name)
                 payload = value if kind in _IN_RECORD else self._aside(value)
-                self._write(metric, kind, payload, number)
+                self._write(metric, kind, payload, number, when)
                 self._retry_at = 0.0
             except OSError as error:
                 self._drop(error)
@@ -163,14 +181,14 @@ class Journal:
             self._side_file = self._open(layout.SIDE_SUFFIX)
         return _append(self._side_file, value)
 
-    def _write(self, metric: int, kind: int, payload: Any, step: int) -> None:
+    def _write(self, metric: int, kind: int, payload: Any, step: int, when: float) -> None:
         pack = _pack_float if kind == _FLOAT else _pack_int
         while True:
             segment = self._segment
             claim, buffer = segment
             at = claim()
             if at + layout.RECORD_BYTES <= len(buffer):
-                pack(buffer, at, payload or 0, _now(), step, metric, kind, _COMMITTED)
+                pack(buffer, at, payload or 0, when, step, metric, kind, _COMMITTED)
                 return
             self._next_segment(segment)
 

@@ -12,6 +12,7 @@ from runyard.errors import RunyardException, UserErrorException
 Plain = Union[float, int, bool, str, None]
 
 _PLAIN = (float, int, bool, str, type(None))
+_LATEST_S = 1e11  # the year 5138
 _MANY = (list, tuple, range, dict, set, frozenset, types.GeneratorType)
 
 
@@ -37,6 +38,18 @@ def checked_step(step: Any) -> int:
     return number
 
 
+def checked_time(timestamp: Any) -> float:
+    """Seconds since 1970; of a datetime without a zone, local time is meant, as Python does."""
+    moment = timestamp.timestamp() if callable(getattr(timestamp, "timestamp", None)) else timestamp
+    known, plain = plain_value(moment)
+    if not known or isinstance(plain, (bool, str)) or plain is None or not abs(plain) < _LATEST_S:
+        hint = "time.time(), or a datetime"
+        if isinstance(plain, (int, float)) and _LATEST_S <= plain < 1000 * _LATEST_S:
+            hint = f"that looks like milliseconds: give {plain / 1000!r}"
+        raise UserErrorException(f"a timestamp is in seconds since 1970, not {_shown(timestamp)}", hint=hint)
+    return float(plain)
+
+
 def scalar(name: str, value: Any) -> Plain:
     """For ``log``: a value of a type that is not known is kept as its repr text."""
     if isinstance(value, _MANY):
@@ -44,7 +57,7 @@ def scalar(name: str, value: Any) -> Plain:
             f"metric {name!r}: log takes one value, not a {type(value).__name__}",
             hint="use log_list for a list, log_row or log_table for columns",
         )
-    known, plain = _plain(value)
+    known, plain = plain_value(value)
     return plain if known else repr(value)
 
 
@@ -101,7 +114,7 @@ def _column(name: str, key: Any) -> str:
 
 
 def _strict(name: str, where: str, value: Any) -> Plain:
-    known, plain = _plain(value)
+    known, plain = plain_value(value)
     if not known:
         raise RunyardException(
             f"metric {name!r}: {where} is a {type(value).__name__}, which cannot be kept as a metric's value",
@@ -110,18 +123,19 @@ def _strict(name: str, where: str, value: Any) -> Plain:
     return plain
 
 
-def _plain(value: Any) -> tuple[bool, Plain]:
+def plain_value(value: Any) -> tuple[bool, Plain]:
+    """Whether it is a plain value, or one of numpy's, and then which."""
     kind = type(value)
     if kind in _PLAIN:
         return _kept_int(value) if kind is int else (True, value)
     for base in (bool, int, float, str):  # subclasses: numpy's float64 and str_, IntEnum, …
         if isinstance(value, base):
-            return _plain(base.__str__(value) if base is str else base(value))
+            return plain_value(base.__str__(value) if base is str else base(value))
     # numpy is known by its name: importing it would cost every script that has it installed and does not use it
     if kind.__module__ == "numpy" and kind.__name__ != "ndarray" and hasattr(value, "item"):
         inner = value.item()
         if type(inner) in _PLAIN:
-            return _plain(inner)
+            return plain_value(inner)
     return False, None
 
 

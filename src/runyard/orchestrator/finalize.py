@@ -6,11 +6,12 @@ import shutil
 from contextlib import suppress
 
 from runyard.errors import RunNotFound, RunyardException
+from runyard.orchestrator.finding import written_folders
 from runyard.orchestrator.rooms import Rooms
-from runyard.spec.json import from_json
-from runyard.spec.run import RunSpec
 from runyard.store.runs import RunRecord
+from runyard.tracking.event_files import EventFile, find_event_files, ingest_event_files
 from runyard.tracking.ingest import dropped_points, ingest
+from runyard.wire.event_records import is_event_file
 
 
 def finalize(rooms: Rooms, record: RunRecord) -> tuple[str, ...]:
@@ -21,19 +22,28 @@ def finalize(rooms: Rooms, record: RunRecord) -> tuple[str, ...]:
     lost = dropped_points(rooms.database, record.run_id)
     if lost:
         warnings.append(f"{lost:,} metric points were lost: the disk was full while the script logged them")
-    if record.spec is not None:
-        spec = from_json(RunSpec, record.spec)
-        for name in dict.fromkeys(("outputs", *spec.directories_to_watch)):
-            source = folder.work / name
-            if source.is_symlink():
-                # its files are somebody's own, elsewhere: to move them here would take them away
-                warnings.append(f"{name}/ was left out: it is a link that leads out of the run's folder")
-            elif source.is_dir():
-                try:
-                    warnings += rooms.artifacts.keep_tree(record.run_id, source, name, move=True).warnings
-                except (RunyardException, OSError) as error:  # the run's verdict stands; what was lost is said
-                    warnings.append(f"{name}/ was not kept whole: {error}")
+    # before their files are moved: those that stand in two places would be read from both
+    _, damaged = ingest_event_files(rooms.database, record.run_id, find_event_files(written_folders(rooms, record)))
+    warnings += damaged
+    for name, source in written_folders(rooms, record):
+        if source.is_symlink():
+            # its files are somebody's own, elsewhere: to move them here would take them away
+            warnings.append(f"{name}/ was left out: it is a link that leads out of the run's folder")
+        elif source.is_dir():
+            try:
+                warnings += rooms.artifacts.keep_tree(record.run_id, source, name, move=True).warnings
+            except (RunyardException, OSError) as error:  # the run's verdict stands; what was lost is said
+                warnings.append(f"{name}/ was not kept whole: {error}")
+    read_uploaded_event_files(rooms, record.run_id)
     return tuple(warnings)
+
+
+def read_uploaded_event_files(rooms: Rooms, run_id: str) -> None:
+    """Those that an interactive run, or a script, has uploaded itself."""
+    kept = [file.path for file in rooms.artifacts.files(run_id) if is_event_file(file.path)]
+    ingest_event_files(
+        rooms.database, run_id, [EventFile(name, rooms.artifacts.path_of(run_id, name)) for name in kept]
+    )
 
 
 def tidy(rooms: Rooms, record: RunRecord) -> None:

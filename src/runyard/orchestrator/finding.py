@@ -40,6 +40,14 @@ def locate(rooms: Rooms, record: RunRecord, name: str) -> Path | None:
     return None
 
 
+def written_folders(rooms: Rooms, record: RunRecord) -> list[tuple[str, Path]]:
+    """The folders of a submitted run whose files are kept, by their names."""
+    if record.spec is None:
+        return []
+    names = dict.fromkeys(("outputs", *from_json(RunSpec, record.spec).directories_to_watch))
+    return [(name, rooms.folder(record.run_id).work / name) for name in names]
+
+
 def _open_folders(rooms: Rooms, record: RunRecord) -> list[tuple[str, Path]]:
     folder = rooms.folder(record.run_id)
     watched = from_json(RunSpec, record.spec).directories_to_watch if record.spec else ()

@@ -96,6 +96,15 @@ class Experiment:
             include_children=include_children,
         )
 
+    def to_dataframe(self, query: str = "") -> Any:
+        """The runs as a pandas frame, newest first: a column for each parameter, tag, and metric's last value.
+
+        ``query`` chooses among them, in the words of the studio: ``status:completed lr>0.01``.
+        """
+        from runyard.sdk.dataframe import runs_frame
+
+        return runs_frame(self.workspace.connection, self.name, query)
+
     def remove_tags(self, tags: list[str]) -> None:
         for run in self.get_runs():
             run.remove_tags(tags)
@@ -109,9 +118,7 @@ class Experiment:
         return f"Experiment(Name: {self.name},\nWorkspace: {self.workspace.name})"
 
     def _repr_html_(self) -> str:
-        from html import escape
+        from runyard.sdk.showing import runs_html
 
-        return (
-            '<table style="width:100%"><tr><th>Name</th><th>Workspace</th></tr>'
-            f"<tr><td>{escape(self.name)}</td><td>{escape(self.workspace.name)}</td></tr></table>"
-        )
+        page = self.workspace.connection.get("/api/runs", experiment=self.name, limit=10)
+        return runs_html(f"Experiment {self.name}", page["runs"], more=page["next"] is not None)

@@ -11,7 +11,7 @@ class OfflineRun:
     def __init__(self) -> None:
         self.id = f"OfflineRun_{uuid.uuid4()}"
 
-    def log(self, name: str, value: Any, description: str = "", step: int | None = None) -> None:
+    def log(self, name: str, value: Any, description: str = "", step: int | None = None, timestamp: Any = None) -> None:
         _say("scalar metric", name, value)
 
     def log_list(self, name: str, value: Any, description: str = "") -> None:
@@ -20,11 +20,43 @@ class OfflineRun:
     def log_row(self, name: str, description: str = "", **columns: Any) -> None:
         _say("row metric", name, columns)
 
-    def log_table(self, name: str, value: Any, description: str = "") -> None:
+    def log_table(self, name: str, value: Any, description: str = "", step: int | None = None, **_: Any) -> None:
         _say("table metric", name, value)
 
-    def log_image(self, name: str, path: Any = None, plot: Any = None, description: str = "") -> None:
+    def log_image(
+        self, name: str, path: Any = None, plot: Any = None, description: str = "", step: int | None = None, **_: Any
+    ) -> None:
         _say("image", name, path or "a plot")
+
+    def log_confusion_matrix(self, name: str, value: Any, description: str = "", **_: Any) -> None:
+        self._say_document("confusion_matrix", name, value)
+
+    def log_accuracy_table(self, name: str, value: Any, description: str = "", **_: Any) -> None:
+        self._say_document("accuracy_table", name, value)
+
+    def log_residuals(self, name: str, value: Any, description: str = "", **_: Any) -> None:
+        self._say_document("residuals", name, value)
+
+    def log_predictions(self, name: str, value: Any, description: str = "", **_: Any) -> None:
+        self._say_document("predictions", name, value)
+
+    def log_histogram(
+        self, name: str, values: Any = None, bins: int = 64, *, bin_edges: Any = None, bin_counts: Any = None, **_: Any
+    ) -> None:
+        from runyard.context import documents
+
+        _say("histogram", name, documents.histogram(name, values, bins, bin_edges, bin_counts))
+
+    def log_text(self, name: str, text: str, **_: Any) -> None:
+        from runyard.context import documents
+
+        _say("text", name, documents.text(name, text))
+
+    def _say_document(self, kind: str, name: str, value: Any) -> None:
+        """Checked here as in a run: a mistake shows in the script that is tried by hand."""
+        from runyard.context import documents
+
+        _say(kind.replace("_", " "), name, documents.document(kind, name, value))
 
     def tag(self, key: str, value: Any = None) -> None:
         _say("tag", key, value)

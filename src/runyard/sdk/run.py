@@ -317,7 +317,9 @@ class Run(MetricLogging):
         )
 
     def _repr_html_(self) -> str:
-        return run_details.html(self._refresh())
+        from runyard.sdk.showing import run_html
+
+        return run_html(self._refresh(), self._connection.get(f"/api/runs/{self.id}/summary")["metrics"])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Run) and other.id == self.id

@@ -1,4 +1,4 @@
-"""The details of a run, in the shape that scripts for the SDK v1 read, and as an HTML table for notebooks."""
+"""The details of a run, in the shape that scripts for the SDK v1 read."""
 
 from __future__ import annotations
 
@@ -75,19 +75,3 @@ def _definition(view: dict[str, Any]) -> dict[str, Any] | None:
         "mpi": {"processCountPerNode": resources["processes_per_node"]},
         "pyTorch": {"communicationBackend": spec["communicator"], "processCount": None},
     }
-
-
-def html(view: dict[str, Any]) -> str:
-    cells = {
-        "Experiment": view["experiment"],
-        "Id": view["run_id"],
-        "Type": view["type"] or "",
-        "Status": view["status"],
-        "Why": (view["end"] or {}).get("message", ""),
-        "Folder": view["folder"],
-    }
-    from html import escape  # 1.4 ms, for notebooks alone
-
-    head = "".join(f"<th>{escape(name)}</th>" for name in cells)
-    body = "".join(f"<td>{escape(str(value))}</td>" for value in cells.values())
-    return f'<table style="width:100%"><tr>{head}</tr><tr>{body}</tr></table>'

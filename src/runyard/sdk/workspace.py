@@ -142,6 +142,13 @@ class Workspace:
             f"resource_group={self.resource_group!r})"
         )
 
+    def _repr_html_(self) -> str:
+        from runyard.sdk.showing import table_html
+
+        names = list(self.experiments)
+        shown = ", ".join(names[:20]) + (f", and {len(names) - 20} more" if len(names) > 20 else "")
+        return table_html({"Workspace": self.name, "Home": self.home, "Experiments": shown or "none yet"})
+
 
 class Named(dict[str, V]):
     """A dict by name that can also be called: in the SDK's first releases these were methods."""

@@ -1,27 +1,58 @@
-"""What was logged that is no series of numbers, entry by entry, as it was logged."""
+"""The values of one metric as they were logged, whatever their kind, from a cursor on: what a picture is drawn from."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from runyard.errors import UserErrorException
 from runyard.store.database import Database
-from runyard.tracking.series import SCALAR, block_data, decode_entries, find_series
+from runyard.tracking.blocks import decode
+from runyard.tracking.series import SCALAR, Entry, block_data, decode_entries, find_series
 from runyard.wire.points import NO_STEP
 
 
-def read_entries(database: Database, run_id: str, name: str) -> tuple[str, list[dict[str, Any]]]:
-    """Its kind, and each entry with its step (None where none was given), time, rank and value."""
+def read_entries(database: Database, run_id: str, name: str, *, after: int = 0, limit: int = 1000) -> dict[str, Any]:
+    """Name, kind, count, and the values from index ``after`` on, each with its step (or None), time and rank.
+
+    It is strict JSON: what JSON cannot say, not-a-number and infinities, is said in words.
+    """
     with database.read() as connection:
         series = find_series(connection, run_id, name)
         if series is None:
             raise UserErrorException(f"run {run_id} has no metric {name!r}", run_id=run_id)
-        if series.kind == SCALAR:
-            raise UserErrorException(
-                f"{name!r} of run {run_id} is a series of numbers", hint="read its points: /api/runs/RUN/metrics/NAME"
-            )
-        entries = [entry for _, _, data in block_data(connection, series) for entry in decode_entries(data)]
-    return series.kind, [
-        {"step": None if e.step == NO_STEP else e.step, "time": e.time, "rank": e.rank, "value": e.content}
-        for e in entries
-    ]
+        found: list[Entry] = []
+        for first, count, data in block_data(connection, series, after=after, before=after + limit):
+            part = slice(max(after - first, 0), min(after + limit - first, count))
+            found += _scalars(data, part) if series.kind == SCALAR else decode_entries(data)[part]
+    return {
+        "name": series.name,
+        "kind": series.kind,
+        "count": series.count,
+        "next": after + len(found),
+        "values": [
+            {
+                "step": None if entry.step == NO_STEP else entry.step,
+                "time": entry.time,
+                "rank": entry.rank,
+                "value": _sayable(entry.content),
+            }
+            for entry in found
+        ],
+    }
+
+
+def _scalars(data: bytes, part: slice) -> list[Entry]:
+    columns = decode(data).take(part)
+    facts = zip(columns.steps.tolist(), columns.times.tolist(), columns.ranks.tolist(), columns.plain())
+    return [Entry(*fact) for fact in facts]
+
+
+def _sayable(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, list):
+        return [_sayable(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _sayable(item) for key, item in value.items()}
+    return value

@@ -14,12 +14,13 @@ from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from runyard.context import format as layout
+from runyard.context.documents import KIND_OF_RECORD
 from runyard.context.values import kind_of
 from runyard.store import schema
 from runyard.store.database import Database
 from runyard.tracking.blocks import Columns, join
 from runyard.tracking.journals import Batch, JournalReader, Position, Records, stems
-from runyard.tracking.series import IMAGE, ROW, Entry, append
+from runyard.tracking.series import IMAGE, ROW, TABLE, Entry, append, family
 
 _ROUND_RECORDS = 1 << 19  # bounds the memory and the length of one transaction
 
@@ -182,12 +183,17 @@ def _arrange_metric(
             parts.append(_listed(lines[index], record, ranks[index]))
         else:
             entry = Entry(int(record["step"]), float(record["time"]), int(ranks[index]), _content(kind, lines[index]))
-            prepared.entries.setdefault((name, _FAMILIES[kind]), []).append(entry)
+            prepared.entries.setdefault(_key(prepared, name, _KINDS[kind]), []).append(entry)
     if parts:
         prepared.scalars[name] = join(parts)
 
 
-_FAMILIES = {layout.ROW: ROW, layout.TABLE: ROW, layout.IMAGE: IMAGE}
+_KINDS = {layout.ROW: ROW, layout.TABLE: TABLE, layout.IMAGE: IMAGE, **KIND_OF_RECORD}
+
+
+def _key(prepared: _Prepared, name: str, kind: str) -> tuple[str, str]:
+    """Rows and tables of one name go on with each other, under the kind that came first."""
+    return next((key for key in prepared.entries if key[0] == name and family(key[1]) == family(kind)), (name, kind))
 
 
 def _content(kind: int, line: Any) -> Any:

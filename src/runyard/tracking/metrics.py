@@ -9,10 +9,11 @@ from typing import Any, Optional
 import numpy as np
 from sqlalchemy import Connection, select
 
+from runyard.context.documents import as_logged
 from runyard.store import schema
 from runyard.store.database import Database
 from runyard.tracking.blocks import STRETCH_POINTS, Columns, Floats, Integers, as_float, decode, extremes, join
-from runyard.tracking.series import IMAGE, SCALAR, Series, block_data, decode_entries, find_series
+from runyard.tracking.series import IMAGE, ROW, SCALAR, Series, block_data, brief, decode_entries, family, find_series
 from runyard.wire.points import pack_points
 
 
@@ -62,9 +63,7 @@ def read_last(database: Database, run_id: str) -> dict[str, Any]:
             if series.kind == SCALAR:
                 found[series.name] = decode(data[-1]).plain()[-1]
                 continue
-            content = decode_entries(data[-1])[-1].content
-            row_of = {c: values[-1] for c, values in content.items()} if isinstance(content, dict) else content
-            found[series.name] = row_of
+            found[series.name] = brief(series.kind, decode_entries(data[-1])[-1].content)
     return found
 
 
@@ -139,6 +138,8 @@ def _value(connection: Connection, run_id: str, series: Series) -> Any:
     entries = [entry for _, _, data in rows for entry in decode_entries(data)]
     if series.kind == IMAGE:
         return _by_count([f"aml://artifactId/ExperimentRun/dcid.{run_id}/{entry.content}" for entry in entries])
+    if family(series.kind) != ROW:
+        return _by_count([as_logged(series.kind, entry.content) for entry in entries])
     columns: dict[str, list[Any]] = {}
     for entry in entries:
         for column, values in entry.content.items():

@@ -1,0 +1,193 @@
+"""Event files of TensorBoard, as its own writer makes them, become series: every event once."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary
+from tensorboard.plugins.histogram import summary_v2 as histograms
+from tensorboard.plugins.scalar import summary_v2 as scalars
+from tensorboard.plugins.text import summary_v2 as texts
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+from runyard.store.database import Database
+from runyard.tracking.entries import read_entries
+from runyard.tracking.event_files import EventFile, EventFiles, find_event_files, ingest_event_files
+from runyard.tracking.metrics import read_metrics, read_points
+from runyard.wire.event_records import DamagedRecord, record, records
+
+Write = Callable[..., None]
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def write(logs: Path) -> Iterator[Write]:
+    writers: dict[str, EventFileWriter] = {}
+
+    def put(step: int, *values: Summary.Value, folder: str = "") -> None:
+        if folder not in writers:
+            writers[folder] = EventFileWriter(str(logs / folder))
+        writers[folder].add_event(Event(wall_time=1000.0 + step, step=step, summary=Summary(value=list(values))))
+        writers[folder].flush()
+
+    yield put
+    for writer in writers.values():
+        writer.close()
+
+
+def simple(tag: str, value: float) -> Summary.Value:
+    return Summary.Value(tag=tag, simple_value=value)
+
+
+def read_on(database: Database, logs: Path) -> int:
+    stored, warnings = ingest_event_files(database, "r", find_event_files([("logs", logs)]))
+    assert warnings == []
+    return stored
+
+
+def test_scalars_of_both_forms_are_read(database: Database, logs: Path, write: Write) -> None:
+    for step in range(3):
+        write(step, simple("loss", 0.5 / (step + 1)), *scalars.scalar_pb("acc", step / 4).value)
+    assert read_on(database, logs) == 6
+    points = read_points(database, "r", "logs/loss")
+    assert points.steps.tolist() == [0, 1, 2]
+    assert points.times.tolist() == [1000.0, 1001.0, 1002.0]
+    assert points.values.tolist() == pytest.approx([0.5, 0.25, 1 / 6])
+    assert read_metrics(database, ["r"])["r"]["logs/acc"] == [0.0, 0.25, 0.5]
+
+
+def test_the_folder_is_part_of_the_name(database: Database, logs: Path, write: Write) -> None:
+    write(1, simple("epoch_loss", 1.0), folder="train")
+    write(1, simple("epoch_loss", 2.0), folder="validation")
+    read_on(database, logs)
+    assert read_metrics(database, ["r"])["r"] == {"logs/train/epoch_loss": 1.0, "logs/validation/epoch_loss": 2.0}
+
+
+def test_histograms_of_both_forms_are_read(database: Database, logs: Path, write: Write) -> None:
+    old = HistogramProto(min=-1, max=3, num=6, bucket_limit=[-2, 0, 2, 4], bucket=[0, 1, 2, 3])
+    write(1, Summary.Value(tag="old", histo=old))
+    write(2, *histograms.histogram_pb("new", np.array([0.0, 1.0, 1.0, 4.0]), buckets=4).value)
+    read_on(database, logs)
+    found = read_entries(database, "r", "logs/old")
+    assert found["kind"] == "histogram"
+    assert found["values"][0]["value"] == {"bin_edges": [-1.0, 0.0, 2.0, 3.0], "bin_counts": [1.0, 2.0, 3.0]}
+    found = read_entries(database, "r", "logs/new")
+    assert found["values"][0]["value"] == {"bin_edges": [0.0, 1.0, 2.0, 3.0, 4.0], "bin_counts": [1.0, 2.0, 0.0, 1.0]}
+
+
+def test_texts_are_read(database: Database, logs: Path, write: Write) -> None:
+    write(4, *texts.text_pb("sample", "Once <i>upon</i>").value)
+    read_on(database, logs)
+    found = read_entries(database, "r", "logs/sample")
+    assert (found["kind"], found["values"][0]["value"]) == ("text", "Once <i>upon</i>")
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64", "int32", "int64", "uint8", "bool"])
+def test_a_scalar_tensor_of_any_type_is_a_number(database: Database, logs: Path, write: Write, kind: str) -> None:
+    from tensorboard.util.tensor_util import make_tensor_proto
+
+    write(1, Summary.Value(tag="x", tensor=make_tensor_proto(np.array(1, kind))))
+    given = True if kind == "bool" else 1
+    write(2, Summary.Value(tag="x", tensor=make_tensor_proto(given, dtype=np.dtype(kind).type)))
+    read_on(database, logs)
+    assert read_metrics(database, ["r"])["r"]["logs/x"] == [1.0, 1.0]
+
+
+def test_each_event_is_stored_once_however_often_and_by_whomever_it_is_read(
+    database: Database, logs: Path, write: Write
+) -> None:
+    for step in range(200):
+        write(step, simple("loss", float(step)))
+        if step % 17 == 0:
+            threads = [threading.Thread(target=read_on, args=(database, logs)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+    read_on(database, logs)
+    assert read_on(database, logs) == 0
+    assert read_metrics(database, ["r"])["r"]["logs/loss"] == [float(step) for step in range(200)]
+
+
+def test_a_file_is_read_on_at_any_byte(database: Database, tmp_path: Path) -> None:
+    event = Event(wall_time=1.0, step=5, summary=Summary(value=[simple("loss", 1.0)])).SerializeToString()
+    whole = record(Event(wall_time=1.0, file_version="brain.Event:2").SerializeToString()) + record(event) * 20
+    path = tmp_path / "events.out.tfevents.1"
+    random.seed(7)
+    at = 0
+    while at < len(whole):
+        at = min(at + random.randrange(1, 60), len(whole))
+        path.write_bytes(whole[:at])
+        ingest_event_files(database, "r", [EventFile("logs/events.out.tfevents.1", path)])
+    assert read_metrics(database, ["r"])["r"]["logs/loss"] == [1.0] * 20
+
+
+def test_a_damaged_file_is_read_up_to_there_and_it_is_said(database: Database, tmp_path: Path) -> None:
+    event = Event(wall_time=1.0, step=5, summary=Summary(value=[simple("loss", 1.0)])).SerializeToString()
+    path = tmp_path / "events.out.tfevents.1"
+    path.write_bytes(record(event) * 3 + b"\0" * 100)
+    file = EventFile("logs/events.out.tfevents.1", path)
+    stored, warnings = ingest_event_files(database, "r", [file])
+    assert stored == 3
+    assert warnings == [
+        f"logs/events.out.tfevents.1 is damaged at byte {3 * len(record(event))}: what follows was not read"
+    ]
+    assert ingest_event_files(database, "r", [file])[0] == 0
+
+
+def test_an_event_that_is_none_is_passed_over(database: Database, tmp_path: Path) -> None:
+    good = record(Event(wall_time=1.0, step=5, summary=Summary(value=[simple("loss", 1.0)])).SerializeToString())
+    path = tmp_path / "events.out.tfevents.1"
+    path.write_bytes(good + record(b"\xff\xff\xff") + record(b"") + good)
+    assert ingest_event_files(database, "r", [EventFile("logs/events.out.tfevents.1", path)]) == (2, [])
+
+
+def test_links_are_not_followed(database: Database, logs: Path, tmp_path: Path, write: Write) -> None:
+    write(1, simple("secret", 1.0), folder="inside")
+    elsewhere = tmp_path / "elsewhere"
+    (logs / "inside").rename(elsewhere)
+    (logs / "folder").symlink_to(elsewhere)
+    (logs / "events.out.tfevents.9").symlink_to(next(elsewhere.iterdir()))
+    assert list(find_event_files([("logs", logs)])) == []
+    assert list(find_event_files([("linked", logs / "folder")])) == []
+
+
+def test_a_live_run_is_looked_at_again_and_again(database: Database, logs: Path, write: Write) -> None:
+    watched = EventFiles(database)
+    assert watched.read_on("r", lambda: [("logs", logs)]) == 0
+    for step in range(5):
+        write(step, simple("loss", float(step)))
+        counts: list[int] = []
+        while sum(counts) == 0:  # a new file is found by the next walk
+            counts.append(watched.read_on("r", lambda: [("logs", logs)]))
+        assert sum(counts) == 1
+    watched.forget("r")
+    assert watched.read_on("r", lambda: [("logs", logs)]) == 0
+    assert read_metrics(database, ["r"])["r"]["logs/loss"] == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+@given(st.lists(st.binary(max_size=300), max_size=8), st.integers(0, 400), st.integers(0, 255))
+@settings(max_examples=200, deadline=None)
+def test_records_are_whole_or_the_file_is_damaged(contents: list[bytes], at: int, byte: int) -> None:
+    data = b"".join(map(record, contents))
+    assert [content for content, _ in records(data)] == contents
+    if at < len(data) and data[at] != byte:
+        broken = data[:at] + bytes([byte]) + data[at + 1 :]
+        read: list[Any] = []
+        with pytest.raises(DamagedRecord):
+            read.extend(records(broken))
