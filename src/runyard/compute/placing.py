@@ -42,3 +42,37 @@ class Queue(Protocol):
 
     def reason(self, run_id: str) -> str:
         """Why it has not started, in a person's words; empty when it is not waiting."""
+
+
+class Refusing:
+    """The queue of a target whose own configuration is wrong: whoever wants to use it is told."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def fit(self, resources: Resources) -> tuple[Resources, tuple[str, ...]]:
+        raise self._error
+
+    def ask(self, run_id: str, resources: Resources, turn: int | None = None) -> None:
+        raise self._error
+
+    def adopt(self, run_id: str, resources: Resources, placement: Placement) -> None:
+        raise self._error
+
+    def leave(self, run_id: str) -> None:
+        """Nobody came in."""
+
+    def place(self) -> list[Placement]:
+        return []
+
+    def place_if_first(self, run_id: str) -> bool:
+        return False
+
+    def placement(self, run_id: str) -> Placement | None:
+        return None
+
+    def runs(self) -> list[str]:
+        return []
+
+    def reason(self, run_id: str) -> str:
+        return ""

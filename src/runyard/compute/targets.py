@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from runyard.compute import engines
 from runyard.compute.base import Compute
 from runyard.compute.local import LocalCompute
 from runyard.compute.node_queue import NodeQueue
-from runyard.compute.placing import Queue
+from runyard.compute.placing import Queue, Refusing
 from runyard.compute.queue import LocalQueue
 from runyard.compute.slurm import kind as slurm
+from runyard.compute.slurm.queue import HandedOver
 from runyard.errors import ComputeTargetException
 from runyard.store.computes import ComputeRecord, ComputeStore
 
@@ -48,12 +50,27 @@ class Kind:
     check: Checker = lambda name, configuration, around: configuration
 
 
-def _played_nodes(name: str, configuration: Configuration, around: Around) -> tuple[Compute, Queue]:
-    return around.local, NodeQueue(name, int(configuration["max_nodes"]))
+def _cluster(name: str, configuration: Configuration, around: Around) -> tuple[Compute, Queue]:
+    """Nodes played on this machine, or those of the Slurm partition that the home's configuration names for them."""
+    most = int(configuration["max_nodes"])
+    try:
+        options = engines.partition_of(around.home, name, str(configuration.get("vm_size") or ""))
+    except ComputeTargetException as error:
+        return around.local, Refusing(error)
+    if options is None:
+        return around.local, NodeQueue(name, most)
+    return slurm.of_options(options, around.kit, most)
+
+
+def _check_cluster(name: str, configuration: Configuration, around: Around) -> Configuration:
+    options = engines.partition_of(around.home, name, str(configuration.get("vm_size") or ""))
+    if options is not None:
+        slurm.check_partition(name, options)
+    return configuration
 
 
 KINDS: dict[str, Kind] = {
-    CLUSTER: Kind(_played_nodes),
+    CLUSTER: Kind(_cluster, _check_cluster),
     slurm.KIND: Kind(
         lambda name, configuration, around: slurm.make(name, configuration, around.kit),
         lambda name, configuration, around: slurm.check(name, configuration),
@@ -114,7 +131,7 @@ class Targets:
 
     def update(self, name: str, changes: Configuration) -> Target:
         target = self.get(name)
-        if not isinstance(target.queue, NodeQueue):
+        if target.kind != CLUSTER:
             raise ComputeTargetException(f"compute target {name!r} cannot be changed", hint="only clusters can")
         configuration = {**target.configuration, **{k: v for k, v in changes.items() if v is not None}}
         if configuration["max_nodes"] < configuration["min_nodes"]:
@@ -123,7 +140,8 @@ class Targets:
             )
         with self._lock:
             self._store.change(name, configuration)
-            target.queue.resize(configuration["max_nodes"])
+            if isinstance(target.queue, (NodeQueue, HandedOver)):
+                target.queue.resize(configuration["max_nodes"])
             changed = Target(name, target.kind, configuration, target.created_at, target.compute, target.queue)
             self._known[name] = changed
         return changed

@@ -195,8 +195,11 @@ class ComputeContract:
     def test_status_is_asked_for_many_and_leaves_out_those_that_are_gone(
         self, compute: Compute, tmp_path: Path
     ) -> None:
-        orders = [make_order(tmp_path, "import time; time.sleep(600)", run_id=f"run_{n}") for n in range(3)]
+        script = "print('up')\nimport time\ntime.sleep(600)"
+        orders = [make_order(tmp_path, script, run_id=f"run_{n}") for n in range(3)]
         handles = [compute.start(order) for order in orders]
+        for order in orders:
+            wait_until(lambda order=order: log_of(order), f"the first line of {order.run_id}")
         never = Handle("run_never", str(tmp_path / "run_never"))
         assert set(compute.status([*handles, never])) == set(handles)
         compute.stop(handles[0])
@@ -207,8 +210,9 @@ class ComputeContract:
             end_of(order)
 
     def test_a_handle_made_anew_adopts_a_running_run(self, compute: Compute, tmp_path: Path) -> None:
-        order = make_order(tmp_path, "import time; time.sleep(600)")
+        order = make_order(tmp_path, "print('up')\nimport time\ntime.sleep(600)")
         handle = compute.start(order)
+        wait_until(lambda: log_of(order), "the first line")
         again = Handle(handle.run_id, handle.folder, handle.reference)
         assert again in compute.status([again])
         compute.stop(again)

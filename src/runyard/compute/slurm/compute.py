@@ -150,14 +150,16 @@ class SlurmCompute(Compute):
         job = job or self._asked_for(job_id)
         at = phase(job.state) if job else Phase.ENDED
         if job is None or at is Phase.ENDED:
-            return self._over(handle, job_id)
+            self._forget(handle, job_id)
+            return None
         if at is Phase.WAITING:
             return self._waits(handle, look, job)
         self._reasons.pop(handle.run_id, None)
         if at is Phase.ENDING:
             since = self._ending_since.setdefault(job_id, clock.monotonic())
             if clock.monotonic() - since > _LAST_WORDS_S:
-                return self._over(handle, job_id)
+                self._forget(handle, job_id)
+                return None
         elif clock.monotonic() > self._patience_until.get(job_id, float("inf")):
             del self._patience_until[job_id]  # the agent does not listen: Slurm's own way
             self._slurm.cancel(job_id)
@@ -175,7 +177,7 @@ class SlurmCompute(Compute):
         reason = self._reasons[handle.run_id] = look.why_waiting(job.job_id, job.reason)
         return Observed(waiting=reason)
 
-    def _over(self, handle: Handle, job_id: str) -> None:
+    def _forget(self, handle: Handle, job_id: str) -> None:
         self._ended.add(job_id)
         self._reasons.pop(handle.run_id, None)
         for memory in (self._submitted_at, self._ending_since, self._patience_until):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from runyard.compute.base import Compute
 from runyard.compute.placing import Queue
-from runyard.compute.slurm.client import Slurm, call_here
+from runyard.compute.slurm.client import Slurm
 from runyard.compute.slurm.compute import SlurmCompute
 from runyard.compute.slurm.options import SlurmOptions, read_options
 from runyard.compute.slurm.queue import HandedOver
@@ -22,15 +21,19 @@ def make(name: str, configuration: dict[str, Any], kit: Path) -> tuple[Compute, 
     return of_options(read_options(name, configuration), kit)
 
 
-def of_options(options: SlurmOptions, kit: Path) -> tuple[Compute, Queue]:
+def of_options(options: SlurmOptions, kit: Path, most_nodes: int | None = None) -> tuple[Compute, Queue]:
     compute = SlurmCompute(options, kit)
-    return compute, HandedOver(compute.partition, compute.waiting_for)
+    return compute, HandedOver(compute.partition, compute.waiting_for, most_nodes)
 
 
-def check(name: str, configuration: dict[str, Any], call: Callable[..., Any] = call_here) -> dict[str, Any]:
+def check(name: str, configuration: dict[str, Any]) -> dict[str, Any]:
+    check_partition(name, read_options(name, configuration))
+    return configuration
+
+
+def check_partition(name: str, options: SlurmOptions) -> None:
     """Refuses a target on which nothing could ever run."""
-    options = read_options(name, configuration)
-    partitions = Slurm(call).partitions()
+    partitions = Slurm().partitions()
     there = next((one for one in partitions if one.name == options.partition), None)
     if there is None:
         names = ", ".join(one.name for one in partitions) or "none at all"
@@ -41,4 +44,3 @@ def check(name: str, configuration: dict[str, Any], call: Callable[..., Any] = c
         raise ComputeTargetException(
             f"cannot add {name!r}: partition {options.partition!r} is not up", hint="sinfo says how it stands"
         )
-    return configuration

@@ -16,13 +16,27 @@ class HandedOver:
     """``partition`` gives what Slurm said of it, or None when it cannot be asked: then Slurm itself refuses later.
     ``waiting_for`` gives Slurm's reason for a run that it lets wait."""
 
-    def __init__(self, partition: Callable[[], Partition | None], waiting_for: Callable[[str], str]) -> None:
-        self._partition, self._waiting_for = partition, waiting_for
+    def __init__(
+        self,
+        partition: Callable[[], Partition | None],
+        waiting_for: Callable[[str], str],
+        most_nodes: int | None = None,
+    ) -> None:
+        self._partition, self._waiting_for, self._most_nodes = partition, waiting_for, most_nodes
         self._lock = threading.Lock()
         self._asked: dict[str, Placement] = {}
         self._placed: dict[str, Placement] = {}
 
+    def resize(self, nodes: int) -> None:
+        """Of a cluster that a person bounded more than its partition is; runs that are there stay."""
+        self._most_nodes = nodes
+
     def fit(self, resources: Resources) -> tuple[Resources, tuple[str, ...]]:
+        if self._most_nodes is not None and resources.nodes > self._most_nodes:
+            raise ComputeTargetException(
+                f"the run asks for {_count(resources.nodes, 'node')}; the cluster has {self._most_nodes} at most",
+                hint=f"ask for fewer, or cluster.update(max_nodes={resources.nodes})",
+            )
         there = self._partition()
         return (resources, ()) if there is None else fit(resources, there)
 
@@ -54,6 +68,11 @@ class HandedOver:
     def placement(self, run_id: str) -> Placement | None:
         with self._lock:
             return self._placed.get(run_id)
+
+    def placements(self) -> dict[str, Placement]:
+        """Runs that Slurm has, with the number of their nodes."""
+        with self._lock:
+            return dict(self._placed)
 
     def runs(self) -> list[str]:
         with self._lock:
