@@ -41,6 +41,10 @@ class Connection:
     def patch(self, path: str, body: Any = None) -> Any:
         return self._json("PATCH", path, body)
 
+    def put(self, path: str, data: bytes, **query: Any) -> Any:
+        headers = {"Content-Type": "application/octet-stream"}
+        return _decoded(self._send("PUT", _target(path, query), data, headers).read())
+
     def delete(self, path: str, **query: Any) -> Any:
         return self._json("DELETE", path, query=query)
 

@@ -6,3 +6,13 @@ import re
 
 EXPERIMENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,400}")
+
+
+def experiment_name(title: str) -> str:
+    """A name for an experiment that is called otherwise elsewhere: itself where it can be, and always the same one."""
+    if EXPERIMENT_NAME.fullmatch(title):
+        return title
+    import hashlib
+
+    made = re.sub(r"[^A-Za-z0-9_-]+", "-", title).strip("-_")[:100] or "experiment"
+    return f"{made}-{hashlib.sha256(title.encode('utf-8', 'replace')).hexdigest()[:6]}"

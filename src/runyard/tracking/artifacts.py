@@ -91,6 +91,14 @@ class Artifacts:
         self._record(run_id, [artifact])
         return artifact
 
+    def remove(self, run_id: str, path: str) -> None:
+        """A file, or all files below a folder. Their contents stay for whoever reads them, or has the same ones."""
+        wanted = checked_path(path)
+        table = schema.artifacts
+        below = table.c.path.startswith(wanted + "/", autoescape=True)
+        with self._database.write() as connection:
+            connection.execute(delete(table).where(table.c.run_id == run_id, (table.c.path == wanted) | below))
+
     def names(self, run_id: str) -> list[str]:
         return [artifact.path for artifact in self.files(run_id)]
 

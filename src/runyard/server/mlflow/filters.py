@@ -1,0 +1,209 @@
+"""MLflow's filter strings: comparisons joined by AND, such as ``metrics.loss < 0.3 AND params.model = 'cnn'``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Union
+
+from runyard.server.mlflow.faults import INVALID, Fault
+from runyard.store.run_search import ATTRIBUTE, DATASET, METRIC, PARAM, TAG, Comparison, Order, like
+
+_KINDS = {
+    **dict.fromkeys(("metric", "metrics"), METRIC),
+    **dict.fromkeys(("param", "params", "parameter", "parameters"), PARAM),
+    **dict.fromkeys(("tag", "tags"), TAG),
+    **dict.fromkeys(("attribute", "attributes", "attr", "run"), ATTRIBUTE),
+    **dict.fromkeys(("dataset", "datasets"), DATASET),
+}
+_NUMERIC = {"=", "!=", "<", "<=", ">", ">="}
+_TEXTUAL = {"=", "!=", "LIKE", "ILIKE"}
+_LISTED = {"IN", "NOT IN"}
+_PRESENCE = {"IS NULL", "IS NOT NULL"}
+_ALIASES = {"created": "start_time", "run name": "run_name"}
+
+_QUOTED = r"`[^`]*`|\"[^\"]*\"|'[^']*'"
+_TOKEN = re.compile(
+    rf"""\s*(?:
+    (?P<operator><=|>=|!=|<>|==|=|<|>)
+    |(?P<name>[A-Za-z_][\w]*\.(?:{_QUOTED}|[\w./@:\-]+))
+    |(?P<quoted>{_QUOTED})
+    |(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w]))
+    |(?P<word>[A-Za-z_][\w.\-/]*)
+    |(?P<mark>[(),])
+    )""",
+    re.VERBOSE,
+)
+Value = Union[str, float, "tuple[str, ...]", None]
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """Which attributes there are for what is searched, and which of them are numbers."""
+
+    attributes: Collection[str]
+    numbers: Collection[str] = ()
+
+
+RUNS = Grammar(
+    ("run_id", "run_name", "user_id", "status", "start_time", "end_time", "artifact_uri"), ("start_time", "end_time")
+)
+EXPERIMENTS = Grammar(
+    ("name", "experiment_id", "creation_time", "last_update_time"), ("creation_time", "last_update_time")
+)
+_TIMES = ("creation_timestamp", "creation_time", "last_updated_timestamp", "last_updated_time")
+MODELS = Grammar(("name", "model_id", "model_type", "status", "source_run_id", *_TIMES), _TIMES)
+
+
+def parse(text: str | None, grammar: Grammar) -> list[Comparison]:
+    return _Reader(text or "", grammar).all()
+
+
+def parse_order(text: str, grammar: Grammar) -> Order:
+    """``metrics.loss DESC``; the direction may be left out."""
+    rest, _, direction = text.strip().rpartition(" ")
+    ascending = direction.upper() != "DESC"
+    if direction.upper() not in ("ASC", "DESC"):
+        rest = text.strip()
+    kind, key = _identified(rest.strip(), grammar, text)
+    return Order(kind, key, ascending)
+
+
+def matches(comparisons: list[Comparison], found: Callable[[str, str], Any]) -> bool:
+    """For what is not searched by the database; ``found(kind, key)`` gives the value, or None."""
+    return all(_holds(one, found(one.kind, one.key)) for one in comparisons)
+
+
+class _Reader:
+    def __init__(self, text: str, grammar: Grammar) -> None:
+        self._text, self._grammar, self._at = text, grammar, 0
+
+    def all(self) -> list[Comparison]:
+        found: list[Comparison] = []
+        while self._text[self._at :].strip():
+            if found and self._word() != "AND":
+                raise self._fault("expected AND, or the end of the filter")
+            found.append(self._comparison())
+        return found
+
+    def _comparison(self) -> Comparison:
+        named = self._next("name", "word", "quoted")
+        if named is None:
+            raise self._fault("expected a name such as metrics.loss, params.`batch size`, tags.team or status")
+        kind, key = _identified(named[1], self._grammar, self._text)
+        operator = self._operator()
+        allowed = self._allowed(kind, key)
+        if operator not in allowed:
+            raise self._fault(
+                f"{operator} cannot be asked of {named[1].strip()}; it takes {', '.join(sorted(allowed))}"
+            )
+        return Comparison(kind, key, operator, self._value(kind, key, operator))
+
+    def _operator(self) -> str:
+        symbol = self._next("operator")
+        if symbol is not None:
+            return {"<>": "!=", "==": "="}.get(symbol[1], symbol[1])
+        words = self._word()
+        if words == "NOT":
+            words = f"NOT {self._word()}"
+        elif words == "IS":
+            words = f"IS {self._word()}"
+            words = f"IS NOT {self._word()}" if words == "IS NOT" else words
+        if words not in _TEXTUAL | _LISTED | _PRESENCE:
+            raise self._fault("expected a comparison: = != < <= > >= LIKE ILIKE IN, NOT IN, IS NULL or IS NOT NULL")
+        return words
+
+    def _allowed(self, kind: str, key: str) -> set[str]:
+        if kind == METRIC or (kind == ATTRIBUTE and key in self._grammar.numbers):
+            return _NUMERIC
+        return _TEXTUAL | (_PRESENCE if kind in (PARAM, TAG) else _LISTED)
+
+    def _value(self, kind: str, key: str, operator: str) -> Value:
+        if operator in _PRESENCE:
+            return None
+        if operator in _LISTED:
+            return self._list()
+        if kind == METRIC or (kind == ATTRIBUTE and key in self._grammar.numbers):
+            number = self._next("number")
+            if number is None:
+                raise self._fault(f"expected a number to compare {key!r} with")
+            return float(number[1])
+        return self._string()
+
+    def _list(self) -> tuple[str, ...]:
+        if (mark := self._next("mark")) is None or mark[1] != "(":
+            raise self._fault("expected a list such as ('a', 'b')")
+        values = [self._string()]
+        while (mark := self._next("mark")) is not None and mark[1] == ",":
+            values.append(self._string())
+        if mark is None or mark[1] != ")":
+            raise self._fault("expected ) at the end of the list")
+        return tuple(values)
+
+    def _string(self) -> str:
+        quoted = self._next("quoted")
+        if quoted is None or quoted[1].startswith("`"):
+            raise self._fault("expected a text in quotes, such as 'cnn'")
+        return quoted[1][1:-1]
+
+    def _word(self) -> str:
+        word = self._next("word")
+        return word[1].upper() if word else ""
+
+    def _next(self, *kinds: str) -> tuple[str, str] | None:
+        token = _TOKEN.match(self._text, self._at)
+        if token is None or token.lastgroup not in kinds:
+            return None
+        self._at = token.end()
+        return token.lastgroup, token[token.lastgroup]
+
+    def _fault(self, what: str) -> Fault:
+        rest = self._text[self._at :].strip()
+        where = f"at {rest[:40]!r}" if rest else "at its end"
+        return Fault(INVALID, f"the filter {self._text!r} is not understood {where}: {what}")
+
+
+def _identified(text: str, grammar: Grammar, whole: str) -> tuple[str, str]:
+    family, dot, rest = text.partition(".")
+    if text[:1] in "`\"'" or not dot:
+        kind, key = ATTRIBUTE, _bare(text)
+    else:
+        if family.lower() not in _KINDS:
+            raise Fault(
+                INVALID, f"{family!r} in {whole!r} is not known: metrics, params, tags, attributes and datasets are"
+            )
+        kind, key = _KINDS[family.lower()], _bare(rest)
+    if kind == ATTRIBUTE:
+        key = _ALIASES.get(key.lower(), key)
+        if key not in grammar.attributes:
+            raise Fault(INVALID, f"{key!r} in {whole!r} is no attribute; there are {', '.join(grammar.attributes)}")
+    if kind == DATASET and key not in ("name", "digest", "context"):
+        raise Fault(INVALID, f"datasets.{key} in {whole!r} is not known: name, digest and context are")
+    return kind, key
+
+
+def _bare(text: str) -> str:
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "`\"'" else text
+
+
+def _holds(one: Comparison, value: Any) -> bool:
+    if one.operator in _PRESENCE:
+        return (value is None) == (one.operator == "IS NULL")
+    if value is None:
+        return False
+    return bool(_TESTS[one.operator](value, one.value))
+
+
+_TESTS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "=": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "LIKE": lambda a, b: like(a, b),
+    "ILIKE": lambda a, b: like(a.lower(), b.lower()),
+    "IN": lambda a, b: a in b,
+    "NOT IN": lambda a, b: a not in b,
+}

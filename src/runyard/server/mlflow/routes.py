@@ -1,0 +1,116 @@
+"""Where MLflow's client finds what: a table of its endpoints, each answered by one function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+from fastapi import APIRouter, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from runyard.errors import RunyardException
+from runyard.orchestrator.conductor import Conductor
+from runyard.server.answers import answer
+from runyard.server.mlflow import artifacts, experiments, models, runs, search
+from runyard.server.mlflow.faults import INVALID, Fault, told
+
+Handler = Callable[[Conductor, dict[str, Any]], Any]
+
+ENDPOINTS: dict[str, Handler] = {
+    "POST /experiments/create": experiments.create,
+    "GET /experiments/get": experiments.get,
+    "GET /experiments/get-by-name": experiments.get_by_name,
+    "GET /experiments/search": experiments.search,
+    "POST /experiments/search": experiments.search,
+    "POST /experiments/update": experiments.update,
+    "POST /experiments/delete": experiments.delete,
+    "POST /experiments/restore": experiments.restore,
+    "POST /experiments/set-experiment-tag": experiments.set_tag,
+    "POST /experiments/delete-experiment-tag": experiments.delete_tag,
+    "POST /runs/create": runs.create,
+    "GET /runs/get": runs.get,
+    "POST /runs/update": runs.update,
+    "POST /runs/delete": runs.delete,
+    "POST /runs/restore": runs.restore,
+    "POST /runs/search": search.runs,
+    "POST /runs/log-metric": runs.log_metric,
+    "POST /runs/log-parameter": runs.log_parameter,
+    "POST /runs/log-batch": runs.log_batch,
+    "POST /runs/log-model": runs.log_model,
+    "POST /runs/log-inputs": runs.log_inputs,
+    "POST /runs/outputs": runs.log_outputs,
+    "POST /runs/set-tag": runs.set_tag,
+    "POST /runs/delete-tag": runs.delete_tag,
+    "GET /metrics/get-history": search.history,
+    "GET /metrics/get-history-bulk": search.histories,
+    "GET /metrics/get-history-bulk-interval": search.histories,
+    "GET /artifacts/list": artifacts.listed,
+    "POST /logged-models": models.create,
+    "POST /logged-models/search": models.search,
+    "GET /logged-models/{model_id}": models.get,
+    "PATCH /logged-models/{model_id}": models.finalize,
+    "DELETE /logged-models/{model_id}": models.delete,
+    "PATCH /logged-models/{model_id}/tags": models.set_tags,
+    "DELETE /logged-models/{model_id}/tags/{tag_key}": models.delete_tag,
+    "POST /logged-models/{model_id}/params": models.log_params,
+}
+_SEVERAL = ("run_ids", "order_by", "experiment_ids")  # in a query these may stand more than once
+_CAPABILITIES = {
+    "store_type": None,
+    "workspaces_enabled": False,
+    "trace_archival_enabled": False,
+    "multipart_uploads_enabled": False,
+    "multipart_downloads_enabled": False,
+}
+
+
+def routes(conductor: Conductor) -> APIRouter:
+    router = APIRouter(tags=["mlflow"], include_in_schema=False)  # described by MLflow, not by us
+    for place, handler in ENDPOINTS.items():
+        method, _, path = place.partition(" ")
+        router.add_api_route(f"/2.0/mlflow{path}", _endpoint(conductor, handler), methods=[method])
+    artifacts.add(router, conductor)
+    router.add_api_route("/3.0/mlflow/server-info", lambda: answer(_CAPABILITIES), methods=["GET"])
+    for rest in ("/2.0/mlflow/{path:any}", "/3.0/mlflow/{path:any}"):
+        router.add_api_route(rest, _missing, methods=["GET", "POST", "PATCH", "PUT", "DELETE"])
+    return router
+
+
+def _endpoint(conductor: Conductor, handler: Handler) -> Callable[[Request], Any]:
+    async def endpoint(request: Request) -> Response:
+        try:
+            fields = {**_query(request), **_body(await request.body()), **request.path_params}
+            return answer(await run_in_threadpool(handler, conductor, fields))
+        except RunyardException as error:
+            return told(error)
+
+    return endpoint
+
+
+def _query(request: Request) -> dict[str, Any]:
+    given = request.query_params
+    return {name: given.getlist(name) if name in _SEVERAL else given[name] for name in given}
+
+
+def _body(data: bytes) -> dict[str, Any]:
+    if not data:
+        return {}
+    try:
+        found = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise Fault(INVALID, f"the body is no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise Fault(INVALID, "the body must be a JSON object")
+    return found
+
+
+async def _missing(request: Request) -> Response:
+    what = request.url.path.partition("/mlflow/")[2]
+    return told(
+        Fault(
+            "ENDPOINT_NOT_FOUND",
+            f"the yard does not have MLflow's {what!r}",
+            hint="it keeps runs, metrics, artifacts and logged models; no registry of models, no traces",
+        )
+    )
