@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import threading
+import time
 from collections.abc import Iterator
 
+from runyard import clock
 from runyard.compute.base import Handle
 from runyard.compute.placing import Placement
+from runyard.errors import ComputeTargetException
 from runyard.launch.order import WorkOrder
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, RunState
@@ -19,6 +22,9 @@ from runyard.spec.resources import Resources
 from runyard.spec.run import RunSpec
 from runyard.store.runs import RunRecord
 
+_LETS_GO_S = 60.0
+_LOOK_S = 0.02
+
 
 def enqueue(rooms: Rooms, record: RunRecord) -> None:
     rooms.target(record).queue.ask(record.run_id, _resources(rooms, record), turn=record.number)
@@ -27,7 +33,8 @@ def enqueue(rooms: Rooms, record: RunRecord) -> None:
 def start(rooms: Rooms, record: RunRecord) -> None:
     """Writes the working copy and the order, then asks for an agent. A run that has one already is left alone."""
     folder, target = rooms.folder(record.run_id), rooms.target(record)
-    if target.compute.status([handle_of(rooms, record)]) or _has_begun(rooms, record.run_id):
+    _let_go(rooms, record)
+    if target.compute.status([handle_of(rooms, record)]) or _has_begun(rooms, record):
         take_up(rooms, record)
         return
     spec = from_json(RunSpec, record.spec)
@@ -41,9 +48,10 @@ def start(rooms: Rooms, record: RunRecord) -> None:
         run_id=record.run_id,
     )
     assert record.snapshot_id is not None
-    if folder.work.exists():  # laid out by a yard that was killed before it asked for an agent
-        shutil.rmtree(folder.work)
-    rooms.snapshots.materialize(record.snapshot_id, folder.work)
+    if not (record.life.earlier and folder.order.exists()):  # else it is there, with what earlier attempts wrote
+        if folder.work.exists():  # laid out by a yard that was killed before it asked for an agent
+            shutil.rmtree(folder.work)
+        rooms.snapshots.materialize(record.snapshot_id, folder.work)
     for name in ("outputs", "logs"):
         (folder.work / name).mkdir(exist_ok=True)
     placement = target.queue.placement(record.run_id) or Placement(record.run_id)
@@ -78,11 +86,11 @@ def news(rooms: Rooms, run_id: str) -> Iterator[tuple[on.Event | None, tuple[str
         except ValueError:  # half a line of an agent that was killed while it wrote
             continue
         if said["event"] == "script_started":
-            yield on.ScriptStarted(), ()
+            yield on.ScriptStarted(attempt=said.get("attempt", 1)), ()
         elif said["event"] == "script_ended":
-            yield on.ScriptEnded(from_json(End, said["end"])), ()
+            yield on.ScriptEnded(from_json(End, said["end"]), said.get("attempt", 1)), ()
         elif said["event"] == "launch_failed":
-            yield on.LaunchFailed(from_json(End, said["end"])), ()
+            yield on.LaunchFailed(from_json(End, said["end"]), said.get("attempt", 1)), ()
         elif said["event"] == "stalled":
             where = "; ".join(f"rank {rank}: {place}" for rank, place in sorted(said["ranks"].items()))
             yield None, (f"nothing moved any more, see logs/stalled/: {where}",)
@@ -94,12 +102,32 @@ def handle_of(rooms: Rooms, record: RunRecord) -> Handle:
     return Handle(record.run_id, str(rooms.folder(record.run_id).root))
 
 
-def expects_agent(state: RunState) -> bool:
-    return state in (RunState.STARTING, RunState.RUNNING, RunState.CANCEL_REQUESTED)
+def expects_agent(rooms: Rooms, record: RunRecord) -> bool:
+    """Also of a run that was handed over to its target's own line: as long as it waits there, the target says so."""
+    if record.life.state is RunState.QUEUED:
+        return rooms.target(record).queue.placement(record.run_id) is not None
+    return record.life.state in (RunState.STARTING, RunState.RUNNING, RunState.CANCEL_REQUESTED)
 
 
-def _has_begun(rooms: Rooms, run_id: str) -> bool:
-    return next(news(rooms, run_id), None) is not None
+def _let_go(rooms: Rooms, record: RunRecord) -> None:
+    """The agent of the attempt before has said its last word; it holds the run for a moment longer."""
+    order, attempt = rooms.folder(record.run_id).order, record.life.attempt
+    deadline = clock.monotonic() + _LETS_GO_S
+    while attempt > 1 and order.exists() and json.loads(order.read_bytes())["attempt"] < attempt:
+        handle = handle_of(rooms, record)
+        agent = rooms.target(record).compute.status([handle]).get(handle)
+        if agent is None or agent.waiting is not None:
+            return
+        if clock.monotonic() > deadline:
+            raise ComputeTargetException(
+                f"attempt {attempt} of {record.run_id} cannot begin: the agent of the one before does not end",
+                hint="`runyard cancel` it, and look into agent.log in its folder",
+            )
+        time.sleep(_LOOK_S)
+
+
+def _has_begun(rooms: Rooms, record: RunRecord) -> bool:
+    return any(getattr(event, "attempt", 0) >= record.life.attempt for event, _ in news(rooms, record.run_id))
 
 
 def _resources(rooms: Rooms, record: RunRecord) -> Resources:

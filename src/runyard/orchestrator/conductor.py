@@ -72,13 +72,16 @@ class Conductor:
         """Pure but for the queue: a run whose turn has come at once is decided on to its start, and saved once."""
         life, actions = step(record.life, event)
         record = entered(record, life)
-        if do.Enqueue() in actions:
-            begin.enqueue(self.rooms, record)
+        if do.Enqueue() in actions or do.Requeue() in actions:
             queue = self.rooms.target(record).queue
+            if do.Requeue() in actions:
+                self.live.discard(record.run_id)  # nobody is there to be watched until it has started
+                queue.leave(record.run_id)
+            begin.enqueue(self.rooms, record)
             # placed already: decided before, and then there was no room on the disk to save it
             if queue.placement(record.run_id) or queue.place_if_first(record.run_id):
                 return self._decide(record, on.Placed())
-            return record, []
+            return record, [action for action in actions if action == do.Requeue()]
         return record, actions
 
     def _carry_out(self, record: RunRecord, actions: list[do.Action]) -> None:
@@ -104,6 +107,14 @@ class Conductor:
         if status == RunState.QUEUED.value:
             return self.rooms.targets.get(target or "local").queue.reason(run_id)
         return self.activities.get(run_id)[0]
+
+    def say(self, run_id: str, text: str) -> None:
+        """What the run is waiting for, said by its target; "" = nothing any more."""
+        if text:
+            self.activities.set(run_id, text)
+        else:
+            self.activities.forget(run_id)
+        self.bell.ring(run_id)
 
     @property
     def busy(self) -> bool:
@@ -145,6 +156,8 @@ class Conductor:
             self._in(self._preparing, run_id, lambda: self._prepare(record, abandoned))
         elif isinstance(action, do.AbandonPreparation):
             self._abandoned.setdefault(run_id, threading.Event()).set()
+        elif isinstance(action, do.Requeue):  # others may fit in what it gave back
+            self.place_waiting(self.rooms.target(record))
         elif isinstance(action, do.LeaveQueue):
             target = self.rooms.target(record)
             target.queue.leave(run_id)
@@ -214,7 +227,7 @@ class Conductor:
             begin.start(self.rooms, record)
         except (RunyardException, OSError) as error:
             end = End(EndReason.LAUNCH_FAILED, str(error), node="local")
-            self.post(record.run_id, on.LaunchFailed(end))
+            self.post(record.run_id, on.LaunchFailed(end, record.life.attempt))
             return
         self.live.add(record.run_id)
         self.read_news(record.run_id)
@@ -234,8 +247,4 @@ class Conductor:
         finalize.tidy(self.rooms, record)
 
     def _say_for(self, run_id: str) -> Callable[[str], None]:
-        def say(text: str) -> None:
-            self.activities.set(run_id, text)
-            self.bell.ring(run_id)
-
-        return say
+        return lambda text: self.say(run_id, text)

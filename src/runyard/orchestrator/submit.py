@@ -9,7 +9,7 @@ from pathlib import Path
 from runyard import clock
 from runyard.errors import SnapshotException, UserErrorException
 from runyard.lifecycle import events as on
-from runyard.lifecycle.state import Life
+from runyard.lifecycle.state import MAY_BE_RETRIED, Life
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.ordering import rehearse
 from runyard.snapshots.freeze import freeze
@@ -27,6 +27,7 @@ def submit(conductor: Conductor, request: SubmitRun) -> RunRecord:
     _check_names(request.run_id, request.experiment)
     spec = from_json(RunSpec, request.spec)
     _check_watched(spec)
+    _check_attempts(spec)
     target = rooms.targets.get(spec.target)
     if not rooms.snapshots.has(request.snapshot_id):
         raise SnapshotException(f"snapshot {request.snapshot_id} is not here yet", hint="offer it first")
@@ -34,7 +35,7 @@ def submit(conductor: Conductor, request: SubmitRun) -> RunRecord:
     record = RunRecord(
         run_id=request.run_id,
         experiment=request.experiment,
-        life=Life(),
+        life=Life(max_attempts=spec.max_attempts, retry_on=spec.retry_on),
         created_at=clock.now(),
         parent_id=request.parent_id,
         root_id=_root(conductor, request.parent_id) or request.run_id,
@@ -145,6 +146,17 @@ def _check_watched(spec: RunSpec) -> None:
             raise UserErrorException(
                 f"directories_to_watch: {name!r} is not a folder inside of the run", hint="name it relative: 'logs'"
             ) from None
+
+
+def _check_attempts(spec: RunSpec) -> None:
+    if spec.max_attempts < 1:
+        raise UserErrorException(f"max_attempts must be at least 1, not {spec.max_attempts}")
+    known = [reason.value for reason in MAY_BE_RETRIED]
+    for reason in spec.retry_on:
+        if reason not in known:
+            raise UserErrorException(
+                f"retry_on: a run that ended with {reason!r} is not tried again", hint=f"reasons: {', '.join(known)}"
+            )
 
 
 def _root(conductor: Conductor, parent_id: str | None) -> str | None:

@@ -12,7 +12,7 @@ from fastapi import Response
 from runyard.orchestrator.conductor import Conductor
 from runyard.spec.json import to_json
 from runyard.store.runs import RunRecord
-from runyard.wire.runs import EndView, RunView
+from runyard.wire.runs import AttemptView, EndView, RunView
 
 
 def answer(value: Any, status: int = 200) -> Response:
@@ -67,4 +67,9 @@ def _view(
         spec=record.spec,
         folder=str(conductor.rooms.folder(record.run_id).root),
         version=record.version,
+        attempt=record.life.attempt,
+        attempts=[
+            AttemptView(number, one.end.reason.value, one.end.message, one.end.node, one.ended_at)
+            for number, one in enumerate(record.life.earlier, 1)
+        ],
     )

@@ -29,7 +29,7 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 
 from runyard import clock
 from runyard.errors import RunNotFound, UserErrorException
-from runyard.lifecycle.state import TERMINAL, End, EndReason, Life, RunState
+from runyard.lifecycle.state import TERMINAL, Attempt, End, EndReason, Life, RunState
 from runyard.spec.json import to_json
 from runyard.spec.parameters import parameters_of
 from runyard.store import schema
@@ -303,6 +303,7 @@ def _changing(record: RunRecord) -> dict[str, Any]:
         "started_at": record.started_at,
         "ended_at": record.ended_at,
         "version": record.version,
+        "attempts": to_json(record.life.earlier) if record.life.earlier else None,
     }
 
 
@@ -325,15 +326,23 @@ def _columns(record: RunRecord) -> dict[str, Any]:
 
 def _record(row: Row[Any]) -> RunRecord:
     values = dict(zip(_COLUMN_NAMES, row))
-    end = _parsed(values.pop("end"))
+    end, spec = _parsed(values.pop("end")), _parsed(values["spec"])
+    earlier = _parsed(values.pop("attempts")) or ()
     life = Life(
         RunState(values.pop("state")),
-        End(**{**end, "reason": EndReason(end["reason"])}) if end else None,
+        _end(end) if end else None,
         bool(values.pop("managed")),
+        max_attempts=(spec or {}).get("max_attempts", 1),
+        retry_on=tuple((spec or {}).get("retry_on", ())),
+        earlier=tuple(Attempt(_end(one["end"]), one["ended_at"]) for one in earlier),
     )
-    values["spec"], values["timeline"] = _parsed(values["spec"]), _parsed(values["timeline"])
+    values["spec"], values["timeline"] = spec, _parsed(values["timeline"])
     values["warnings"] = tuple(_parsed(values["warnings"]))
     return RunRecord(life=life, **values)
+
+
+def _end(said: dict[str, Any]) -> End:
+    return End(**{**said, "reason": EndReason(said["reason"])})
 
 
 def _parsed(text: str | None) -> Any:
@@ -347,9 +356,11 @@ def _parsed(text: str | None) -> Any:
 
 def entered(record: RunRecord, life: Life) -> RunRecord:
     """The record after its life changed: the times follow from the state."""
+    at = clock.now()
+    if len(life.earlier) > len(record.life.earlier):
+        life = replace(life, earlier=tuple(replace(one, ended_at=one.ended_at or at) for one in life.earlier))
     if life.state == record.life.state:
         return replace(record, life=life)
-    at = clock.now()
     timeline = dict(record.timeline)
     timeline.setdefault(life.state.value, at)
     return replace(

@@ -37,6 +37,7 @@ runs = Table(
     Column("started_at", Float),
     Column("ended_at", Float),
     Column("version", Integer, nullable=False, default=0),  # counts changes; followers wait for the next one
+    Column("attempts", JSON),  # those that are over and were followed by another
     Index("runs_by_experiment", "experiment", "number"),
     Index("runs_by_parent", "parent_id", "number"),
     Index("runs_by_state", "state"),

@@ -60,6 +60,17 @@ class EndView:
 
 
 @dataclass(frozen=True)
+class AttemptView:
+    """One that is over, and was followed by another."""
+
+    number: int
+    reason: str
+    message: str
+    node: Optional[str]
+    ended_at: Optional[float]
+
+
+@dataclass(frozen=True)
 class RunView:
     run_id: str
     number: int
@@ -86,6 +97,8 @@ class RunView:
     spec: Optional[dict[str, Any]]
     folder: str
     version: int
+    attempt: int = 1  # which one is under way, or was the last
+    attempts: list[AttemptView] = field(default_factory=list)  # those before it
 
 
 @dataclass(frozen=True)
