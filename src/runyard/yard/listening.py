@@ -148,7 +148,8 @@ def _bound(wanted: Listen, kept: Listen | None) -> socket.socket:
 
 def _bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family)
+    # asyncio sends small answers at once only on sockets that say what they are; others wait 40 ms for the other side
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((host, port))
