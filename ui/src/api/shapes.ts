@@ -121,6 +121,25 @@ export interface Compute {
   };
 }
 
+/** An environment that was built, on the yard's disk. */
+export interface Built {
+  key: string;
+  name: string;
+  path: string;
+  size_bytes: number;
+  created_at: number;
+  last_used_at: number;
+  packages: string[];
+  python: string;
+}
+
+/** An environment that somebody registered by name. */
+export interface Registered {
+  name: string;
+  version: string;
+  definition: Record<string, unknown>;
+}
+
 export interface CodeChange {
   path: string;
   change: "added" | "removed" | "changed";

@@ -3,14 +3,13 @@
 
 import { follow, type LiveState } from "./live";
 import type { Problem } from "./http";
-import type { Row } from "./shapes";
+import type { Compute, Row } from "./shapes";
 
 export interface Listener {
   run?: (row: Row) => void;
-  removed?: (runId: string) => void;
-  computes?: () => void;
-  /** The stream came back after a pause: something may have been missed. */
-  back?: () => void;
+  computes?: (computes: Compute[]) => void;
+  /** The stream begins, or begins again, at this version of the table of runs: what is older may have missed something. */
+  from?: (version: number) => void;
 }
 
 const LINGER_MS = 2000;
@@ -25,7 +24,6 @@ class Yard {
   #listeners = new Set<Listener>();
   #stop: (() => void) | null = null;
   #closing: ReturnType<typeof setTimeout> | undefined;
-  #wasLive = false;
 
   /** Call in an `$effect` and return what it returns. */
   listen(listener: Listener): () => void {
@@ -39,16 +37,12 @@ class Yard {
   }
 
   #open(): void {
-    this.#wasLive = false;
     this.#stop = follow("/api/live", {
       on: {
-        hello: () => {
-          if (this.#wasLive) this.#each((l) => l.back?.());
-          this.#wasLive = true;
-        },
-        run: (data) => this.#each((l) => l.run?.(rowOf(data))),
-        removed: (data) => this.#each((l) => l.removed?.((data as { run_id: string }).run_id)),
-        computes: () => this.#each((l) => l.computes?.()),
+        hello: (data) => this.#each((l) => l.from?.((data as { version: number }).version)),
+        reset: () => this.#each((l) => l.from?.(Number.POSITIVE_INFINITY)),
+        run: (data) => this.#each((l) => l.run?.(data as Row)),
+        computes: (data) => this.#each((l) => l.computes?.(data as Compute[])),
       },
       state: (state, problem) => {
         this.state = state;
@@ -66,11 +60,6 @@ class Yard {
   #each(tell: (listener: Listener) => void): void {
     for (const listener of this.#listeners) tell(listener);
   }
-}
-
-function rowOf(data: unknown): Row {
-  const told = data as Row | { row: Row };
-  return "row" in told ? told.row : told;
 }
 
 export const yard = new Yard();

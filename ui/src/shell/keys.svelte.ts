@@ -10,6 +10,7 @@ const TOGETHER_MS = 900;
 
 class Keys {
   groups = $state.raw<{ title: string; shortcuts: Shortcut[] }[]>([]);
+  #groups: { title: string; shortcuts: Shortcut[] }[] = []; // plain: an effect that adds to it must not wait on it
   #before = "";
   #at = 0;
 
@@ -20,8 +21,10 @@ class Keys {
   /** Call in an `$effect` and return what it returns, so that the keys go with the page. */
   use(title: string, shortcuts: Shortcut[]): () => void {
     const group = { title, shortcuts };
-    this.groups = [...this.groups, group];
-    return () => (this.groups = this.groups.filter((other) => other !== group));
+    this.groups = this.#groups = [...this.#groups, group];
+    return () => {
+      this.groups = this.#groups = this.#groups.filter((other) => other !== group);
+    };
   }
 
   #pressed(event: KeyboardEvent): void {
@@ -32,7 +35,7 @@ class Keys {
     this.#before = event.key;
     this.#at = now;
     // the page that came last is on top: its keys win
-    for (const group of [...this.groups].reverse()) {
+    for (const group of [...this.#groups].reverse()) {
       const found = group.shortcuts.find((s) => (both && s.keys.includes(both)) || s.keys.includes(event.key));
       if (found) {
         event.preventDefault();

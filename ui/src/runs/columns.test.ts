@@ -1,0 +1,81 @@
+import { describe, expect, it } from "vitest";
+import type { Field, Row } from "../api/shapes";
+import { cellText, columnOf, columnsFromText, columnsToText, defaultColumns, lasted, title, valueOf } from "./columns";
+
+const fields: Field[] = [
+  { name: "status", kind: "text", runs: 9 },
+  { name: "params.lr", kind: "number", runs: 9 },
+  { name: "params.model", kind: "text", runs: 3 },
+  { name: "params.depth", kind: "number", runs: 4 },
+  { name: "params.rare", kind: "text", runs: 1 },
+  { name: "metrics.loss", kind: "number", runs: 9 },
+  { name: "tags.team", kind: "text", runs: 2 },
+];
+
+function row(changes: Partial<Row> = {}): Row {
+  return {
+    run_id: "digits_1_a",
+    number: 1,
+    experiment: "digits",
+    name: null,
+    display_name: null,
+    status: "Running",
+    target: "local",
+    type: null,
+    parent_id: null,
+    submitted_by: null,
+    created_at: 1000,
+    started_at: 1010,
+    ended_at: null,
+    duration_s: null,
+    nodes: 1,
+    ranks: 1,
+    reason: null,
+    tags: { team: "vision" },
+    params: { lr: 0.1, model: "small" },
+    metrics: { loss: 0.03125 },
+    ...changes,
+  };
+}
+
+describe("columns", () => {
+  it("shows at first what every run has, and the parameters and metrics that most runs have", () => {
+    const names = defaultColumns(fields);
+    expect(names.slice(0, 2)).toEqual(["status", "name"]);
+    expect(names).toContain("metrics.loss");
+    expect(names.filter((n) => n.startsWith("params."))).toEqual(["params.lr", "params.depth", "params.model"]);
+  });
+
+  it("keeps names with commas and tildes apart in the address", () => {
+    const names = ["metrics.a,b", "metrics.a~.b", "params.x"];
+    expect(columnsFromText(columnsToText(names))).toEqual(names);
+  });
+
+  it("shows a column once, however often the address names it", () => {
+    expect(columnsFromText("name,status,name")).toEqual(["name", "status"]);
+  });
+
+  it("aligns numbers, and takes what it does not know for text", () => {
+    expect(columnOf("params.lr", fields).kind).toBe("number");
+    expect(columnOf("params.model", fields).kind).toBe("text");
+    expect(columnOf("nonsense", fields)).toMatchObject({ kind: "text", sortable: false });
+  });
+
+  it("reads values of parameters, metrics and tags, also with points in their names", () => {
+    expect(valueOf(row({ metrics: { "val.loss": 2 } }), "metrics.val.loss")).toBe(2);
+    expect(valueOf(row(), "tags.team")).toBe("vision");
+    expect(valueOf(row(), "params.none")).toBeNull();
+  });
+
+  it("counts the duration of a run that still goes on", () => {
+    expect(lasted(row(), 1020)).toBe(10);
+    expect(lasted(row({ started_at: null }), 1020)).toBeNull();
+    expect(lasted(row({ ended_at: 1015, duration_s: 5 }), 9999)).toBe(5);
+    expect(cellText(row(), columnOf("duration_s", fields), 1020)).toBe("10.0 s");
+  });
+
+  it("calls a run by the name that people gave it, else by its id", () => {
+    expect(title(row())).toBe("digits_1_a");
+    expect(title(row({ display_name: "baseline" }))).toBe("baseline");
+  });
+});
