@@ -1,11 +1,28 @@
+"""One real Slurm for all tests of a session, and a target on it for each test."""
+
+from __future__ import annotations
+
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from slurm_cluster import four_nodes
 
+from runyard import ComputeTarget, SlurmCompute, Workspace
+
+_names = (f"slurm-{number}" for number in itertools.count())
+
 
 @pytest.fixture(scope="session")
 def slurm_folder() -> Iterator[Path]:
     with four_nodes() as folder:
         yield folder
+
+
+@pytest.fixture
+def partition(slurm_folder: Path, workspace: Workspace) -> Iterator[SlurmCompute]:
+    made = ComputeTarget.attach(workspace, next(_names), SlurmCompute.attach_configuration("main"))
+    assert isinstance(made, SlurmCompute)
+    yield made
+    made.detach()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,5 +16,5 @@ SOURCES = Path(__file__).parents[2] / "src"
 
 class TestSlurmCompute(ComputeContract):
     @pytest.fixture
-    def compute(self, slurm_folder: Path) -> Iterator[SlurmCompute]:
-        yield SlurmCompute(SlurmOptions("main"), SOURCES)
+    def compute(self, slurm_folder: Path) -> SlurmCompute:
+        return SlurmCompute(SlurmOptions("main"), SOURCES)

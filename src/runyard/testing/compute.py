@@ -198,8 +198,7 @@ class ComputeContract:
         script = "print('up')\nimport time\ntime.sleep(600)"
         orders = [make_order(tmp_path, script, run_id=f"run_{n}") for n in range(3)]
         handles = [compute.start(order) for order in orders]
-        for order in orders:
-            wait_until(lambda order=order: log_of(order), f"the first line of {order.run_id}")
+        wait_until(lambda: all(log_of(order) for order in orders), "the first line of each")
         never = Handle("run_never", str(tmp_path / "run_never"))
         assert set(compute.status([*handles, never])) == set(handles)
         compute.stop(handles[0])

@@ -1,0 +1,119 @@
+"""Runs of several nodes on a real Slurm: every way of launching, across its nodes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from slurm_cluster import slurm
+from slurm_runs import job_of
+
+from runyard import Experiment, PyTorchConfiguration, Run, ScriptRunConfig, SlurmCompute, TensorflowConfiguration
+from runyard.errors import ActivityFailedException
+from support import eventually
+
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("slurm")]
+
+REPORT = """
+import json, os
+from runyard import Run
+run = Run.get_context()
+wanted = ('RANK', 'WORLD_SIZE', 'NODE_RANK', 'SLURMD_NODENAME', 'TF_CONFIG', 'MASTER_PORT', 'MASTER_ADDR')
+print(json.dumps({name: os.environ[name] for name in wanted if name in os.environ}), flush=True)
+run.log('rank', int(os.environ['RUNYARD_RANK']))
+"""
+MEET = """
+import os, socket
+at = (os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT']))
+size = int(os.environ['WORLD_SIZE'])
+if os.environ['RANK'] == '0':
+    with socket.create_server(at) as server:
+        calls = [server.accept()[0] for _ in range(size - 1)]
+        print('met', sorted(int(call.recv(9)) for call in calls))
+else:
+    import time
+    while True:
+        try:
+            socket.create_connection(at).send(os.environ['RANK'].encode())
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.01)
+"""
+
+
+@pytest.fixture
+def gang(experiment: Experiment, partition: SlurmCompute, project: Callable[..., Path]) -> Callable[..., Run]:
+    def submitted(script: str, job: object, *arguments: object, **asked: object) -> Run:
+        config = ScriptRunConfig(
+            project(train=script),
+            script="train.py",
+            arguments=list(arguments),
+            compute_target=partition,
+            distributed_job_config=job,
+        )
+        config.run_config.environment.python.user_managed_dependencies = True
+        for name, value in asked.items():
+            setattr(config.run_config, name, value)
+        return experiment.submit(config)
+
+    return submitted
+
+
+def said(run: Run, name: str) -> dict[str, str]:
+    text = (Path(run._view["folder"]) / "azureml-logs" / f"70_driver_log_{name}.txt").read_text()
+    found: dict[str, str] = json.loads(text.splitlines()[0])
+    return found
+
+
+def test_torch_processes_meet_across_nodes(gang) -> None:
+    run = gang(REPORT + MEET, PyTorchConfiguration("Gloo", process_count=4, node_count=2))
+    assert run.wait_for_completion()["status"] == "Completed"
+    each = [said(run, f"rank_{rank}") for rank in range(4)]
+    assert [(e["RANK"], e["NODE_RANK"]) for e in each] == [("0", "0"), ("1", "0"), ("2", "1"), ("3", "1")]
+    assert len({e["SLURMD_NODENAME"] for e in each}) == 2
+    log = (Path(run._view["folder"]) / "azureml-logs" / "70_driver_log_rank_0.txt").read_text()
+    assert "met [1, 2, 3]" in log
+    assert sorted(run.get_metrics()["rank"]) == [0, 1, 2, 3]
+
+
+def test_parameter_servers_find_their_workers_on_other_nodes(gang) -> None:
+    wait = "if json.loads(os.environ['TF_CONFIG'])['task']['type'] == 'ps':\n    import signal\n    signal.pause()\n"
+    run = gang(REPORT + wait, TensorflowConfiguration(2, 1), node_count=3)
+    assert run.wait_for_completion()["status"] == "Completed"
+    assert run._view["end"]["processes_left"] == 0
+    cluster = json.loads(said(run, "worker_1")["TF_CONFIG"])["cluster"]
+    assert len(set(cluster["ps"] + cluster["worker"])) == 3
+    assert len({said(run, name)["SLURMD_NODENAME"] for name in ("ps_0", "worker_0", "worker_1")}) == 3
+
+
+def test_a_rank_that_fails_is_named_and_nothing_stays(gang, home: Path) -> None:
+    script = "import os, time\nif os.environ['RANK'] == '1':\n    raise ValueError('bad shard')\ntime.sleep(600)"
+    run = gang(script, PyTorchConfiguration("Gloo", process_count=2, node_count=2))
+    with pytest.raises(ActivityFailedException, match="ValueError: bad shard"):
+        run.wait_for_completion()
+    assert (run._view["end"]["rank"], run._view["end"]["processes_left"]) == (1, 0)
+    assert run._view["end"]["node"].startswith("n")
+    eventually(
+        lambda: not slurm("squeue", "--noheader", f"--jobs={job_of(run, home)}", "--states=R"), "the job is over"
+    )
+
+
+def test_a_cancelled_gang_leaves_no_process_on_any_node(gang) -> None:
+    script = "import time\nprint('up', flush=True)\ntime.sleep(600)"
+    run = gang(script, PyTorchConfiguration("Gloo", process_count=4, node_count=4))
+    logs = Path(run._refresh()["folder"]) / "azureml-logs"
+    eventually(lambda: len([p for p in logs.glob("70_*") if p.stat().st_size]) == 4, "all ranks are up")
+    run.cancel()
+    assert run.wait_for_completion(raise_on_error=False)["status"] == "Canceled"
+    assert run._view["end"]["processes_left"] == 0
+    tag = f"RUNYARD_RUN_ID={run.id}".encode()
+    assert [place for place in Path("/proc").glob("[0-9]*") if tag in _environment(place)] == []
+
+
+def _environment(place: Path) -> bytes:
+    try:
+        return (place / "environ").read_bytes()
+    except OSError:
+        return b""
