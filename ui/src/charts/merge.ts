@@ -19,9 +19,9 @@ export function thin(points: Points, most: number): Points {
   const chosen = extremes(points.values, most);
   if (chosen.length === points.values.length) return points;
   return {
-    steps: chosen.map((i) => points.steps[i]!) as Float64Array,
-    times: chosen.map((i) => points.times[i]!) as Float64Array,
-    values: chosen.map((i) => points.values[i]!) as Float64Array,
+    steps: chosen.map((i) => points.steps[i]!),
+    times: chosen.map((i) => points.times[i]!),
+    values: chosen.map((i) => points.values[i]!),
     next: points.next,
   };
 }

@@ -7,7 +7,7 @@
  */
 export function smooth(xs: Float64Array, values: Float64Array, weight: number): Float64Array {
   if (weight <= 0 || values.length < 3) return values;
-  const usual = (xs[xs.length - 1]! - xs[0]!) / (xs.length - 1) || 1;
+  const usual = usualGap(xs);
   const result = new Float64Array(values.length);
   let sum = 0;
   let say = 0;
@@ -25,4 +25,12 @@ export function smooth(xs: Float64Array, values: Float64Array, weight: number): 
     lastX = xs[i]!;
   }
   return result;
+}
+
+/** The middle one of all gaps: a night without a point must not count as a gap like the others. */
+function usualGap(xs: Float64Array): number {
+  const gaps = new Float64Array(xs.length - 1);
+  for (let i = 0; i < gaps.length; i++) gaps[i] = xs[i + 1]! - xs[i]!;
+  const rising = gaps.filter((gap) => gap > 0).sort();
+  return rising[rising.length >> 1] ?? 1;
 }

@@ -72,22 +72,18 @@ export class LogDocument {
   /** The line that begins at or before `offset`; null when the bytes there are not here. */
   lineStart(offset: number): number | null {
     const at = Math.max(0, Math.min(offset, this.size - 1));
-    for (let number = Math.floor(at / PIECE_BYTES), low = number - 1; number >= 0 && number > low - 1; number--) {
-      const piece = this.#pieces.get(number);
-      if (!piece) return null;
-      const ends = piece.lineEnds;
-      const base = number * PIECE_BYTES;
-      // the last newline before `at` begins the line after it
-      let index = ends.length - 1;
-      while (index >= 0 && base + ends[index]! >= at) index--;
-      if (index >= 0) return base + ends[index]! + 1;
-      if (number === 0) return 0;
-      const before = this.#pieces.get(number - 1);
-      if (!before) return null;
-      if (!before.lineEnds.length) return base; // a line without an end is broken where a piece begins
-      if (before.lineEnds[before.lineEnds.length - 1] === PIECE_BYTES - 1) return base;
-    }
-    return null;
+    const number = Math.floor(at / PIECE_BYTES);
+    const piece = this.#pieces.get(number);
+    if (!piece) return null;
+    const base = number * PIECE_BYTES;
+    const ended = countBelow(piece.lineEnds, at - base);
+    if (ended > 0) return base + piece.lineEnds[ended - 1]! + 1;
+    if (number === 0) return 0;
+    const before = this.#pieces.get(number - 1);
+    if (!before || before.bytes.length < PIECE_BYTES) return null;
+    const last = before.lineEnds[before.lineEnds.length - 1];
+    // a line that goes on for a whole piece is broken there: nobody reads it, and its beginning may be gigabytes away
+    return last === undefined ? base : base - PIECE_BYTES + last + 1;
   }
 
   /** Where the line after the one that begins at `start` begins; null at the end, or when it is not here. */
@@ -132,6 +128,27 @@ export class LogDocument {
     return found;
   }
 
+  /** Where the line with this number begins; null where it is not known. */
+  startOfLine(number: number): number | null {
+    let piece = this.#linesBefore.length - 1;
+    while (piece > 0 && this.#linesBefore[piece]! >= number) piece--;
+    const ends = this.#pieces.get(piece)?.lineEnds;
+    if (!ends) return null;
+    const inside = number - 1 - this.#linesBefore[piece]!;
+    if (inside > 0) return inside <= ends.length ? piece * PIECE_BYTES + ends[inside - 1]! + 1 : null;
+    return piece === 0 ? 0 : this.lineStart(piece * PIECE_BYTES);
+  }
+
+  /** How many lines there are, once all bytes are here. */
+  lineCount(): number | null {
+    const last = Math.floor(Math.max(0, this.size - 1) / PIECE_BYTES);
+    const before = this.#linesBefore[last];
+    const piece = this.#pieces.get(last);
+    if (before === undefined || !piece || !this.size) return this.size ? null : 0;
+    const open = piece.bytes[piece.bytes.length - 1] === NEWLINE ? 0 : 1;
+    return before + piece.lineEnds.length + open;
+  }
+
   /** Bytes of a line, on average, of what is here: how high the log would be can only be guessed before it is read. */
   usualLineBytes(): number {
     let bytes = 0;
@@ -153,16 +170,19 @@ export class LogDocument {
     for (let at = bytes.indexOf(NEWLINE); at >= 0; at = bytes.indexOf(NEWLINE, at + 1)) ends.push(at);
     this.#pieces.delete(number); // set anew, so that the oldest is the one that was longest not asked for
     this.#pieces.set(number, { bytes, lineEnds: Uint32Array.from(ends), looks: new Map() });
-    this.#countLines(number, ends.length, bytes.length);
+    this.#countLines();
     for (const oldest of this.#pieces.keys()) {
       if (this.#pieces.size <= MOST_PIECES) break;
       this.#pieces.delete(oldest);
     }
   }
 
-  #countLines(number: number, lineEnds: number, length: number): void {
-    if (length === PIECE_BYTES && number === this.#linesBefore.length - 1) {
-      this.#linesBefore.push(this.#linesBefore[number]! + Math.max(lineEnds, 1));
+  #countLines(): void {
+    for (;;) {
+      const number = this.#linesBefore.length - 1;
+      const piece = this.#pieces.get(number);
+      if (!piece || piece.bytes.length < PIECE_BYTES) return;
+      this.#linesBefore.push(this.#linesBefore[number]! + Math.max(piece.lineEnds.length, 1));
     }
   }
 
@@ -171,21 +191,20 @@ export class LogDocument {
     const before = this.#linesBefore[piece];
     const ends = this.#pieces.get(piece)?.lineEnds;
     if (before === undefined || !ends) return null;
-    let inside = 0;
-    while (inside < ends.length && piece * PIECE_BYTES + ends[inside]! < start) inside++;
-    return before + inside + 1;
+    return before + countBelow(ends, start - piece * PIECE_BYTES) + 1;
   }
 
   #lineEnd(start: number): { end: number; next: number } | null {
     const number = Math.floor(start / PIECE_BYTES);
     const piece = this.#pieces.get(number);
     if (!piece || start - number * PIECE_BYTES > piece.bytes.length) return null;
-    const inside = start - number * PIECE_BYTES;
-    const own = piece.lineEnds.find((end) => end >= inside);
-    if (own !== undefined) return { end: number * PIECE_BYTES + own, next: number * PIECE_BYTES + own + 1 };
-    const border = (number + 1) * PIECE_BYTES;
+    const base = number * PIECE_BYTES;
+    const own = piece.lineEnds[countBelow(piece.lineEnds, start - base)];
+    if (own !== undefined) return { end: base + own, next: base + own + 1 };
+    const border = base + PIECE_BYTES;
     if (border >= this.size) return { end: this.size, next: this.size };
-    if (!piece.lineEnds.length && inside === 0) return { end: border, next: border };
+    if (piece.bytes.length < PIECE_BYTES) return null;
+    if (!piece.lineEnds.length) return { end: border, next: border };
     const after = this.#pieces.get(number + 1);
     if (!after) return null;
     const first = after.lineEnds[0];
@@ -201,7 +220,7 @@ export class LogDocument {
     const text = whole.length > LONGEST_SHOWN ? whole.slice(0, LONGEST_SHOWN) : whole;
     const look = piece.looks.get(start) ?? PLAIN;
     const parsed = spansOf(text, look);
-    piece.looks.set(end + 1, parsed.look);
+    if (parsed.look !== PLAIN) piece.looks.set(end + 1, parsed.look);
     return { offset: start, number, spans: parsed.spans, cut: text === whole ? end - shown : end - start - text.length };
   }
 
@@ -216,4 +235,16 @@ export class LogDocument {
     joined.set(after.subarray(0, to - base - PIECE_BYTES), base + PIECE_BYTES - from);
     return joined;
   }
+}
+
+/** How many of the rising numbers are below `limit`. */
+function countBelow(rising: Uint32Array, limit: number): number {
+  let low = 0;
+  let high = rising.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (rising[middle]! < limit) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

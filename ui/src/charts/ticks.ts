@@ -1,0 +1,85 @@
+// Where the lines of an axis go, and the words at them.
+
+import { compact, number } from "../format/number";
+import { duration } from "../format/time";
+import type { Axis } from "./lines";
+
+/** The range that shows all values, with a little air; on a logarithmic scale only what is above zero counts. */
+export function valueRange(columns: Float64Array[], logarithmic: boolean): [number, number] {
+  let low = Infinity;
+  let high = -Infinity;
+  for (const column of columns) {
+    for (const value of column) {
+      if (!Number.isFinite(value) || (logarithmic && value <= 0)) continue;
+      if (value < low) low = value;
+      if (value > high) high = value;
+    }
+  }
+  if (low > high) return logarithmic ? [0.1, 1] : [0, 1];
+  if (logarithmic) {
+    const air = Math.max((Math.log10(high) - Math.log10(low)) * 0.06, 0.02);
+    return [low / 10 ** air, high * 10 ** air];
+  }
+  const air = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
+  return [low - air, high + air];
+}
+
+/** 1, 2, 5, 10, 20, … between the two; only powers of ten when there are many; plain steps when there is hardly one. */
+export function logarithmicTicks(low: number, high: number): number[] {
+  const decades = Math.log10(high / low);
+  const factors = decades > 5 ? [1] : decades > 2.5 ? [1, 3] : [1, 2, 5];
+  const found: number[] = [];
+  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++) {
+    for (const factor of factors) {
+      const tick = Number((factor * 10 ** power).toPrecision(12));
+      if (tick >= low && tick <= high) found.push(tick);
+    }
+  }
+  return found.length >= 2 ? thinned(found, 8) : plainTicks(low, high);
+}
+
+/** The words at an axis of x. Times of day are made by the plot itself. */
+export function xTick(axis: Axis, value: number): string {
+  return axis === "relative" ? shortDuration(value) : Number.isInteger(value) ? compact(value) : "";
+}
+
+/** What a place on the axis is called when somebody points at it. */
+export function xWords(axis: Axis, value: number): string {
+  if (axis === "step") return `step ${number(Number.isInteger(value) ? value : Number(value.toPrecision(6)))}`;
+  if (axis === "relative") return `after ${duration(value)}`;
+  return new Date(value * 1000).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+}
+
+/** Numbers at the axis of y: as short as they can be while still being told apart. */
+export function yTicks(values: number[]): string[] {
+  const largest = Math.max(...values.map(Math.abs));
+  if (largest >= 1e6 || (largest > 0 && largest < 1e-3)) return values.map((v) => (v === 0 ? "0" : exponent(v)));
+  if (largest >= 1e4) return values.map(compact);
+  return values.map((value) => String(Number(value.toPrecision(6))).replace("-", "−"));
+}
+
+function exponent(value: number): string {
+  return value.toExponential(2).replace(/\.?0+e/, "e").replace("e+", "e").replaceAll("-", "−");
+}
+
+function shortDuration(s: number): string {
+  if (s < 0) return `−${shortDuration(-s)}`;
+  if (s < 60) return `${Number(s.toPrecision(3))} s`;
+  if (s < 3600) return s % 60 ? `${Math.floor(s / 60)}:${String(Math.round(s % 60)).padStart(2, "0")}` : `${s / 60} min`;
+  if (s < 86_400) return s % 3600 ? `${Math.floor(s / 3600)} h ${Math.round((s % 3600) / 60)}` : `${s / 3600} h`;
+  return `${Number((s / 86_400).toPrecision(3))} d`;
+}
+
+function thinned(ticks: number[], most: number): number[] {
+  const every = Math.ceil(ticks.length / most);
+  return ticks.filter((_, i) => i % every === 0);
+}
+
+function plainTicks(low: number, high: number): number[] {
+  const rough = (high - low) / 4;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * ([1, 2, 5].find((factor) => factor * power >= rough) ?? 10);
+  const found: number[] = [];
+  for (let tick = Math.ceil(low / step) * step; tick <= high; tick += step) found.push(Number(tick.toPrecision(12)));
+  return found;
+}

@@ -1,0 +1,101 @@
+// One run as it is now: the yard tells what changed, and only that is asked for.
+
+import { asProblem, type Problem } from "../api/http";
+import { follow, type LiveState } from "../api/live";
+import { hasEnded, type RunView, type Series } from "../api/shapes";
+import { getLogs, getRun, getSeries, getTimeline, type Log, type Phase } from "./asks";
+import { part } from "../api/http";
+
+export class LiveRun {
+  run = $state.raw<RunView | null>(null);
+  series = $state.raw<Series[]>([]);
+  logs = $state.raw<Log[]>([]);
+  timeline = $state.raw<Phase[]>([]);
+  counts = $state.raw<Record<string, number>>({});
+  sizes = $state.raw<Record<string, number>>({});
+  files = $state(0); // how many there are
+  trouble = $state.raw<Problem | null>(null);
+  state = $state<LiveState>("connecting");
+  seriesKnown = $state(false);
+  logsKnown = $state(false);
+  now = $state(Date.now() / 1000);
+  ended = $derived(this.run !== null && hasEnded(this.run.status));
+  origin = $derived(this.run ? (this.run.started_at ?? this.run.created_at) : 0);
+
+  constructor(readonly id: string) {}
+
+  /** Until the returned function is called. */
+  start(): () => void {
+    void this.#load();
+    const stop = follow(`/api/runs/${part(this.id)}/live`, {
+      on: {
+        status: (data) => this.#changed(data as RunView),
+        metrics: (data) => this.#counted(data as Record<string, number>),
+        logs: (data) => this.#grown(data as Record<string, number>),
+        files: (data) => (this.files = (data as { count: number }).count),
+        end: (data) => {
+          this.#changed(data as RunView);
+          void this.#reload();
+        },
+      },
+      state: (state) => (this.state = state),
+    });
+    const timer = setInterval(() => {
+      if (!this.ended) this.now = Date.now() / 1000;
+    }, 1000);
+    return () => {
+      stop();
+      clearInterval(timer);
+    };
+  }
+
+  take(run: RunView): void {
+    this.#changed(run);
+  }
+
+  async #load(): Promise<void> {
+    try {
+      this.run = await getRun(this.id);
+      await this.#reload();
+    } catch (error) {
+      this.trouble = asProblem(error);
+    }
+  }
+
+  async #reload(): Promise<void> {
+    await Promise.all([this.#readSeries(), this.#readLogs(), this.#readTimeline()]);
+  }
+
+  async #readSeries(): Promise<void> {
+    this.series = await getSeries(this.id);
+    this.seriesKnown = true;
+  }
+
+  async #readLogs(): Promise<void> {
+    this.logs = await getLogs(this.id);
+    this.logsKnown = true;
+  }
+
+  async #readTimeline(): Promise<void> {
+    this.timeline = await getTimeline(this.id);
+  }
+
+  #changed(run: RunView): void {
+    const before = this.run;
+    if (before && before.version > run.version) return; // an answer that was overtaken
+    this.run = run;
+    if (!before || before.status !== run.status) void this.#readTimeline().catch(() => {});
+  }
+
+  #counted(counts: Record<string, number>): void {
+    this.counts = { ...this.counts, ...counts };
+    const known = new Set(this.series.map((one) => one.name));
+    if (Object.keys(counts).some((name) => !known.has(name))) void this.#readSeries().catch(() => {});
+  }
+
+  #grown(sizes: Record<string, number>): void {
+    this.sizes = { ...this.sizes, ...sizes };
+    const known = new Set(this.logs.map((log) => log.name));
+    if (Object.keys(sizes).some((name) => !known.has(name))) void this.#readLogs().catch(() => {});
+  }
+}

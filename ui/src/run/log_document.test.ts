@@ -1,0 +1,135 @@
+import { describe, expect, it } from "vitest";
+import { LogDocument, PIECE_BYTES } from "./log_document";
+
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+/** A log that is fetched as a page would: only what is wanted, piece by piece. */
+class Played {
+  readonly document = new LogDocument();
+  fetched = 0;
+
+  constructor(public content: Uint8Array) {
+    this.document.grow(content.length);
+  }
+
+  read(from: number, to: number): this {
+    for (const [offset, length] of this.document.wanted(from, to)) {
+      this.fetched += length;
+      this.document.put(offset, this.content.subarray(offset, offset + length));
+    }
+    return this;
+  }
+
+  write(text: string): void {
+    const more = bytes(text);
+    const whole = new Uint8Array(this.content.length + more.length);
+    whole.set(this.content);
+    whole.set(more, this.content.length);
+    this.content = whole;
+    this.document.grow(whole.length);
+  }
+
+  texts(start: number, count: number): string[] {
+    return this.document.lines(start, count).map((line) => line.spans.map((span) => span.text).join(""));
+  }
+}
+
+const small = () => new Played(bytes("first\n\nthird ü\nlast")).read(0, 1000);
+
+describe("a small log", () => {
+  it("is its lines, with the one that is not ended", () => {
+    expect(small().texts(0, 10)).toEqual(["first", "", "third ü", "last"]);
+    expect(small().document.lineCount()).toBe(4);
+    expect(small().document.complete).toBe(true);
+  });
+
+  it("knows where lines begin and which number they have", () => {
+    const { document } = small();
+    expect([0, 3, 5, 6, 7, 9, 16, 99].map((offset) => document.lineStart(offset))).toEqual([0, 0, 0, 6, 7, 7, 16, 16]);
+    expect(document.lines(7, 5).map((line) => line.number)).toEqual([3, 4]);
+    expect([1, 2, 3, 4, 5].map((number) => document.startOfLine(number))).toEqual([0, 6, 7, 16, null]);
+  });
+
+  it("that ends with a newline has no line behind it", () => {
+    const log = new Played(bytes("a\nb\n")).read(0, 10);
+    expect(log.texts(0, 10)).toEqual(["a", "b"]);
+    expect(log.document.lineCount()).toBe(2);
+  });
+
+  it("of nothing is nothing", () => {
+    const log = new Played(bytes(""));
+    expect(log.texts(0, 10)).toEqual([]);
+    expect(log.document.lineCount()).toBe(0);
+  });
+
+  it("grows, and only what is new travels", () => {
+    const log = small();
+    const before = log.fetched;
+    log.write(" words\nmore\n");
+    log.read(0, 1000);
+    expect(log.fetched - before).toBe(" words\nmore\n".length);
+    expect(log.texts(16, 5)).toEqual(["last words", "more"]);
+  });
+
+  it("that shrank is read anew", () => {
+    const log = small();
+    log.content = bytes("new\n");
+    log.document.grow(4);
+    expect(log.read(0, 4).texts(0, 5)).toEqual(["new"]);
+  });
+});
+
+describe("a log of many pieces", () => {
+  const line = (i: number) => `line ${i} ${"x".repeat(i % 90)}`;
+  const lines = Array.from({ length: 60_000 }, (_, i) => line(i));
+  const content = bytes(lines.join("\n") + "\n");
+
+  it("is read from the middle without what is before", () => {
+    const log = new Played(content);
+    const middle = Math.floor(content.length / 2);
+    log.read(middle - PIECE_BYTES, middle + PIECE_BYTES);
+    expect(log.fetched).toBeLessThanOrEqual(4 * PIECE_BYTES);
+    const start = log.document.lineStart(middle)!;
+    const found = log.texts(start, 100);
+    const first = Number(found[0]!.split(" ")[1]);
+    expect(found).toEqual(lines.slice(first, first + 100));
+    expect(log.document.lines(start, 1)[0]!.number).toBeNull();
+  });
+
+  it("has the number of each line once it was read from the top", () => {
+    const log = new Played(content).read(0, content.length);
+    const middle = log.document.lineStart(1_500_000)!;
+    const shown = log.document.lines(middle, 1)[0]!;
+    expect(lines[shown.number! - 1]).toBe(shown.spans[0]!.text);
+    expect(log.document.startOfLine(shown.number!)).toBe(middle);
+    expect(log.document.lineCount()).toBe(60_000);
+  });
+
+  it("moves by lines over the borders of pieces, down and back up", () => {
+    const log = new Played(content).read(0, content.length);
+    const down = log.document.move(0, 20_000);
+    expect(log.texts(down.start, 1)).toEqual([line(20_000)]);
+    expect(log.document.move(down.start, -20_000)).toEqual({ start: 0, moved: -20_000 });
+    expect(log.document.move(down.start, 1e9).moved).toBe(39_999);
+  });
+
+  it("stops moving where it is not known", () => {
+    const log = new Played(content).read(0, PIECE_BYTES);
+    const { start, moved } = log.document.move(0, 1e6);
+    expect(moved).toBeGreaterThan(500);
+    expect(start).toBeLessThan(PIECE_BYTES);
+  });
+});
+
+describe("a line without an end", () => {
+  it("is broken into pieces, found from anywhere, and cut where it is shown", () => {
+    const log = new Played(bytes(`begin\n${"y".repeat(5 * PIECE_BYTES)}\nend\n`)).read(0, 1e9);
+    const starts: number[] = [0];
+    for (let next = log.document.nextLine(0); next !== null; next = log.document.nextLine(next)) starts.push(next);
+    expect(starts.length).toBeLessThan(10);
+    for (const start of starts) expect(log.document.lineStart(start)).toBe(start);
+    for (let i = 1; i < starts.length; i++) expect(log.document.previousLine(starts[i]!)).toBe(starts[i - 1]);
+    expect(log.document.lines(starts[1]!, 1)[0]!.cut).toBeGreaterThan(50_000);
+    expect(log.texts(starts[starts.length - 1]!, 1)).toEqual(["end"]);
+  });
+});
