@@ -86,5 +86,13 @@ class Compute(ABC):
         """What the target itself knows about an agent that is gone without a word; None: no more than that."""
         return None
 
+    def collect(self, handle: Handle, names: Sequence[str]) -> tuple[str, ...]:
+        """Brings what an ended run left in these folders of its working copy to the run's own folder, where it is not
+        there already; returns warnings: what could not be brought. Blocks."""
+        return ()
+
+    def forget(self, handle: Handle) -> None:  # noqa: B027 - most keep nothing of their own
+        """All of the run was collected: nothing of it is needed on the target any more."""
+
     def close(self) -> None:  # noqa: B027 - most have nothing to let go
         """The yard goes, or the target is removed. Runs go on."""

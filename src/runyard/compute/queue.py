@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left, insort
-from collections import Counter
 from dataclasses import replace
 
 from runyard.compute.base import Capacity
 from runyard.compute.placing import Placement
+from runyard.compute.share import Share, count
 from runyard.errors import ComputeTargetException
 from runyard.spec.resources import Resources
 
@@ -26,7 +26,7 @@ def check(resources: Resources, capacity: Capacity) -> None:
     if resources.cpus_per_process > capacity.cpus:
         problems.append(
             (
-                f"asks for {_count(resources.cpus_per_process, 'CPU')} per process; this machine has {capacity.cpus}",
+                f"asks for {count(resources.cpus_per_process, 'CPU')} per process; this machine has {capacity.cpus}",
                 f"ask for {capacity.cpus} or fewer",
             )
         )
@@ -41,7 +41,7 @@ def check(resources: Resources, capacity: Capacity) -> None:
     asked = resources.gpus_per_process if resources.share_gpus else resources.gpus_per_node
     if have and asked > have:
         hint = f"ask for {have} or fewer" if resources.gpus_per_process > have else "share_gpus=True lets them share"
-        problems.append((f"asks for {_count(asked, 'GPU')}; this machine has {have}", hint))
+        problems.append((f"asks for {count(asked, 'GPU')}; this machine has {have}", hint))
     if problems:
         raise ComputeTargetException(
             "the run " + "; ".join(p for p, _ in problems), hint="; ".join(h for _, h in problems)
@@ -56,8 +56,8 @@ def fit(resources: Resources, capacity: Capacity) -> tuple[Resources, tuple[str,
         resources = replace(resources, gpus_per_process=0)
         warnings.append("a GPU was asked for and this machine has none: it runs on the CPU")
     if resources.cpus_per_node > capacity.cpus:
-        asked = f"{resources.processes_per_node} processes of {_count(resources.cpus_per_process, 'CPU')}"
-        warnings.append(f"{asked} share the {_count(capacity.cpus, 'CPU')} of this machine")
+        asked = f"{resources.processes_per_node} processes of {count(resources.cpus_per_process, 'CPU')}"
+        warnings.append(f"{asked} share the {count(capacity.cpus, 'CPU')} of this machine")
     return resources, tuple(warnings)
 
 
@@ -69,16 +69,13 @@ class LocalQueue:
 
     def __init__(self, capacity: Capacity) -> None:
         self.capacity = capacity
+        self._share = Share(capacity)
         self._lock = threading.Lock()
         self._next_ticket = 0
         self._line: list[int] = []  # tickets in order; a ticket finds its place by bisection
         self._run_of_ticket: dict[int, str] = {}
         self._waiting: dict[str, tuple[int, Resources]] = {}
-        self._placed: dict[str, tuple[Placement, Resources]] = {}
-        self._cpus_in_use = 0
-        self._memory_in_use_gb = 0.0
-        self._gpu_users: Counter[int] = Counter()
-        self._exclusive: set[int] = set()
+        self._placed: dict[str, Placement] = {}
 
     def fit(self, resources: Resources) -> tuple[Resources, tuple[str, ...]]:
         return fit(resources, self.capacity)
@@ -105,15 +102,8 @@ class LocalQueue:
         """Out of the line, or off the machine."""
         with self._lock:
             self._forget_waiting(run_id)
-            placement, resources = self._placed.pop(run_id, (None, None))
-            if placement is None or resources is None:
-                return
-            self._cpus_in_use -= self._cpus(resources)
-            self._memory_in_use_gb -= resources.memory_gb
-            for index in placement.gpus:
-                self._gpu_users[index] -= 1
-                if not resources.share_gpus:
-                    self._exclusive.discard(index)
+            self._placed.pop(run_id, None)
+            self._share.give_back(run_id)
 
     def place(self) -> list[Placement]:
         """Those whose turn has come. What they asked for is theirs until they leave."""
@@ -122,7 +112,7 @@ class LocalQueue:
             while self._line:
                 run_id = self._run_of_ticket[self._line[0]]
                 resources = self._waiting[run_id][1]
-                if self._lacking(resources):
+                if self._share.lacking(resources):
                     break
                 placements.append(self._place_first(run_id, resources))
         return placements
@@ -133,15 +123,14 @@ class LocalQueue:
             if not self._line or self._run_of_ticket[self._line[0]] != run_id:
                 return False
             resources = self._waiting[run_id][1]
-            if self._lacking(resources):
+            if self._share.lacking(resources):
                 return False
             self._place_first(run_id, resources)
             return True
 
     def placement(self, run_id: str) -> Placement | None:
         with self._lock:
-            placed = self._placed.get(run_id)
-            return placed[0] if placed else None
+            return self._placed.get(run_id)
 
     def runs(self) -> list[str]:
         with self._lock:
@@ -154,63 +143,21 @@ class LocalQueue:
                 return ""
             ticket, resources = self._waiting[run_id]
             place = f"position {bisect_left(self._line, ticket) + 1} of {len(self._line)}"
-            lacking = self._lacking(resources)
+            lacking = self._share.lacking(resources)
             return f"{place}; {lacking}" if lacking else f"{place}; waiting for its turn"
 
     def _place_first(self, run_id: str, resources: Resources) -> Placement:
         self._forget_waiting(run_id)
-        placement = Placement(run_id, self._free_gpus(resources)[: self._gpu_count(resources)])
+        placement = Placement(run_id, self._share.free_gpus(resources)[: self._share.gpu_count(resources)])
         self._take(placement, resources)
         return placement
 
-    def _lacking(self, resources: Resources) -> str:
-        needs: list[str] = []
-        cpus, memory_gb, gpus = self._cpus(resources), resources.memory_gb, self._gpu_count(resources)
-        have = self.capacity
-        if cpus > have.cpus - self._cpus_in_use:
-            needs.append(f"waiting for {_count(cpus, 'CPU')}; {self._cpus_in_use} of {have.cpus} in use")
-        if memory_gb > have.memory_gb - self._memory_in_use_gb + 1e-9:
-            in_use = f"{self._memory_in_use_gb:g} of {have.memory_gb:g} GB in use"
-            needs.append(f"waiting for {memory_gb:g} GB of memory; {in_use}")
-        if gpus > len(self._free_gpus(resources)):
-            in_use = f"{sum(1 for users in self._gpu_users.values() if users)} of {len(have.gpus)} in use"
-            needs.append(f"waiting for {_count(gpus, 'GPU')}; {in_use}")
-        return f"{', '.join(needs)} by {self._holders()}" if needs else ""
-
-    def _free_gpus(self, resources: Resources) -> tuple[int, ...]:
-        """Best first. A run that shares goes only where all others share too."""
-        if resources.gpus_per_process == 0:
-            return ()
-        indices = [gpu.index for gpu in self.capacity.gpus]
-        if not resources.share_gpus:
-            return tuple(index for index in indices if not self._gpu_users[index])
-        return tuple(sorted((i for i in indices if i not in self._exclusive), key=lambda i: (self._gpu_users[i], i)))
-
     def _take(self, placement: Placement, resources: Resources) -> None:
-        self._placed[placement.run_id] = (placement, resources)
-        self._cpus_in_use += self._cpus(resources)
-        self._memory_in_use_gb += resources.memory_gb
-        self._gpu_users.update(placement.gpus)
-        if not resources.share_gpus:
-            self._exclusive.update(placement.gpus)
+        self._placed[placement.run_id] = placement
+        self._share.take(placement.run_id, placement.gpus, resources)
 
     def _forget_waiting(self, run_id: str) -> None:
         ticket, _ = self._waiting.pop(run_id, (None, None))
         if ticket is not None:
             del self._run_of_ticket[ticket]
             del self._line[bisect_left(self._line, ticket)]
-
-    def _cpus(self, resources: Resources) -> int:
-        return min(resources.cpus_per_node, self.capacity.cpus)
-
-    def _gpu_count(self, resources: Resources) -> int:
-        return min(resources.gpus_per_node, len(self.capacity.gpus))
-
-    def _holders(self) -> str:
-        names = list(self._placed)
-        shown = ", ".join(names[:3])
-        return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

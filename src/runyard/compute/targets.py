@@ -17,6 +17,8 @@ from runyard.compute.placing import Queue, Refusing
 from runyard.compute.queue import LocalQueue
 from runyard.compute.slurm import kind as slurm
 from runyard.compute.slurm.queue import HandedOver
+from runyard.compute.ssh import kind as ssh
+from runyard.compute.ssh.host import Hooks
 from runyard.errors import ComputeTargetException
 from runyard.store.computes import ComputeRecord, ComputeStore
 
@@ -33,6 +35,8 @@ class Around:
     kit: Path  # the node kit, for PYTHONPATH
     local: LocalCompute
     news: Callable[[str], None]  # to be told the id of a run in whose folder something new was written
+    say: Callable[[str, str], None]  # what a run, by its id, is waiting for; "" = nothing any more
+    place: Callable[[str], None]  # to be told the name of a target that may have room again
 
 
 Configuration = dict[str, Any]
@@ -69,7 +73,15 @@ def _check_cluster(name: str, configuration: Configuration, around: Around) -> C
     return configuration
 
 
+def _ssh(name: str, configuration: Configuration, around: Around) -> tuple[Compute, Queue]:
+    hooks = Hooks(around.news, around.say, lambda: around.place(name))
+    return ssh.make(name, configuration, around.home, around.kit, hooks, around.local)
+
+
+_SSH = Kind(_ssh, lambda name, configuration, around: ssh.check(name, configuration, around.home, around.kit))
+
 KINDS: dict[str, Kind] = {
+    **dict.fromkeys(ssh.KINDS, _SSH),
     CLUSTER: Kind(_cluster, _check_cluster),
     slurm.KIND: Kind(
         lambda name, configuration, around: slurm.make(name, configuration, around.kit),
@@ -167,7 +179,7 @@ class Targets:
 
     def _same(self, name: str, kind: str, configuration: Configuration) -> Target | None:
         there = self._known.get(name)
-        if there is None or (there.kind == kind and there.configuration == configuration):
+        if there is None or (there.kind == kind and _asked(there.configuration) == _asked(configuration)):
             return there
         raise ComputeTargetException(
             f"there is a compute target {name!r} already, and it is another one",
@@ -177,3 +189,8 @@ class Targets:
     def _made(self, record: ComputeRecord) -> Target:
         compute, queue = KINDS[record.kind].make(record.name, record.configuration, self._around)
         return Target(record.name, record.kind, record.configuration, record.created_at, compute, queue)
+
+
+def _asked(configuration: Configuration) -> Configuration:
+    """Without what was found out when it was attached."""
+    return {name: value for name, value in configuration.items() if name != ssh.FOUND}

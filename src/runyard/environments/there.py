@@ -3,7 +3,8 @@
 Requests and answers are lines of JSON, on standard input and output:
 
     {"prepare": {"id": 7, "spec": …, …}, "uv": path}    {"abandon": 7}
-    {"id": 7, "say": text}    {"id": 7, "answer": Prepared}    {"id": 7, "error": {…}, "kind": name}
+    {"id": 7, "say": text}    {"id": 7, "answer": {"prepared": …, "mpirun": path}}
+    {"id": 7, "error": {…}, "kind": name}
 
 When the input ends, whatever is half-built is taken away.
 """
@@ -76,7 +77,8 @@ class _Builder:
             self._tell({"id": number, "say": text})
 
         try:
-            self._tell({"id": number, "answer": to_json(self._prepared(request, uv, abandoned, say))})
+            prepared = self._prepared(request, uv, abandoned, say)
+            self._tell({"id": number, "answer": {"prepared": to_json(prepared), "mpirun": _mpirun(prepared)}})
         except RunyardException as error:
             said = {"message": error.message, "hint": error.hint}
             self._tell({"id": number, "error": said, "kind": type(error).__name__})
@@ -164,6 +166,12 @@ class _Own:
             say("waiting for another yard, which builds an environment on this machine")
             fcntl.flock(file, fcntl.LOCK_EX)
         return file
+
+
+def _mpirun(prepared: Prepared) -> str:
+    """The environment's own Open MPI first: it is what its packages were built for."""
+    path = os.pathsep.join([*prepared.path_entries, os.environ.get("PATH", os.defpath)])
+    return shutil.which("mpirun", path=path) or ""
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ _MISLEADING = (
 def find_uv(environ: Mapping[str, str], root: Path) -> Uv:
     """uv from its PyPI package, with the user's pip configuration as it is now."""
     try:
-        path = environ.get("RUNYARD_UV") or _installed_uv()
+        path = environ.get("RUNYARD_UV") or installed_uv()
     except (ImportError, FileNotFoundError) as error:
         raise EnvironmentException(
             "uv, which builds environments, is not installed beside Runyard", hint="pip install uv"
@@ -46,7 +46,7 @@ def find_uv(environ: Mapping[str, str], root: Path) -> Uv:
     return Uv(path, variables, settings, pip)
 
 
-def _installed_uv() -> str:
+def installed_uv() -> str:
     from uv import find_uv_bin
 
     return os.fspath(find_uv_bin())

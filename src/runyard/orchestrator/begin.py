@@ -15,6 +15,8 @@ from runyard.errors import ComputeTargetException
 from runyard.launch.order import WorkOrder
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, RunState
+from runyard.orchestrator import ground
+from runyard.orchestrator.finding import written_folders
 from runyard.orchestrator.ordering import order_of
 from runyard.orchestrator.rooms import Rooms
 from runyard.spec.json import from_json
@@ -37,25 +39,19 @@ def start(rooms: Rooms, record: RunRecord) -> None:
     if target.compute.status([handle_of(rooms, record)]) or _has_begun(rooms, record):
         take_up(rooms, record)
         return
-    spec = from_json(RunSpec, record.spec)
-    prepared = rooms.environments.prepare(
-        spec.environment,
-        has_gpu=bool(target.compute.capacity().gpus),
-        say=lambda text: None,  # it was said when the environment was prepared
-        abandoned=threading.Event(),
-        run_folder=folder.root,
-        kit=rooms.kit,
-        run_id=record.run_id,
-    )
+    placement = target.queue.placement(record.run_id) or Placement(record.run_id)
+    # its steps were said when it was prepared
+    ready = ground.prepare(rooms, record, lambda text: None, threading.Event(), placement)
     assert record.snapshot_id is not None
+    if record.life.earlier:  # what they wrote goes along to wherever this one is
+        target.compute.collect(handle_of(rooms, record), [name for name, _ in written_folders(rooms, record)])
     if not (record.life.earlier and folder.order.exists()):  # else it is there, with what earlier attempts wrote
         if folder.work.exists():  # laid out by a yard that was killed before it asked for an agent
             shutil.rmtree(folder.work)
         rooms.snapshots.materialize(record.snapshot_id, folder.work)
     for name in ("outputs", "logs"):
         (folder.work / name).mkdir(exist_ok=True)
-    placement = target.queue.placement(record.run_id) or Placement(record.run_id)
-    target.compute.start(order_of(rooms, record, prepared, placement))
+    target.compute.start(order_of(rooms, record, ready, placement))
 
 
 def take_up(rooms: Rooms, record: RunRecord) -> None:
@@ -64,8 +60,7 @@ def take_up(rooms: Rooms, record: RunRecord) -> None:
     placement = Placement(record.run_id)
     if folder.order.exists():
         order = from_json(WorkOrder, json.loads(folder.order.read_bytes()))
-        numbers = tuple(int(node.name.rpartition("-")[2]) for node in order.nodes if node.name.startswith("node-"))
-        placement = Placement(record.run_id, order.gpus, numbers or (0,))
+        placement = Placement(record.run_id, order.gpus, ground.numbers(rooms.target(record), order.nodes))
     rooms.target(record).queue.adopt(record.run_id, _resources(rooms, record), placement)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from contextlib import suppress
 
+from runyard.compute.base import Handle
 from runyard.errors import RunNotFound, RunyardException
 from runyard.orchestrator.finding import written_folders
 from runyard.orchestrator.rooms import Rooms
@@ -17,7 +18,8 @@ from runyard.wire.event_records import is_event_file
 def finalize(rooms: Rooms, record: RunRecord) -> tuple[str, ...]:
     """Returns warnings: what could not be kept. Doing it twice is safe."""
     folder = rooms.folder(record.run_id)
-    warnings: list[str] = []
+    compute, handle = rooms.target(record).compute, Handle(record.run_id, str(folder.root))
+    warnings = list(compute.collect(handle, [name for name, _ in written_folders(rooms, record)]))
     ingest(rooms.database, record.run_id, folder.journal, final=True)
     lost = dropped_points(rooms.database, record.run_id)
     if lost:
@@ -51,6 +53,8 @@ def tidy(rooms: Rooms, record: RunRecord) -> None:
     folder = rooms.folder(record.run_id)
     if any("was not kept whole" in warning for warning in rooms.runs.load(record.run_id).warnings):
         return
+    if record.life.managed:
+        rooms.target(record).compute.forget(Handle(record.run_id, str(folder.root)))
     shutil.rmtree(folder.work, ignore_errors=True)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import shutil
 import sys
@@ -14,27 +13,28 @@ from pathlib import Path
 from runyard.compute.placing import Placement
 from runyard.environments.base import Prepared
 from runyard.launch.argv import script_words
-from runyard.launch.order import Node, WorkOrder
+from runyard.launch.order import WorkOrder
 from runyard.launch.plan import describe
-from runyard.launch.variables import attempt_variables, clean, run_variables
+from runyard.launch.variables import attempt_variables, run_variables
+from runyard.orchestrator import ground
+from runyard.orchestrator.ground import Ready
 from runyard.orchestrator.rooms import Rooms
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import from_json
-from runyard.spec.launch import Mpi, Single
+from runyard.spec.launch import Mpi
 from runyard.spec.run import RunSpec
 from runyard.store.runs import RunRecord
-
-LOOPBACK = "127.0.0.1"
 
 
 def order_of(
     rooms: Rooms,
     record: RunRecord,
-    prepared: Prepared,
+    ready: Ready,
     placement: Placement,
     machine: Mapping[str, str] | None = None,
 ) -> WorkOrder:
-    """The lead's order; those of the other nodes differ in their rank alone. `machine`: the yard's own variables."""
+    """The lead's order; those of the other nodes differ in their rank alone. `machine`: the variables found there."""
+    prepared = ready.prepared
     spec = from_json(RunSpec, record.spec)
     folder = rooms.folder(record.run_id)
     target = rooms.target(record)
@@ -45,13 +45,13 @@ def order_of(
         folder=folder,
         kit=rooms.kit,
         home=rooms.home,
-        gpus=placement.gpus if target.name == "local" and target.compute.capacity().gpus else None,
+        gpus=ground.gpus(target, placement),
         yard_python=sys.executable,
         socket=str(rooms.socket),
     )
     own.update(attempt_variables(record.life.attempt, folder))
     argv, variables = prepared.command(
-        _words(spec, prepared), own, folder.work, inherited=clean(os.environ if machine is None else machine)
+        _words(spec, prepared), own, folder.work, inherited=ground.inherited(target) if machine is None else machine
     )
     return WorkOrder(
         run_id=record.run_id,
@@ -64,11 +64,11 @@ def order_of(
         yard_socket=str(rooms.socket),
         stop_argv=prepared.stop_argv,
         gpus=placement.gpus,
-        nodes=() if isinstance(spec.launch, Single) else _nodes(target.name, placement),
+        nodes=ground.nodes(target, spec, placement),
         resources=target.queue.fit(spec.resources)[0],
         launch=spec.launch,
         processes_per_node=spec.resources.processes_per_node,
-        mpirun=_mpirun(prepared) if isinstance(spec.launch, Mpi) else "",
+        mpirun=ready.mpirun if isinstance(spec.launch, Mpi) else "",
         stall_after_s=spec.stall_after_s,
         stall_action=spec.stall_action,
         py_spy=_py_spy(),
@@ -97,19 +97,14 @@ def rehearse(rooms: Rooms, record: RunRecord) -> str:
         variables=dict(spec.environment.variables),
     )
     placement = Placement(record.run_id, nodes=tuple(range(resources.nodes)))
-    order = order_of(rooms, record, prepared, placement, machine={"PATH": "<PATH of this machine>"})
+    ready = Ready(prepared, f"{prepared.path_entries[0]}/mpirun" if prepared.path_entries else "mpirun")
+    order = order_of(rooms, record, ready, placement, machine={"PATH": "<PATH of this machine>"})
     nodes = range(max(1, len(order.nodes)))
     job = rooms.target(record).compute.job_text(order)
     head = f"{job}\n" if job else ""
     return f"{head}# each process also gets the variables of this machine\n\n" + describe(
         [replace(order, node_rank=node_rank) for node_rank in nodes]
     )
-
-
-def _nodes(target: str, placement: Placement) -> tuple[Node, ...]:
-    if target == "local":
-        return (Node("local", LOOPBACK),)
-    return tuple(Node(f"node-{number}", LOOPBACK) for number in placement.nodes)
 
 
 def _secret(folder: RunFolder) -> str:
@@ -126,14 +121,6 @@ def _retried_for(record: RunRecord) -> str:
         return ""
     end = record.life.earlier[-1].end
     return f"{end.reason.value} ({end.node})" if end.node else end.reason.value
-
-
-def _mpirun(prepared: Prepared) -> str:
-    """The environment's own Open MPI first: it is what its packages were built for."""
-    for folder in prepared.path_entries:
-        if folder.startswith("<") or (Path(folder) / "mpirun").exists():
-            return f"{folder}/mpirun"
-    return shutil.which("mpirun") or ""
 
 
 def _py_spy() -> str:

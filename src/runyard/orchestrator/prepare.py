@@ -9,14 +9,12 @@ from runyard import clock
 from runyard.environments.base import Prepared
 from runyard.errors import RunyardException
 from runyard.lifecycle.state import End, EndReason
+from runyard.orchestrator import ground
 from runyard.orchestrator.rooms import Rooms
-from runyard.spec.json import from_json
-from runyard.spec.run import RunSpec
 from runyard.store.runs import RunRecord
 
 
 def prepare(rooms: Rooms, record: RunRecord, say: Callable[[str], None], abandoned: threading.Event) -> Prepared:
-    spec = from_json(RunSpec, record.spec)
     folder = rooms.folder(record.run_id)
     folder.logs.mkdir(parents=True, exist_ok=True)
     began = clock.monotonic()
@@ -27,15 +25,7 @@ def prepare(rooms: Rooms, record: RunRecord, say: Callable[[str], None], abandon
             log.flush()
             say(text)
 
-        prepared = rooms.environments.prepare(
-            spec.environment,
-            has_gpu=bool(rooms.target(record).compute.capacity().gpus),
-            say=tell,
-            abandoned=abandoned,
-            run_folder=folder.root,
-            kit=rooms.kit,
-            run_id=record.run_id,
-        )
+        prepared = ground.prepare(rooms, record, tell, abandoned).prepared
     folder.lock_file.write_text(prepared.lock, encoding="utf-8")
     return prepared
 

@@ -60,7 +60,9 @@ class Yard:
             snapshots=Depot(home / "snapshots"),
             environments=EnvironmentDepot(home / "environments"),
             artifacts=Artifacts(database, home / "artifacts"),
-            targets=Targets(ComputeStore(database), Around(home, node_kit, compute, self._read_news)),
+            targets=Targets(
+                ComputeStore(database), Around(home, node_kit, compute, self._read_news, self._say, self._place)
+            ),
         )
         self._compute = compute
         self._conductor = Conductor(self._rooms)
@@ -107,6 +109,12 @@ class Yard:
 
     def _read_news(self, run_id: str) -> None:
         self._conductor.read_news(run_id)
+
+    def _say(self, run_id: str, text: str) -> None:
+        self._conductor.say(run_id, text)
+
+    def _place(self, target: str) -> None:
+        self._conductor.place_waiting(self._rooms.targets.get(target))
 
     def _used(self) -> None:
         self._used_at = clock.monotonic()

@@ -6,11 +6,10 @@ import json
 import os
 import secrets
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +18,14 @@ from runyard.compute.local import LocalCompute
 from runyard.compute.ssh import trail
 from runyard.compute.ssh.frames import Cut
 from runyard.compute.ssh.host import Followed, Host
-from runyard.errors import ComputeTargetException
+from runyard.compute.ssh.places import HOST_FOLDER, HOST_PATH
+from runyard.compute.ssh.preparing import digest_of, prepare_on
+from runyard.errors import ComputeTargetException, RunyardException
 from runyard.launch.order import Node, WorkOrder
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
 
-# What differs from host to host stands in an order as these, until it is known where it goes.
-HOST_FOLDER = "/<host>"
-HOST_PATH = "<PATH of the host>"
-
+PLACE = "mirror.json"
 _START_PATIENCE_S = 60.0
 _STOP_PATIENCE_S = 24 * 3600.0
 _SWEEP_PATIENCE_S = 20.0
@@ -53,7 +51,8 @@ class SshCompute(Compute):
         if _place(root).get("attempt") != order.attempt:
             root.mkdir(parents=True, exist_ok=True)
             bases = trail.sizes(root)  # what earlier attempts wrote stays; what comes now is written behind it
-            _write_place(root, {"attempt": order.attempt, "hosts": list(hosts), "bases": bases})
+            _write(root / PLACE, {"attempt": order.attempt, "hosts": list(hosts), "bases": bases})
+        _write(RunFolder(root).order, to_json(order))
         try:
             self._start(order, root, list(hosts.values()))
         except Cut as cut:
@@ -105,6 +104,47 @@ class SshCompute(Compute):
             host.leave(handle.run_id)
             with suppress(ComputeTargetException):
                 host.call("forget", run=handle.run_id)
+
+    def prepare(
+        self,
+        spec: dict[str, Any],
+        *,
+        run_id: str,
+        uv: Path | None,
+        files: Sequence[Path],
+        say: Callable[[str], None],
+        abandoned: threading.Event,
+        numbers: Sequence[int] | None = None,
+    ) -> list[dict[str, Any]]:
+        """The environment, on each of the hosts that are meant or, with none named, on all that can be reached; its
+        paths in terms of ``HOST_FOLDER``. ``uv`` builds it where the machine is of our kind; ``files`` go along."""
+        hosts = list(self.hosts.values())
+        chosen = hosts if numbers is None else [hosts[number] for number in numbers]
+        patience_s = _START_PATIENCE_S if len(chosen) == 1 or numbers is not None else 0.0
+
+        def on(host: Host) -> dict[str, Any] | RunyardException:
+            told: Callable[[str], None] = say if len(chosen) == 1 else lambda text: say(f"{host.name}: {text}")
+            try:
+                return prepare_on(host, spec, run_id, uv, files, told, abandoned, patience_s)
+            except RunyardException as error:
+                return error
+
+        with ThreadPoolExecutor(len(chosen), "prepare-there") as pool:
+            answers = list(pool.map(on, chosen))
+        failures = [answer for answer in answers if isinstance(answer, RunyardException)]
+        found = [answer for answer in answers if not isinstance(answer, RunyardException)]
+        fatal = [error for error in failures if numbers is not None or not error.facts.get("passing")]
+        if fatal or not found:
+            raise (fatal or failures)[0]
+        for error in failures:
+            say(error.message)
+        if numbers is not None and any(answer["prepared"] != found[0]["prepared"] for answer in found):
+            kinds = ", ".join(f"{host.name}: {_kind_of(host)}" for host in chosen)
+            raise ComputeTargetException(
+                f"the hosts of this run are not alike, so that they cannot share one environment ({kinds})",
+                hint="attach hosts of one kind as a target of their own",
+            )
+        return found
 
     def capacity(self) -> Capacity:
         return self._capacities[0]
@@ -202,6 +242,10 @@ class SshCompute(Compute):
         return known
 
 
+def _kind_of(host: Host) -> str:
+    return f"{host.facts['machine']}, Python {host.facts['version']}"
+
+
 def _lay_out(host: Host, run_id: str, entries: list[dict[str, Any]], contents: dict[str, Path]) -> None:
     host.call("forget", run=run_id, patience_s=_START_PATIENCE_S)  # of an attempt before this one
     host.bring(contents)
@@ -227,14 +271,6 @@ def _entries(work: Path) -> tuple[list[dict[str, Any]], dict[str, Path]]:
         if not names and not folders:
             entries.append({"path": str(below), "kind": "dir"})
     return entries, contents
-
-
-def digest_of(path: Path) -> str:
-    seen = sha256()
-    with open(path, "rb") as file:
-        while data := file.read(1 << 20):
-            seen.update(data)
-    return seen.hexdigest()
 
 
 def _fetch(host: Host, handle: Handle, names: Sequence[str], *, only_new: bool) -> list[str]:
@@ -275,13 +311,14 @@ def _fetch(host: Host, handle: Handle, names: Sequence[str], *, only_new: bool) 
 def _place(root: Path) -> dict[str, Any]:
     """Where a run was started: kept beside it, for the next yard."""
     try:
-        found: dict[str, Any] = json.loads((root / "mirror.json").read_bytes())
+        found: dict[str, Any] = json.loads((root / PLACE).read_bytes())
     except (OSError, ValueError):
         return {}
     return found
 
 
-def _write_place(root: Path, place: dict[str, Any]) -> None:
-    draft = root / "mirror.draft"
-    draft.write_text(json.dumps(place), encoding="utf-8")
-    draft.replace(root / "mirror.json")
+def _write(path: Path, value: Any) -> None:
+    draft = path.with_name(f"{path.name}.draft")
+    draft.write_text(json.dumps(value), encoding="utf-8")
+    draft.chmod(0o600)  # variables may hold what only the owner should read
+    draft.replace(path)

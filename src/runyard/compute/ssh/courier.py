@@ -110,6 +110,8 @@ class Courier:
         errands, do = self._errands, head["do"]
         if do == "lacking":
             return errands.lacking(head["digests"])
+        if do == "place_file":
+            return errands.place_file(head["digest"], head["name"])
         if do == "lay_out":
             return errands.lay_out(head["run"], head["entries"])
         if do == "begin":
@@ -272,7 +274,13 @@ def facts() -> dict[str, Any]:
         "system": uname.sysname,
         "machine": uname.machine,
         "name": uname.nodename,
+        "id": f"{this_boot()}/{Path('/proc/self/ns/net').stat().st_ino}",
         "address": connection[2] if len(connection) == 4 else "127.0.0.1",
         "variables": own,
         "capacity": to_json(this_machine()),
     }
+
+
+def this_boot() -> str:
+    """No two machines have the same one."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

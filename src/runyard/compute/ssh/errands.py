@@ -66,6 +66,14 @@ class Errands:
             Path(file.name).chmod(0o700)
             Path(file.name).replace(self.content(digest))
 
+    def place_file(self, digest: str, name: str) -> str:
+        """A content under a name, for those who read things into names; its path."""
+        path = self.folder / "files" / digest[:16] / Path(name).name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            shutil.copyfile(self.content(digest), path)
+        return str(path)
+
     def lay_out(self, run_id: str, entries: list[dict[str, Any]]) -> None:
         """The working copy, unless an agent was started in it already."""
         folder = self.run_folder(run_id)

@@ -30,6 +30,7 @@ FOLDER = "~/.runyard-host"
 _SILENT_S = 6.0  # then people are told; a courier says something every two seconds
 _DEAD_S = 20.0  # then the connection is given up
 _RETRY_S = (0.5, 5.0)
+_FORGOTTEN_S = 30.0  # where no run is waiting to be heard of
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Hooks:
 
     news: Callable[[str], None]  # the folder of this run has something new that the agent said
     say: Callable[[str, str], None]  # what a run waits for; "" = nothing any more
+    back: Callable[[], None]  # a host that could not be reached can be again: whoever waits may have room
 
 
 @dataclass
@@ -97,16 +99,21 @@ class Host:
                 self.trouble = error.message
                 if self.away_since is None:
                     self.away_since = clock.monotonic()
+                self._keep()
                 raise
             self._facts = line.facts
             self._pipes = Pipes(line.send)
             self._line = line
+            was_in_trouble = bool(self.trouble)
             self.away_since, self.trouble = None, ""
             with self._lock:
                 followed = list(self._followed.items())
         for run_id, run in followed:
             with suppress(Cut):
                 self._follow(line, run_id, run)
+        if was_in_trouble:
+            with suppress(RuntimeError):
+                self._telling.submit(self._hooks.back)
         return line
 
     def call(
@@ -116,13 +123,14 @@ class Host:
         heard: Heard | None = None,
         timeout_s: float | None = 60.0,
         patience_s: float = 0.0,
+        abandoned: threading.Event | None = None,
         **fields: Any,
     ) -> Any:
         """Asks the courier; everything may be asked twice, so after a cut it is asked again for ``patience_s``."""
         give_up = clock.monotonic() + patience_s
         while True:
             try:
-                return self.connect().ask(do, fields, heard=heard, timeout_s=timeout_s)
+                return self.connect().ask(do, fields, heard=heard, timeout_s=timeout_s, abandoned=abandoned)
             except Cut as cut:
                 failure = ComputeTargetException(
                     f"the connection to {self.name} was lost: {cut}", hint="submit again", host=self.name, passing=True
@@ -245,17 +253,17 @@ class Host:
 
     def _keep(self) -> None:
         with self._lock:
-            if self._keeper is None and self._followed and not self._closing.is_set():
+            if self._keeper is None and (self._followed or self.trouble) and not self._closing.is_set():
                 self._keeper = threading.Thread(target=self._keep_connected, name=f"keep-{self.name}", daemon=True)
                 self._keeper.start()
 
     def _keep_connected(self) -> None:
-        """While runs are there: the connection is made again after a cut, and people are told of the silence."""
+        """While runs are there, or should be: the connection is made again after a cut, and people are told of it."""
         wait_s, told = _RETRY_S[0], False
         heard_at = clock.monotonic()
         while not self._closing.wait(wait_s):
             with self._lock:
-                if not self._followed:
+                if not self._followed and not self.trouble:
                     self._keeper = None
                     return
                 runs = list(self._followed)
@@ -276,4 +284,4 @@ class Host:
                     wait_s = _RETRY_S[0]
                 except ComputeTargetException as error:
                     log.info("%s", error.message)
-                    wait_s = min(wait_s * 2, _RETRY_S[1])
+                    wait_s = min(wait_s * 2, _RETRY_S[1] if runs else _FORGOTTEN_S)

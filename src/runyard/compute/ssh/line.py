@@ -22,6 +22,8 @@ from runyard.errors import ComputeTargetException, RunyardException
 
 Heard = Callable[[dict[str, Any], bytes], None]
 
+_LOOK_S = 0.2
+_ABANDON_S = 60.0
 _ARRIVE_S = 60.0  # to log in, and to find a Python there
 _GREETING_BYTES = 1 << 20  # of whatever a profile prints before us
 
@@ -71,9 +73,16 @@ class Line:
         threading.Thread(target=self._listen, name=f"line-{address.name}", daemon=True).start()
 
     def ask(
-        self, do: str, fields: dict[str, Any], *, heard: Heard | None = None, timeout_s: float | None = 60.0
+        self,
+        do: str,
+        fields: dict[str, Any],
+        *,
+        heard: Heard | None = None,
+        timeout_s: float | None = 60.0,
+        abandoned: threading.Event | None = None,
     ) -> Any:
-        """The host's answer; its error raised. Cut when the connection ends before."""
+        """The host's answer; its error raised. Cut when the connection ends before. When it is ``abandoned``, the host
+        is told, and answers with an error soon."""
         number = next(self._numbers)
         answers: queue.SimpleQueue[tuple[dict[str, Any], bytes] | None] = queue.SimpleQueue()
         with self._lock:
@@ -84,9 +93,15 @@ class Line:
             self._writer.write({"do": do, "id": number, **fields})
             while True:
                 try:
-                    frame = answers.get(timeout=timeout_s)
+                    frame = answers.get(timeout=timeout_s if abandoned is None else _LOOK_S)
                 except queue.Empty:
-                    raise Cut(f"no answer in {timeout_s:g} s") from None
+                    if abandoned is None:
+                        raise Cut(f"no answer in {timeout_s} s") from None
+                    if abandoned.is_set():
+                        self._writer.write({"do": "abandon", "id": 0, "which": number})
+                        abandoned = None
+                        timeout_s = _ABANDON_S
+                    continue
                 if frame is None:
                     raise Cut("the connection ended")
                 head, body = frame
