@@ -114,3 +114,42 @@ def test_a_run_past_its_time_is_canceled_and_says_so() -> None:
 def test_a_yard_that_comes_back_does_something_about_every_unfinished_run(state: RunState) -> None:
     _, actions = step(Life(state, FAILED), on.YardRestarted())
     assert actions
+
+
+RETRIED = Life(RunState.RUNNING, max_attempts=2, retry_on=("node lost",))
+LOST = End(EndReason.NODE_LOST, "n3: its agent is gone", node="n3")
+
+
+@pytest.mark.parametrize("reason", [EndReason.NODE_LOST, EndReason.AGENT_LOST])
+def test_a_run_that_lost_a_node_asks_for_its_place_again_as_often_as_it_may(reason: EndReason) -> None:
+    lost = End(reason, "gone")
+    life, actions = step(RETRIED, on.ScriptEnded(lost, attempt=1))
+    assert (life.state, life.attempt, life.end, actions) == (RunState.QUEUED, 2, None, [do.Requeue()])
+    assert [one.end for one in life.earlier] == [lost]
+    for event in (on.Placed(), on.ScriptStarted(attempt=2), on.ScriptEnded(lost, attempt=2)):
+        life, actions = step(life, event)
+    assert (life.state, life.end, actions) == (RunState.FINALIZING, lost, [do.Finalize()])
+
+
+def test_what_an_earlier_attempt_said_changes_nothing_when_it_is_read_again() -> None:
+    life, _ = step(RETRIED, on.ScriptEnded(LOST, attempt=1))
+    life, _ = step(life, on.Placed())
+    for event in (on.ScriptStarted(attempt=1), on.ScriptEnded(LOST, attempt=1), on.AgentLost(LOST, attempt=1)):
+        assert step(life, event) == (life, [])
+
+
+def test_only_reasons_that_were_asked_for_are_tried_again() -> None:
+    life, actions = step(RETRIED, on.ScriptEnded(FAILED))
+    assert (life.state, actions) == (RunState.FINALIZING, [do.Finalize()])
+
+
+def test_a_run_that_is_being_canceled_is_not_tried_again() -> None:
+    life, _ = step(RETRIED, on.CancelRequested())
+    life, _ = step(life, on.ScriptEnded(LOST))
+    assert life.state is RunState.FINALIZING
+
+
+def test_an_attempt_that_the_targets_own_scheduler_began_is_counted() -> None:
+    life, actions = step(RETRIED, on.ScriptStarted(attempt=2))
+    assert (life.state, life.attempt, actions) == (RunState.RUNNING, 2, [])
+    assert life.earlier[0].end.reason is EndReason.PREEMPTED

@@ -38,6 +38,8 @@ KEYS = {
     "use_gpu": "true or false",
     "resources": "mapping: cpus_per_process, gpus_per_process, memory_gb, share_gpus",
     "max_run_duration_seconds": "whole number",
+    "max_attempts": "whole number: how often it may start, when a node is lost or its place is taken",
+    "retry_on": "list of reasons; default: node lost, preempted",
     "tags": "mapping of names to values",
 }
 _RESOURCES = ("cpus_per_process", "gpus_per_process", "memory_gb", "share_gpus")
@@ -96,8 +98,9 @@ def _estimator(file: str, folder: Path, said: dict[str, Any]) -> Any:
             **parameters,
             **version,
         )
-        if said.get("arguments") is not None:
-            made.run_config.arguments = said["arguments"]
+        for key in ("arguments", "max_attempts", "retry_on"):
+            if said.get(key) is not None:
+                setattr(made.run_config, key, said[key])
         if said.get("python_version") is not None:
             made.conda_dependencies.set_python_version(said["python_version"])
     except AttributeError as error:  # the SDK's own way of refusing script_params that are no mapping

@@ -121,6 +121,15 @@ class Estimator:
     def source_directory(self) -> str:
         return self._source_directory
 
+    @property
+    def max_attempts(self) -> int:
+        """How often the script may be started, when a node is lost or its place is taken; ``run_config`` has more."""
+        return self.run_config.max_attempts
+
+    @max_attempts.setter
+    def max_attempts(self, value: int) -> None:
+        self.run_config.max_attempts = value
+
     def _frameworks(self) -> tuple[Framework, ...]:
         return ()
 

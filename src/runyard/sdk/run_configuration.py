@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from runyard.errors import RunConfigurationException, UserErrorException
+from runyard.lifecycle.state import MAY_BE_RETRIED
 from runyard.sdk import arguments as command_line
 from runyard.sdk import checks
 from runyard.sdk.conda_dependencies import CondaDependencies
 from runyard.sdk.distributed import MpiConfiguration, PyTorchConfiguration, TensorflowConfiguration
 from runyard.sdk.environment import Environment
 from runyard.sdk.sections import Section
+from runyard.spec.run import RETRY_ON
 
 # What scripts name as base image when they want none in particular: an isolated environment serves.
 DEFAULT_CPU_IMAGE = "azureml/base:cpu"
@@ -141,6 +143,8 @@ class RunConfiguration(Section):
         self.target = "local"
         self.node_count = 1
         self.max_run_duration_seconds: Optional[int] = None
+        self.max_attempts = 1
+        self.retry_on = RETRY_ON
         self.environment = Environment("default-environment")
         if conda_dependencies is not None:
             self.environment.python.conda_dependencies = conda_dependencies
@@ -163,6 +167,27 @@ class RunConfiguration(Section):
     @target.setter
     def target(self, target: Any) -> None:
         self._target = target_name("target", target, error=RunConfigurationException)
+
+    @property
+    def max_attempts(self) -> int:
+        """How often the script may be started, when it ends for one of the reasons of ``retry_on``."""
+        return self._max_attempts
+
+    @max_attempts.setter
+    def max_attempts(self, value: int) -> None:
+        self._max_attempts = checks.count("max_attempts", value, error=RunConfigurationException)
+
+    @property
+    def retry_on(self) -> tuple[str, ...]:
+        return self._retry_on
+
+    @retry_on.setter
+    def retry_on(self, reasons: Any) -> None:
+        known = [reason.value for reason in MAY_BE_RETRIED]
+        if isinstance(reasons, str) or not all(reason in known for reason in reasons):
+            wanted = f"a list of {', '.join(map(repr, known))}"
+            raise checks.wrong("retry_on", reasons, wanted, error=RunConfigurationException)
+        self._retry_on = tuple(reasons)
 
     @property
     def arguments(self) -> list[Any]:

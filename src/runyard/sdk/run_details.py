@@ -19,6 +19,7 @@ def details(view: dict[str, Any], files: list[str]) -> dict[str, Any]:
         "startTimeUtc": utc_text(view["started_at"]) if view["started_at"] else None,
         "endTimeUtc": utc_text(view["ended_at"]) if view["ended_at"] else None,
         "error": _error(view),
+        "attempts": [{**one, "ended_at": utc_text(one["ended_at"])} for one in view["attempts"]] or None,
         "warnings": [{"source": "runyard", "message": text} for text in view["warnings"]] or None,
         "runDefinition": _definition(view),
         "submittedBy": view["submitted_by"],

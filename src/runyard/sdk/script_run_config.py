@@ -61,6 +61,15 @@ class ScriptRunConfig:
         if ignored:
             checks.log.warning("run_config is given, so these are ignored: %s", ", ".join(ignored))
 
+    @property
+    def max_attempts(self) -> int:
+        """How often the script may be started, when a node is lost or its place is taken; ``run_config`` has more."""
+        return self.run_config.max_attempts
+
+    @max_attempts.setter
+    def max_attempts(self, value: int) -> None:
+        self.run_config.max_attempts = value
+
     def _configure(
         self,
         compute_target: Any,

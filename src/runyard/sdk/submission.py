@@ -63,6 +63,8 @@ def submission_of(
             directories_to_watch=tuple(str(folder) for folder in run_config.history.directories_to_watch),
             stall_after_s=run_config.stall.after_s,
             stall_action=run_config.stall.action,
+            max_attempts=run_config.max_attempts,
+            retry_on=run_config.retry_on,
         ),
     )
 

@@ -63,6 +63,9 @@ def run(
     max_duration: Annotated[
         str, typer.Option(metavar="TIME", help="Cancel it after this time: 90 (seconds), 45s, 30m, 2h.")
     ] = "",
+    max_attempts: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Start it again when a node is lost or its place is taken.")
+    ] = 1,
     tag: Annotated[Optional[list[str]], typer.Option(metavar="KEY=VALUE", help="A tag; repeatable.")] = None,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Print the run's id and do not follow it.")] = False,
     dry_run: Annotated[
@@ -96,6 +99,7 @@ def run(
         cpus=cpus,
         memory_gb=memory_gb,
         max_duration_s=seconds(max_duration),
+        max_attempts=max_attempts,
         target=target,
         gang=Gang(backend.lower(), nodes, processes, workers, servers),
     )
@@ -162,6 +166,7 @@ class Asked:
     cpus: Optional[int]
     memory_gb: Optional[float]
     max_duration_s: Optional[int]
+    max_attempts: int
     target: str
     gang: Gang
 
@@ -191,6 +196,7 @@ class Asked:
             **version,
         )
         made.run_config.arguments = self.arguments
+        made.max_attempts = self.max_attempts
         if self.requirements:
             file = Path(self.requirements)
             made.conda_dependencies._add_pip_lines(requirement_lines(file, within=Path(file.resolve().anchor)))

@@ -74,6 +74,8 @@ def _facts(view: dict[str, Any], summary: dict[str, Any]) -> list[tuple[str, str
         found.append(("rerun of", again))
     if view["snapshot_id"]:
         found.append(("code", f"snapshot {view['snapshot_id'][:12]}"))
+    for one in view["attempts"]:
+        found.append((f"attempt {one['number']}", f"{one['reason']}: {' '.join(one['message'].split())}"))
     found += [("warning", " ".join(warning.split())) for warning in view["warnings"]]
     if view["tags"]:
         found.append(
@@ -101,6 +103,8 @@ def _needs(spec: dict[str, Any]) -> str:
         parts.append(f"{wanted['memory_gb']:g} GB")
     if spec["max_run_duration_seconds"]:
         parts.append(f"at most {duration_text(spec['max_run_duration_seconds'])}")
+    if spec.get("max_attempts", 1) > 1:
+        parts.append(f"up to {spec['max_attempts']} attempts")
     return ", ".join(parts) + f" on {spec['target']}"
 
 
