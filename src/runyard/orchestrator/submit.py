@@ -79,6 +79,30 @@ def submit_folder(conductor: Conductor, request: SubmitFolder) -> RunRecord:
     )
 
 
+def rerun(conductor: Conductor, run_id: str) -> RunRecord:
+    """The same code with the same arguments and tags, as a new run."""
+    store = conductor.rooms.runs
+    old = store.load(run_id)
+    if not old.spec or not old.snapshot_id:
+        raise UserErrorException(
+            f"run {run_id} was not submitted: it was the process that opened it",
+            hint="runs that came from runyard run, runyard submit or Experiment.submit can be run again",
+        )
+    tags, _ = store.labels([run_id])[run_id]
+    return submit(
+        conductor,
+        SubmitRun(
+            run_id=f"{old.experiment}_{int(clock.now())}_{secrets.token_hex(4)}",
+            experiment=old.experiment,
+            spec=old.spec,
+            snapshot_id=old.snapshot_id,
+            tags=tags,
+            properties={"runyard.rerun_of": run_id},
+            submitted_by=old.submitted_by or "",
+        ),
+    )
+
+
 def dry_run(conductor: Conductor, request: SubmitRun) -> str:
     """What a submission would start, as text; refused for the same reasons, and nothing is written."""
     _check_names(request.run_id, request.experiment)

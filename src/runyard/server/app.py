@@ -26,10 +26,12 @@ from runyard.server.routes import (
     follow,
     listing,
     live,
+    logs,
     metrics,
     network,
     runs,
     snapshots,
+    telling,
 )
 from runyard.wire.yard import Health
 
@@ -63,7 +65,7 @@ def create_app(
     app.include_router(listing.routes(table), prefix="/api")  # before the runs: `table` is no run's id
     app.include_router(live.routes(conductor, table), prefix="/api")
     app.include_router(exchange.routes(conductor), prefix="/api")  # `import` is no run's id either
-    for room in (runs, follow, charts, metrics, files, snapshots, environments, computes):
+    for room in (runs, follow, telling, charts, metrics, logs, files, snapshots, environments, computes):
         app.include_router(room.routes(conductor), prefix="/api")
     app.include_router(mlflow_routes(conductor), prefix="/api")
     if net is not None:

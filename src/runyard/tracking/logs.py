@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 _CHUNK_BYTES = 1 << 16
+_SEARCHED_BYTES = 1 << 22
+_LONGEST_LINE = 1 << 26  # a file without lines must not come into memory whole
+_SHOWN_BYTES = 2000
+
+
+class Found(NamedTuple):
+    offset: int  # where the line begins, in bytes
+    line: int  # its number, from 1
+    text: str
 
 
 def read_log(path: Path, offset: int = 0, limit: int = 1 << 20) -> tuple[bytes, int]:
@@ -22,6 +32,37 @@ def read_log(path: Path, offset: int = 0, limit: int = 1 << 20) -> tuple[bytes, 
     except FileNotFoundError:
         return b"", max(offset, 0)
     return data, begin + len(data)
+
+
+def search_log(path: Path, text: str, limit: int = 100) -> list[Found]:
+    """The lines that hold a text, capitals or not, in order; the log is read once, a piece at a time."""
+    found: list[Found] = []
+    wanted = text.encode().lower()
+    if not wanted:
+        return found
+    line, at, rest = 1, 0, b""
+    with open(path, "rb") as file:
+        while len(found) < limit:
+            piece = file.read(_SEARCHED_BYTES)
+            whole = rest + piece
+            cut = whole.rfind(b"\n") + 1 if piece else len(whole)
+            if not cut and len(whole) < _LONGEST_LINE and piece:
+                rest = whole
+                continue
+            block, rest = whole[: cut or len(whole)], whole[cut or len(whole) :]
+            lowered, place = block.lower(), 0
+            while len(found) < limit and (place := lowered.find(wanted, place)) >= 0:
+                begin = block.rfind(b"\n", 0, place) + 1
+                end = block.find(b"\n", place)
+                end = len(block) if end < 0 else end
+                shown = block[begin : min(end, begin + _SHOWN_BYTES)].decode("utf-8", "replace")
+                found.append(Found(at + begin, line + block.count(b"\n", 0, begin), shown))
+                place = end
+            line += block.count(b"\n")
+            at += len(block)
+            if not piece:
+                break
+    return found
 
 
 def log_sizes(folder: Path) -> dict[str, int]:

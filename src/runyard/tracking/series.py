@@ -11,21 +11,23 @@ import numpy as np
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from runyard.store import schema
+from runyard.store.runs import note_change
 from runyard.tracking.blocks import BLOCK_POINTS, Columns, decode, encode, join, summarize
 
-SCALAR, ROW, IMAGE = "scalar", "row", "image"
+SCALAR, ROW, TABLE, IMAGE = "scalar", "row", "table", "image"  # beside those of runyard.context.documents
+_SHORT = 200  # characters of a text that a listing shows
 
 _described = select(schema.series.c.series_id, schema.series.c.name, schema.series.c.kind, schema.series.c.count)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A row, a table or an image, as one record of a journal brought it."""
+    """What is no single value: a row, a table, an image, a document, as one record brought it."""
 
     step: int
     time: float
     rank: int
-    content: Any  # {column: [values]} or the image's path
+    content: Any  # {column: [values]}, the image's path, the text, or the document's data
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,20 @@ class Series:
     name: str
     kind: str
     count: int
+
+
+def family(kind: str) -> str:
+    """Rows and tables of one name are one series; other kinds keep to themselves."""
+    return ROW if kind == TABLE else kind
+
+
+def brief(kind: str, content: Any) -> Any:
+    """What a listing says of an entry: the last row, the file, how a text begins, or what it is."""
+    if family(kind) == ROW:
+        return {column: values[-1] for column, values in content.items() if values}
+    if isinstance(content, str):
+        return content if len(content) <= _SHORT else content[: _SHORT - 1] + "…"
+    return kind.replace("_", " ")
 
 
 def find_series(connection: Connection, run_id: str, name: str) -> Optional[Series]:
@@ -63,11 +79,10 @@ def append(
     connection.execute(insert(schema.blocks), rows)
     connection.execute(
         _GROW,
-        [
-            {"of_series": place.series.series_id, "added": len(place.coming), "newest": _last(place.coming)}
-            for place in places
-        ],
+        [{"of_series": place.series.series_id, "added": len(place.coming), "newest": _last(place)} for place in places],
     )
+    if "/" not in run_id:  # what the agents measured is nobody's news
+        note_change(connection, run_id)
 
 
 def decode_entries(data: bytes) -> list[Entry]:
@@ -166,8 +181,8 @@ def _series_for(connection: Connection, run_id: str, keys: list[tuple[str, str]]
     kinds = {name: series.kind for name, series in known.items()}
     for name, kind in keys:
         shown = name
-        while kinds.setdefault(shown, kind) != kind:
-            shown = f"{shown} ({kind})"
+        while family(kinds.setdefault(shown, kind)) != family(kind):
+            shown = f"{shown} ({family(kind)})"
         names[name, kind] = shown
     fresh = [{"run_id": run_id, "name": name, "kind": kinds[name], "count": 0} for name in kinds if name not in known]
     if fresh:
@@ -217,8 +232,8 @@ def _range(columns: Columns) -> tuple[Optional[float], Optional[float]]:
     return (float(numbers.min()), float(numbers.max())) if len(numbers) else (None, None)
 
 
-def _last(coming: Columns | list[Entry]) -> Any:
+def _last(place: _Place) -> Any:
+    coming = place.coming
     if isinstance(coming, Columns):
         return coming.take(slice(len(coming) - 1, None)).plain()[0]
-    content = coming[-1].content
-    return {key: values[-1] for key, values in content.items() if values} if isinstance(content, dict) else content
+    return brief(place.series.kind, coming[-1].content)

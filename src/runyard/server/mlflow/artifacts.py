@@ -15,7 +15,7 @@ from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.finding import list_files, locate
 from runyard.server.answers import answer
 from runyard.server.mlflow.faults import DOES_NOT_EXIST, INVALID, Fault, required, told
-from runyard.server.routes.files import _sent as sent
+from runyard.server.sending import sent
 from runyard.store.documents import MODEL, Documents
 from runyard.tracking.artifacts import INCOMING
 

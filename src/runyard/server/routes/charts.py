@@ -84,11 +84,11 @@ def routes(conductor: Conductor) -> APIRouter:
         return answer([SeriesView(f"system/{s.name}", s.kind, s.count, s.last, s.min, s.max) for s in found])
 
     @router.get("/runs/{run_id}/values/{name:any}")
-    def values(run_id: str, name: str) -> Response:
-        """The values of a series that is not of numbers: rows, tables, images, matrices, texts."""
+    def values(run_id: str, name: str, after: int = 0, limit: int = 1000) -> Response:
+        """The values of a series as they were logged, from a cursor on: rows, tables, images, matrices, texts."""
         rooms.runs.load(run_id)
         read_up([run_id])
-        kind, entries = read_entries(rooms.database, run_id, name)
-        return answer({"name": name, "kind": kind, "values": entries})
+        after, limit = max(0, min(after, 2**62)), max(0, min(limit, 100_000))
+        return answer(read_entries(rooms.database, run_id, name, after=after, limit=limit))
 
     return router

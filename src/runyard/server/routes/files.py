@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
-from urllib.parse import quote
+from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
-from fastapi.responses import StreamingResponse
+from fastapi import APIRouter, Header, Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
@@ -17,10 +14,9 @@ from runyard.errors import UserErrorException
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.finding import list_files, locate
 from runyard.server.answers import answer
+from runyard.server.sending import sent, sent_zip
 from runyard.tracking.artifacts import INCOMING
 from runyard.wire.runs import FileView
-
-_CHUNK = 1 << 20
 
 
 def routes(conductor: Conductor) -> APIRouter:
@@ -31,15 +27,25 @@ def routes(conductor: Conductor) -> APIRouter:
     def files(run_id: str) -> Response:
         return answer([FileView(name, size) for name, size in list_files(rooms, rooms.runs.load(run_id))])
 
+    @router.get("/runs/{run_id}/files.zip")
+    def zipped(run_id: str) -> Response:
+        """All files of the run as one zip, made as it is sent."""
+        record = rooms.runs.load(run_id)
+        places = ((name, locate(rooms, record, name)) for name, _ in list_files(rooms, record))
+        return sent_zip(((name, path) for name, path in places if path is not None), f"{run_id}.zip")
+
     @router.get("/runs/{run_id}/files/{name:any}")
-    def file(run_id: str, name: str) -> Response:
+    def file(
+        run_id: str, name: str, inline: bool = False, asked: Annotated[str | None, Header(alias="Range")] = None
+    ) -> Response:
+        """The content, or a range of it; `inline=1` with a type that a browser shows and never runs."""
         record = rooms.runs.load(run_id)
         path = locate(rooms, record, name)
         if path is None:
             near = [known for known, _ in list_files(rooms, record)][:8]
             hint = f"its files: {', '.join(near)}" if near else "it has no files yet"
             raise UserErrorException(f"run {run_id} has no file {name!r}", hint=hint)
-        return _sent(path, Path(name).name)
+        return sent(path, Path(name).name, asked_range=asked, inline=inline)
 
     @router.put("/runs/{run_id}/files/{name:any}", response_model=FileView)
     async def keep(run_id: str, name: str, request: Request) -> Response:
@@ -56,22 +62,3 @@ def routes(conductor: Conductor) -> APIRouter:
         return answer(FileView(kept.path, kept.size))
 
     return router
-
-
-def _sent(path: Path, name: str) -> Response:
-    """As long as it is now: a log may grow while it is sent, and an answer that outgrows its length is a broken one."""
-    file = open(path, "rb")  # noqa: SIM115  closed by whoever sends it
-    size = file.seek(0, 2)
-    file.seek(0)
-    headers = {
-        "Content-Length": str(size),
-        "Content-Disposition": f"attachment; filename*=utf-8''{quote(name, safe='')}",
-    }
-    return StreamingResponse(_pieces(file, size), headers=headers, media_type="application/octet-stream")
-
-
-def _pieces(file: BinaryIO, size: int) -> Iterator[bytes]:
-    with file:
-        while size and (piece := file.read(min(size, _CHUNK))):
-            size -= len(piece)
-            yield piece

@@ -1,0 +1,62 @@
+"""What is told of one run beside the run itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional
+
+
+@dataclass(frozen=True)
+class LogView:
+    name: str
+    size: int
+    rank: Optional[int]
+    role: str  # "rank", "worker", "chief", "ps", "evaluator", or what else it is of: "environment", "mpirun"
+    node: Optional[str]
+
+
+@dataclass(frozen=True)
+class ProcessView:
+    rank: int
+    role: str
+    node: str
+    argv: list[str]
+    variables: dict[str, str]  # values of names that sound like secrets are hidden
+    log: str
+
+
+@dataclass(frozen=True)
+class PhaseView:
+    """The last two are called `from` and `to` in JSON."""
+
+    phase: str  # "environment", "queue", "launch", "run", "finalize"
+    begin: float
+    end: Optional[float]
+
+
+@dataclass(frozen=True)
+class CodeView:
+    path: str
+    size: int
+    mode: str  # "644", "755", "link", "dir"
+
+
+@dataclass(frozen=True)
+class CodeChange:
+    path: str
+    change: str  # "added", "removed", "changed"
+    diff: Optional[str]  # None: no text, or too long to compare
+
+
+@dataclass(frozen=True)
+class EnvironmentView:
+    key: Optional[str]
+    lock: str
+    log: str
+
+
+@dataclass(frozen=True)
+class PackageChange:
+    package: str
+    a: Optional[str]
+    b: Optional[str]
