@@ -165,7 +165,8 @@ class Conductor:
         elif isinstance(action, do.StartAgent):
             self._in(self._acting, run_id, lambda: self._start(record))
         elif isinstance(action, do.Watch):
-            begin.take_up(self.rooms, record)
+            if record.life.managed:  # another's process holds no share of a target
+                begin.take_up(self.rooms, record)
             self.live.add(run_id)
         elif isinstance(action, do.StopAgent):
             self._in(self._acting, run_id, lambda: begin.stop(self.rooms, record))
