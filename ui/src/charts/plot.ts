@@ -14,6 +14,7 @@ export interface View {
 export interface Wiring {
   axis: Axis;
   logarithmic: boolean;
+  unit: ((value: number) => string) | undefined;
   view: () => View;
   lines: () => Line[];
   faded: (line: Line) => boolean;
@@ -47,7 +48,7 @@ export function makePlot(place: HTMLElement, size: { width: number; height: numb
     gap: 6,
     space: 34,
     size: (_, values) => 16 + 6.4 * Math.max(2, ...(values ?? []).map((text) => text.length)),
-    values: (_, splits) => yTicks(splits),
+    values: (_, splits) => (wiring.unit ? splits.map(wiring.unit) : yTicks(splits)),
   };
   if (logarithmic) {
     yAxis.splits = (_, __, low, high) => logarithmicTicks(low, high);
