@@ -30,6 +30,7 @@ from runyard.agent.scratch import Scratch, clear_left
 from runyard.agent.stall import Standstill
 from runyard.agent.start import CannotStart
 from runyard.agent.supervise import asked_to_stop, next_signal
+from runyard.agent.system import Sampler
 from runyard.agent.talk import Alone, Talk
 from runyard.agent.team import RankEnd, Team
 from runyard.launch.order import WorkOrder
@@ -87,6 +88,7 @@ class _Member:
         self.has_begun = False
         self.is_told = False  # that the script has started
         self._oom_kills = oom_kills()
+        self._sampler = Sampler(folder, self.name, self.me, order.variables.get("CUDA_VISIBLE_DEVICES"))
         limit_s = order.max_run_duration_seconds
         self._deadline = clock.monotonic() + limit_s if limit_s and self.is_lead else None
 
@@ -157,6 +159,7 @@ class _Member:
             self.team.look()
             self._look_for_reasons_to_stop()
             self._tell_news()
+            self._sampler.look()
             if self.is_lead:
                 self._look_at_others()
             elif self.team.is_over:

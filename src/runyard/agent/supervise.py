@@ -19,6 +19,7 @@ from runyard.agent.processes import find, stop_everything
 from runyard.agent.report import Report
 from runyard.agent.stall import Standstill, look_every_s
 from runyard.agent.start import CannotStart, start
+from runyard.agent.system import Sampler
 from runyard.agent.talk import Alone
 from runyard.agent.team import Team
 from runyard.agent.verdict import Stop, verdict
@@ -80,6 +81,7 @@ class _Holding:
         announce(self.order, self.folder.driver_log())
         self.pid = start(argv, variables, cwd=str(self.folder.work), log=self.log)
         self.variables = variables
+        self.sampler = Sampler(self.folder, self._node(), 0, variables.get("CUDA_VISIBLE_DEVICES"))
 
     def to_the_end(self) -> End:
         stop = self._wait()
@@ -113,20 +115,24 @@ class _Holding:
             stands_still = self._stands_still()
             if stands_still is not None:
                 return stands_still
+            self.sampler.look()
             if next_signal(self._patience(deadline)) == signal.SIGTERM:
                 if self._reap() is not None:  # it was through before it could be stopped
                     return None
                 return asked_to_stop(self.folder) or Stop(EndReason.CANCELED, "canceled")
 
-    def _patience(self, deadline: Optional[float]) -> Optional[float]:
-        waits = []
+    def _node(self) -> str:
+        return self.order.nodes[self.order.node_rank].name if self.order.nodes else "local"
+
+    def _patience(self, deadline: Optional[float]) -> float:
+        waits = [self.sampler.patience_s]
         if deadline is not None:
             waits.append(max(deadline - clock.monotonic(), 0.0))
         if self.order.memory_limit_gb > 0:
             waits.append(_MEMORY_LOOK_S)
         if self.order.stall_after_s:
             waits.append(look_every_s(self.order.stall_after_s))
-        return min(waits) if waits else None
+        return min(waits)
 
     def _too_much_memory(self) -> Optional[Stop]:
         limit = self.order.memory_limit_gb

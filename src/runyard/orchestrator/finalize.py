@@ -11,6 +11,7 @@ from runyard.orchestrator.finding import written_folders
 from runyard.orchestrator.rooms import Rooms
 from runyard.store.runs import RunRecord
 from runyard.tracking.event_files import EventFile, find_event_files, ingest_event_files
+from runyard.tracking.catalogue import system_run
 from runyard.tracking.ingest import dropped_points, ingest
 from runyard.wire.event_records import is_event_file
 
@@ -21,6 +22,7 @@ def finalize(rooms: Rooms, record: RunRecord) -> tuple[str, ...]:
     compute, handle = rooms.target(record).compute, Handle(record.run_id, str(folder.root))
     warnings = list(compute.collect(handle, [name for name, _ in written_folders(rooms, record)]))
     ingest(rooms.database, record.run_id, folder.journal, final=True)
+    ingest(rooms.database, system_run(record.run_id), folder.system, final=True)
     lost = dropped_points(rooms.database, record.run_id)
     if lost:
         warnings.append(f"{lost:,} metric points were lost: the disk was full while the script logged them")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -29,10 +30,12 @@ _TABLE_PAUSE_S = 0.25
 _RUN_PAUSE_S = 0.5
 _SAY_SOMETHING_EVERY_S = 15.0
 _FILES_EVERY_S = 2.0
+_METRICS_EVERY_S = 2.0
 
 
 def routes(conductor: Conductor, table: RunTable) -> APIRouter:
     router = APIRouter(tags=["live"])
+    metrics = _Metrics(conductor)
 
     @router.get("/live")
     async def live(
@@ -43,7 +46,7 @@ def routes(conductor: Conductor, table: RunTable) -> APIRouter:
         The id of an event is the version of the table; `after`, or the header `Last-Event-ID`, goes on from there.
         """
         start = last_event_id if last_event_id is not None else after
-        return _stream(_everything(conductor, table, start))
+        return _stream(_everything(conductor, table, metrics, start))
 
     @router.get("/runs/{run_id}/live")
     async def live_run(run_id: str) -> Response:
@@ -54,13 +57,33 @@ def routes(conductor: Conductor, table: RunTable) -> APIRouter:
     return router
 
 
+class _Metrics:
+    """Journals of live runs are read while somebody looks at the table, however many do: not for each of them."""
+
+    def __init__(self, conductor: Conductor) -> None:
+        self._conductor = conductor
+        self._lock = threading.Lock()
+        self._due = 0.0
+
+    def read(self) -> None:
+        with self._lock:
+            if clock.monotonic() < self._due:
+                return
+            self._due = clock.monotonic() + _METRICS_EVERY_S
+        rooms = self._conductor.rooms
+        for run_id in list(self._conductor.live):
+            ingest(rooms.database, run_id, rooms.folder(run_id).journal)
+
+
 def _stream(events: AsyncIterator[bytes]) -> Response:
     # a proxy in between must neither keep events back nor keep them for others
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
 
-async def _everything(conductor: Conductor, table: RunTable, after: int | None) -> AsyncIterator[bytes]:
+async def _everything(
+    conductor: Conductor, table: RunTable, metrics: _Metrics, after: int | None
+) -> AsyncIterator[bytes]:
     spoke_at = clock.monotonic()
     computes = b""
     async with conductor.bell.listen(EVERY_RUN) as listener:
@@ -68,6 +91,8 @@ async def _everything(conductor: Conductor, table: RunTable, after: int | None) 
         yield event("hello", as_json({"version": version}), version)
         version = version if after is None else after
         while not conductor.bell.closed:
+            if conductor.live:
+                await run_in_threadpool(metrics.read)
             heard, listener.heard = listener.heard, set()
             found, changed = await run_in_threadpool(table.changed, version)
             if changed is None:

@@ -7,6 +7,7 @@ import json
 from fastapi import APIRouter, Response
 
 from runyard.orchestrator.conductor import Conductor
+from runyard.tracking.catalogue import place_of
 from runyard.tracking.ingest import ingest
 from runyard.tracking.metrics import encode_points, read_chart, read_metrics, read_points
 from runyard.wire.runs import MetricsQuery
@@ -39,12 +40,15 @@ def routes(conductor: Conductor) -> APIRouter:
         """One metric's points as binary columns (see runyard.wire.points); `most` asks for a down-sampled chart."""
         rooms.runs.load(run_id)
         read_up([run_id])
+        place, name = place_of(rooms.database, run_id, name)
+        if place != run_id:
+            ingest(rooms.database, place, rooms.folder(run_id).system)
         if most is not None:
-            found = read_chart(rooms.database, run_id, name, max(1, min(most, 10**9)))
+            found = read_chart(rooms.database, place, name, max(1, min(most, 10**9)))
         else:
             after = max(0, min(after, 2**62))
             limit = None if limit is None else max(0, min(limit, 2**62))
-            found = read_points(rooms.database, run_id, name, after=after, limit=limit)
+            found = read_points(rooms.database, place, name, after=after, limit=limit)
         return Response(encode_points(found), media_type="application/octet-stream")
 
     return router
