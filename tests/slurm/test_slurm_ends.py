@@ -1,0 +1,156 @@
+"""What Slurm itself does to runs: it preempts them, loses nodes, ends them after its own time, or does not answer."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from slurm_cluster import SCRIPTS, slurm
+from slurm_runs import activity, job_of
+
+from runyard import Experiment, PyTorchConfiguration, Run, ScriptRunConfig, SlurmCompute
+from support import eventually
+
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("slurm")]
+
+# Goes on from where an earlier attempt stopped; the first one waits for its end.
+RESUMES = """
+import os, sys, time
+from runyard import Run
+run = Run.get_context()
+attempt = int(os.environ['RUNYARD_ATTEMPT'])
+before = os.environ.get('RUNYARD_RESUME_FROM')
+seen = open(os.path.join(before, 'seen.txt')).read() if before else ''
+run.log('attempt', attempt)
+open('outputs/seen.txt', 'w').write(seen + str(attempt))
+print('attempt', attempt, 'after', repr(seen), flush=True)
+while attempt < int(sys.argv[1]): time.sleep(0.01)
+"""
+
+
+@pytest.fixture
+def submit(experiment: Experiment, partition: SlurmCompute, project: Callable[..., Path]) -> Callable[..., Run]:
+    def submitted(script: str, *arguments: object, job: object = None, **asked: object) -> Run:
+        config = ScriptRunConfig(
+            project(train=script),
+            script="train.py",
+            arguments=list(arguments),
+            compute_target=partition,
+            distributed_job_config=job,
+        )
+        config.run_config.environment.python.user_managed_dependencies = True
+        for name, value in asked.items():
+            setattr(config.run_config, name, value)
+        return experiment.submit(config)
+
+    return submitted
+
+
+def log_of(run: Run, name: str = "70_driver_log.txt") -> str:
+    path = Path(run._refresh()["folder"]) / "azureml-logs" / name
+    return path.read_text() if path.exists() else ""
+
+
+def preempt(nodes: int = 4) -> None:
+    """A job of a more important partition takes the nodes, for a moment."""
+    slurm("sbatch", "--partition=urgent", f"--nodes={nodes}", "--exclusive", "--output=/dev/null", "--wrap=sleep 1")
+
+
+def test_a_preempted_run_ends_with_that_reason(submit) -> None:
+    run = submit(RESUMES, 2)
+    eventually(lambda: "attempt 1" in log_of(run), "it runs")
+    preempt()
+    details = run.wait_for_completion(raise_on_error=False)
+    assert details["status"] == "Failed"
+    assert run._view["end"]["reason"] == "preempted"
+
+
+def test_a_preempted_run_is_tried_again_where_that_was_asked_for(submit) -> None:
+    run = submit(RESUMES, 2, max_attempts=2)
+    eventually(lambda: "attempt 1" in log_of(run), "it runs")
+    preempt()
+    assert run.wait_for_completion()["status"] == "Completed"
+    assert log_of(run).splitlines() == [
+        "attempt 1 after ''",
+        "--- attempt 2: preempted ---",
+        "attempt 2 after '1'",
+    ]
+    assert run.get_metrics() == {"attempt": [1, 2]}
+
+
+def test_a_node_that_is_lost_ends_the_run_or_begins_the_next_attempt(submit, slurm_folder: Path) -> None:
+    script = (
+        "import os, time\nattempt = int(os.environ['RUNYARD_ATTEMPT'])\n"
+        "print('attempt', attempt, os.environ['SLURMD_NODENAME'], flush=True)\n"
+        "while attempt < 2: time.sleep(0.01)\n"
+    )
+    job = PyTorchConfiguration("Gloo", process_count=2, node_count=2)
+    run = submit(script, job=job, max_attempts=2)
+    eventually(lambda: "attempt 1" in log_of(run, "70_driver_log_rank_1.txt"), "both nodes run")
+    lost = log_of(run, "70_driver_log_rank_1.txt").split()[-1]
+    kill_node(lost, slurm_folder, run)
+    try:
+        assert run.wait_for_completion()["status"] == "Completed"
+        earlier = run._view["attempts"]
+        assert earlier[0]["reason"] == "node lost"
+        assert f"--- attempt 2: node lost ({lost}) ---" in log_of(run, "70_driver_log_rank_0.txt")
+    finally:
+        subprocess.run([SCRIPTS / "start-slurm", "node", slurm_folder, lost], check=True)
+        eventually(
+            lambda: slurm("sinfo", "-h", "-p", "main", "-t", "idle", "-o", "%D").strip() == "4", "the node is back"
+        )
+
+
+def kill_node(name: str, slurm_folder: Path, run: Run) -> None:
+    """As when the power fails: its daemon, and every process of the run on it."""
+    os.kill(int((slurm_folder / f"slurmd-{name}.pid").read_text()), signal.SIGKILL)
+    mark, node = f"RUNYARD_RUN_ID={run.id}".encode(), f"SLURMD_NODENAME={name}".encode()
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            environment = (place / "environ").read_bytes().split(b"\0")
+            command = (place / "cmdline").read_bytes()
+        except OSError:
+            continue
+        is_agent = node in environment and run.id.encode() in command
+        if is_agent or (mark in environment and node in environment):
+            os.kill(int(place.name), signal.SIGKILL)
+    # Slurm itself would find out after its SlurmdTimeout
+    slurm("scontrol", "update", f"NodeName={name}", "State=DOWN", "Reason=power")
+
+
+def test_slurm_that_does_not_answer_harms_no_run(submit, slurm_folder: Path, tmp_path: Path, home: Path) -> None:
+    gate = tmp_path / "gate"
+    run = submit(
+        "import os, sys, time\nprint('up', flush=True)\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)", gate
+    )
+    eventually(lambda: run.get_status() == "Running", "it runs")
+    controller = int((slurm_folder / "slurmctld.pid").read_text())
+    os.kill(controller, signal.SIGSTOP)
+    try:
+        gate.touch()
+        assert run.wait_for_completion()["status"] == "Completed"
+    finally:
+        os.kill(controller, signal.SIGCONT)
+
+
+def test_scancel_by_hand_cancels_the_run(submit, home: Path, tmp_path: Path) -> None:
+    run = submit("import time\nprint('up', flush=True)\ntime.sleep(600)")
+    eventually(lambda: run.get_status() == "Running", "it runs")
+    slurm("scancel", job_of(run, home))
+    assert run.wait_for_completion(raise_on_error=False)["status"] == "Canceled"
+    assert "scancel" in run._view["end"]["message"]
+
+
+def test_a_job_that_is_cancelled_while_it_waits_is_a_cancelled_run(submit, home: Path, tmp_path: Path) -> None:
+    slurm("scontrol", "update", "PartitionName=main", "State=DOWN")
+    try:
+        run = submit("print(1)")
+        eventually(lambda: "PartitionDown" in activity(run), "it waits")
+        slurm("scancel", job_of(run, home))
+        assert run.wait_for_completion(raise_on_error=False)["status"] == "Canceled"
+    finally:
+        slurm("scontrol", "update", "PartitionName=main", "State=UP")
