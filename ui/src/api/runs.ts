@@ -1,7 +1,7 @@
 // Runs: the table, its fields, its completions; what can be done to a run.
 
 import { getJson, part, query, sendJson, type Options } from "./http";
-import type { CodeChange, Completion, Field, PackageChange, RunView, Series, Table } from "./shapes";
+import type { Completion, Field, RunView, Table } from "./shapes";
 
 export interface TableQuery {
   query: string;
@@ -22,26 +22,6 @@ export function complete(text: string, at: number, options: Options = {}): Promi
   return getJson(`/api/runs/complete${query({ query: text, at })}`, options);
 }
 
-export function run(id: string, options: Options = {}): Promise<RunView> {
-  return getJson(`/api/runs/${part(id)}`, options);
-}
-
-export function series(id: string, options: Options = {}): Promise<Series[]> {
-  return getJson(`/api/runs/${part(id)}/series`, options);
-}
-
 export function cancel(id: string): Promise<RunView> {
   return sendJson("POST", `/api/runs/${part(id)}/cancel`);
-}
-
-export function rerun(id: string): Promise<RunView> {
-  return sendJson("POST", `/api/runs/${part(id)}/rerun`);
-}
-
-export function diffCode(a: string, b: string, options: Options = {}): Promise<CodeChange[]> {
-  return getJson(`/api/diff/code${query({ a, b })}`, options);
-}
-
-export function diffEnvironment(a: string, b: string, options: Options = {}): Promise<PackageChange[]> {
-  return getJson(`/api/diff/environment${query({ a, b })}`, options);
 }

@@ -3,6 +3,7 @@
 
 import type { Value } from "../api/shapes";
 import { number } from "../format/number";
+import { dateTime, duration } from "../format/time";
 import { byWords } from "./differences";
 
 export interface Scale {
@@ -15,16 +16,16 @@ export interface Scale {
 const TICKS = 5;
 const WIDE = 100; // from here on a span is told by powers of ten
 
-export function scaleOf(values: readonly (Value | undefined)[]): Scale {
+export function scaleOf(values: readonly (Value | undefined)[], write: (value: number) => string = number): Scale {
   const there = values.filter((value) => value !== null && value !== undefined);
   const numbers = there.filter((value): value is number => typeof value === "number");
   if (there.length > 0 && numbers.length === there.filter((v) => v !== "NaN").length && numbers.length > 0) {
-    return numberScale(numbers);
+    return numberScale(numbers, write);
   }
   return wordScale(there.map(String));
 }
 
-function numberScale(numbers: number[]): Scale {
+function numberScale(numbers: number[], write: (value: number) => string): Scale {
   const low = Math.min(...numbers);
   const high = Math.max(...numbers);
   const log = low > 0 && high / low >= WIDE;
@@ -37,7 +38,7 @@ function numberScale(numbers: number[]): Scale {
   return {
     kind: log ? "log" : "linear",
     place,
-    ticks: written.map((value) => ({ at: place(value) ?? 0, text: number(value) })),
+    ticks: written.map((value) => ({ at: place(value) ?? 0, text: write(value) })),
   };
 }
 
@@ -78,4 +79,10 @@ function powers(low: number, high: number): number[] {
 /** 0.30000000000000004 is nobody's tick. */
 function cleaned(value: number): number {
   return Number(value.toPrecision(12));
+}
+
+/** How the values of a field are written. */
+export function writing(name: string): (value: number) => string {
+  if (name === "duration_s") return duration;
+  return name.endsWith("_at") ? dateTime : number;
 }

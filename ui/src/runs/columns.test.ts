@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Field, Row } from "../api/shapes";
+import { parted } from "../format/name";
 import { cellText, columnOf, columnsFromText, columnsToText, defaultColumns, lasted, title, valueOf } from "./columns";
 
 const fields: Field[] = [
@@ -40,10 +41,21 @@ function row(changes: Partial<Row> = {}): Row {
 
 describe("columns", () => {
   it("shows at first what every run has, and the parameters and metrics that most runs have", () => {
-    const names = defaultColumns(fields);
+    const names = defaultColumns(fields, 1900);
     expect(names.slice(0, 2)).toEqual(["status", "name"]);
+    expect(names.at(-1)).toBe("reason");
     expect(names).toContain("metrics.loss");
-    expect(names.filter((n) => n.startsWith("params."))).toEqual(["params.lr", "params.depth", "params.model"]);
+    expect(names.filter((n) => n.startsWith("params."))).toEqual(["params.lr", "params.depth", "params.model", "params.rare"]);
+  });
+
+  it("shows fewer of them where there is less room, but one of each", () => {
+    const names = defaultColumns(fields, 700);
+    expect(names.filter((n) => n.includes("."))).toEqual(["params.lr", "metrics.loss"]);
+  });
+
+  it("never hides the end of a long id", () => {
+    expect(parted("vision-transformer_1794789785_0000270f")).toEqual(["vision-transformer_1794789785_", "0000270f"]);
+    expect(parted("trial 7")).toEqual(["trial 7", ""]);
   });
 
   it("keeps names with commas and tildes apart in the address", () => {

@@ -26,12 +26,12 @@ const own = (name: string, title: string, kind: Kind, width: number, sortable = 
 });
 
 export const OWN: readonly Column[] = [
-  own("status", "Status", "status", 124),
-  own("name", "Run", "run", 236),
-  own("experiment", "Experiment", "experiment", 148),
-  own("created_at", "Submitted", "time", 108),
-  own("duration_s", "Duration", "duration", 112),
-  own("reason", "What happened", "text", 260, false),
+  own("status", "Status", "status", 116),
+  own("name", "Run", "run", 224),
+  own("experiment", "Experiment", "experiment", 136),
+  own("created_at", "Submitted", "time", 104),
+  own("duration_s", "Duration", "duration", 106),
+  own("reason", "What happened", "text", 200, false),
   own("target", "Compute", "text", 104),
   own("submitted_by", "By", "text", 96),
   own("started_at", "Started", "time", 108),
@@ -44,6 +44,8 @@ export const OWN: readonly Column[] = [
   own("tags", "Tags", "tags", 220, false),
 ];
 
+export const BOX = 40; // the column of boxes to choose runs by
+const MOST_EACH = 4;
 const ALWAYS = ["status", "name", "experiment", "created_at", "duration_s"];
 const PREFIXES: [string, Group][] = [
   ["params.", "Parameters"],
@@ -59,7 +61,7 @@ export function columnOf(name: string, fields: readonly Field[]): Column {
     const field = fields.find((f) => f.name === name);
     const kind = group === "Metrics" || field?.kind === "number" ? "number" : "text";
     const title = name.slice(prefix.length);
-    const width = Math.min(200, Math.max(kind === "number" ? 96 : 112, 34 + title.length * 7.4));
+    const width = Math.min(200, Math.max(kind === "number" ? 92 : 104, 34 + title.length * 7.2));
     return { name, title, kind, group, width, sortable: true };
   }
   return { name, title: name, kind: "text", group: "Run", width: 120, sortable: false };
@@ -72,16 +74,30 @@ export function allColumns(fields: readonly Field[]): Column[] {
   return [...OWN, ...PREFIXES.flatMap(([, group]) => found.filter((c) => c.group === group))];
 }
 
-/** What a newcomer sees: the run itself, then what most runs were given and what most brought. */
-export function defaultColumns(fields: readonly Field[]): string[] {
-  const most = (prefix: string, few: number): string[] =>
+/**
+ * What a newcomer sees: the run itself, then what most runs were given and what most brought, by turns, as many as there
+ * is room for in `width` pixels.
+ */
+export function defaultColumns(fields: readonly Field[], width: number): string[] {
+  const most = (prefix: string): string[] =>
     fields
       .filter((f) => f.name.startsWith(prefix) && f.runs > 0)
       .map((f, at) => ({ f, at }))
       .sort((a, b) => b.f.runs - a.f.runs || a.at - b.at)
-      .slice(0, few)
       .map(({ f }) => f.name);
-  return [...ALWAYS, ...most("params.", 3), ...most("metrics.", 3), "reason"];
+  const wide = (name: string): number => columnOf(name, fields).width;
+  let left = width - [...ALWAYS, "reason"].reduce((sum, name) => sum + wide(name), BOX);
+  const chosen = { "params.": [] as string[], "metrics.": [] as string[] };
+  const offered = { "params.": most("params."), "metrics.": most("metrics.") };
+  for (let turn = 0; turn < 2 * MOST_EACH; turn += 1) {
+    const prefix = turn % 2 === 0 ? "params." : "metrics.";
+    const name = offered[prefix].shift();
+    if (name === undefined) continue;
+    left -= wide(name);
+    if (left < 0 && turn >= 2) break; // one of each is shown on any screen
+    chosen[prefix].push(name);
+  }
+  return [...ALWAYS, ...chosen["params."], ...chosen["metrics."], "reason"];
 }
 
 /** Names may hold commas, which part them in the address. */
