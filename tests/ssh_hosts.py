@@ -1,4 +1,4 @@
-"""Real SSH hosts on this machine: each with a network and a file system of its own, its own sshd, keys, name and user."""
+"""Real SSH hosts on this machine, each with its own network, sshd, host key, name, user and view of the files."""
 
 from __future__ import annotations
 
@@ -191,23 +191,24 @@ def _started(base: Path, name: str, address: str, bridge: str, key: Path, own_tm
     ours, theirs = f"{bridge}v{name[1:]}", f"{bridge}w{name[1:]}"
     _ip("link", "add", ours, "type", "veth", "peer", "name", theirs)
     _ip("link", "set", ours, "master", bridge, "up")
-    process = subprocess.Popen(
-        ["unshare", "-n", "-m", "-u", "sh", "-c", _HOST],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=open(base / "sshd.log", "wb"),
-        env={
-            "PATH": os.environ["PATH"],
-            "NAME": name,
-            "BASE": str(base),
-            "ADDRESS": address,
-            "LINK": theirs,
-            "OWN_TMP": "1" if own_tmp else "",
-            "PYTHONS": str(prefix) if closed else "",
-            "CLOSED": str(closed or ""),
-        },
-        start_new_session=True,
-    )
+    with open(base / "sshd.log", "wb") as said:
+        process = subprocess.Popen(
+            ["unshare", "-n", "-m", "-u", "sh", "-c", _HOST],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            env={
+                "PATH": os.environ["PATH"],
+                "NAME": name,
+                "BASE": str(base),
+                "ADDRESS": address,
+                "LINK": theirs,
+                "OWN_TMP": "1" if own_tmp else "",
+                "PYTHONS": str(prefix) if closed else "",
+                "CLOSED": str(closed or ""),
+            },
+            start_new_session=True,
+        )
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n", (base / "sshd.log").read_text()

@@ -17,10 +17,14 @@ from runyard.errors import RunyardException, YardUnavailable
 from runyard.launch.variables import ROLE, clean
 
 _PATIENCE_S = 60.0
+_LINE_PATIENCE_S = 120.0
 
 
 def start_yard(home: Path, answers: Callable[[], bool]) -> None:
     """Returns when the yard of this home answers, whoever started it. Many may call this at once."""
+    if "RUNYARD_YARD_ELSEWHERE" in os.environ:
+        _wait_for_the_line(answers)
+        return
     usable(home)
     deadline = time.monotonic() + _PATIENCE_S
     pause_s = 0.01
@@ -36,6 +40,18 @@ def start_yard(home: Path, answers: Callable[[], bool]) -> None:
         else:
             time.sleep(pause_s)  # somebody else's is starting, or closing
             pause_s = min(pause_s * 1.5, 0.1)
+
+
+def _wait_for_the_line(answers: Callable[[], bool]) -> None:
+    """This machine is one of the yard's hosts: what leads to the yard is made again by the yard itself, after a cut."""
+    deadline = time.monotonic() + _LINE_PATIENCE_S
+    while not answers():
+        if time.monotonic() > deadline:
+            raise YardUnavailable(
+                f"the yard is on another machine, and the line to it has been cut for {_LINE_PATIENCE_S:.0f} s",
+                hint="metrics, logs and outputs need no line: they are brought to the yard when it is back",
+            )
+        time.sleep(0.2)
 
 
 def _spawn(home: Path) -> int:

@@ -20,6 +20,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,9 @@ class _Builder:
 
     def _prepared(self, request: dict[str, Any], uv: str, abandoned: threading.Event, say: Say) -> Prepared:
         spec = from_json(EnvironmentSpec, request["spec"])
+        if request["lends_python"] and spec.interpreter and not shutil.which(spec.interpreter):
+            say(f"{spec.interpreter} is not on this machine: {sys.executable} is used")
+            spec = replace(spec, interpreter=None)
         with self._own.held(say):
             uv = uv or self._uv_of_this_machine(spec, say)
             with self._lock:

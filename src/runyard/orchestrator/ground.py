@@ -70,9 +70,9 @@ def gpus(target: Target, placement: Placement) -> tuple[int, ...] | None:
 
 
 def nodes(target: Target, spec: RunSpec, placement: Placement) -> tuple[Node, ...]:
-    if isinstance(target.compute, SshCompute):  # their addresses are theirs to say, when they are asked to start
-        names = list(target.compute.hosts)
-        return tuple(Node(names[number], "") for number in placement.nodes)
+    if isinstance(target.compute, SshCompute):  # their addresses are theirs to say again, when they are asked to start
+        hosts = list(target.compute.hosts.items())
+        return tuple(Node(hosts[number][0], hosts[number][1].seen_at) for number in placement.nodes)
     if isinstance(spec.launch, Single):
         return ()
     if target.name == LOCAL:
@@ -101,6 +101,8 @@ def _on_hosts(
     answers = compute.prepare(
         to_json(environment),
         run_id=run_id,
+        # the Python of the machine that submitted means "the one that is there", on a host that does not have it
+        lends_python=bool(environment.interpreter) and os.access(environment.interpreter or "", os.X_OK),
         uv=None if environment.user_managed else Path(installed_uv()),
         files=[Path(wheel) for wheel in wheels],
         say=say,

@@ -35,7 +35,12 @@ class SshCompute(Compute):
     def __init__(
         self, hosts: Sequence[Host], capacities: Sequence[Capacity], *, kit: Path, local: LocalCompute
     ) -> None:
-        self.hosts = {host.address.text: host for host in hosts}
+        names = [host.name for host in hosts]
+        # a launcher is told these names, and they are people's words for the machines; two ports of one name differ
+        self.hosts = {
+            host.name if names.count(host.name) == 1 else f"{host.name}-{number}": host
+            for number, host in enumerate(hosts)
+        }
         self._capacities = tuple(capacities)
         self._kit, self._local = kit, local
         self._lock = threading.Lock()
@@ -110,6 +115,7 @@ class SshCompute(Compute):
         spec: dict[str, Any],
         *,
         run_id: str,
+        lends_python: bool,
         uv: Path | None,
         files: Sequence[Path],
         say: Callable[[str], None],
@@ -117,7 +123,9 @@ class SshCompute(Compute):
         numbers: Sequence[int] | None = None,
     ) -> list[dict[str, Any]]:
         """The environment, on each of the hosts that are meant or, with none named, on all that can be reached; its
-        paths in terms of ``HOST_FOLDER``. ``uv`` builds it where the machine is of our kind; ``files`` go along."""
+        paths in terms of ``HOST_FOLDER``. ``uv`` builds it where the machine is of our kind; ``files`` go along.
+        ``lends_python``: a host without the interpreter that is named uses its own."""
+        request = {"spec": spec, "run_id": run_id, "lends_python": lends_python}
         hosts = list(self.hosts.values())
         chosen = hosts if numbers is None else [hosts[number] for number in numbers]
         patience_s = _START_PATIENCE_S if len(chosen) == 1 or numbers is not None else 0.0
@@ -125,7 +133,7 @@ class SshCompute(Compute):
         def on(host: Host) -> dict[str, Any] | RunyardException:
             told: Callable[[str], None] = say if len(chosen) == 1 else lambda text: say(f"{host.name}: {text}")
             try:
-                return prepare_on(host, spec, run_id, uv, files, told, abandoned, patience_s)
+                return prepare_on(host, request, uv, files, told, abandoned, patience_s)
             except RunyardException as error:
                 return error
 
@@ -164,7 +172,7 @@ class SshCompute(Compute):
         lead = self._begin(hosts[0], replace(order, node_rank=0), root)
         if len(hosts) == 1:
             return
-        where = hosts[0].call("lead", run=order.run_id, timeout_s=90.0)
+        where = hosts[0].call("lead", run=order.run_id, attempt=order.attempt, timeout_s=90.0)
         if where is None:
             return  # the lead's agent ended, and said why
         try:

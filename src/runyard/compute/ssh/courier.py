@@ -119,7 +119,7 @@ class Courier:
         if do == "attempt":
             return errands.attempt(head["run"], head["node_rank"])
         if do == "lead":
-            return errands.lead(head["run"])
+            return errands.lead(head["run"], head["attempt"])
         if do == "stop":
             return errands.stop(head["run"], head["reason"])
         if do == "sweep":

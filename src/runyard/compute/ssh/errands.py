@@ -121,13 +121,15 @@ class Errands:
             return 0
         return order.attempt if own.agent_lock.exists() else 0
 
-    def lead(self, run_id: str) -> Any:
+    def lead(self, run_id: str, attempt: int) -> Optional[str]:
         """Where the lead's agent listens, once it does."""
         folder = self.run_folder(run_id)
         give_up = time.monotonic() + _LEAD_WAIT_S
         while time.monotonic() < give_up:
             with suppress(OSError, ValueError):
-                return json.loads(folder.lead.read_bytes())
+                said = json.loads(folder.lead.read_bytes())
+                if said["attempt"] == attempt:
+                    return str(said["place"])
             if agent_of(folder) is None:
                 return None  # it ended before it came so far, and has said why
             time.sleep(0.01)

@@ -54,9 +54,12 @@ class Followed:
 class Host:
     """All verbs may be called from any thread; each connects if it has to."""
 
-    def __init__(self, address: Address, *, home: Path, kit: Path, hooks: Hooks, folder: str = "") -> None:
+    def __init__(
+        self, address: Address, *, home: Path, kit: Path, hooks: Hooks, folder: str = "", seen_at: str = ""
+    ) -> None:
         self.address = address
         self.name = address.name
+        self.seen_at = seen_at  # where other hosts reach it, as it was when somebody last looked
         self._home, self._kit, self._hooks = home, kit, hooks
         self._folder = folder or FOLDER
         self._line: Line | None = None

@@ -69,7 +69,11 @@ def check(name: str, configuration: dict[str, Any], home: Path, kit: Path) -> di
 def _hosts(configuration: dict[str, Any], home: Path, kit: Path, hooks: Hooks) -> list[Host]:
     key, folder = str(configuration.get("key") or ""), str(configuration.get("folder") or "")
     addresses = [checked_address(str(text), key) for text in configuration["hosts"]]
-    return [Host(address, home=home, kit=kit, hooks=hooks, folder=folder) for address in addresses]
+    seen = [str(facts["address"]) for facts in configuration.get(FOUND, ())] or [""] * len(addresses)
+    return [
+        Host(address, home=home, kit=kit, hooks=hooks, folder=folder, seen_at=at)
+        for address, at in zip(addresses, seen)
+    ]
 
 
 def _look_at(host: Host) -> dict[str, Any] | RunyardException:

@@ -19,8 +19,7 @@ from runyard.errors import ComputeTargetException
 
 def prepare_on(
     host: Host,
-    spec: dict[str, Any],
-    run_id: str,
+    asked: dict[str, Any],
     uv: Path | None,
     files: Sequence[Path],
     say: Callable[[str], None],
@@ -30,7 +29,7 @@ def prepare_on(
     """The host's answer, with its folder as ``HOST_FOLDER``."""
     host.call("lacking", digests=[], patience_s=patience_s)  # reached, or the reason why not
     folder = str(host.facts["folder"])
-    text = json.dumps(spec)
+    text = json.dumps(asked)
     try:
         for path in files:
             digest = digest_of(path)
@@ -44,11 +43,10 @@ def prepare_on(
     except Cut as cut:
         raise ComputeTargetException(f"the connection to {host.name} was lost: {cut}", passing=True) from cut
     request = {
-        "spec": json.loads(text),
+        **json.loads(text),
         "has_gpu": bool(host.capacity.gpus),
-        "run_folder": f"{folder}/runs/{run_id}",
+        "run_folder": f"{folder}/runs/{asked['run_id']}",
         "kit": f"{folder}/{host.facts['parts'][1]}",
-        "run_id": run_id,
     }
 
     def heard(head: dict[str, Any], body: bytes) -> None:

@@ -1,0 +1,77 @@
+"""Three hosts and a yard that the tests of this room share; the slowest part, logging in, happens once."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from runyard import ComputeTarget, ScriptRunConfig, SshCompute, Workspace
+from ssh_hosts import Net, require_sshd, ssh_hosts
+from support import a_home, complaints
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "ssh" in item.path.parts:
+            item.add_marker(pytest.mark.real)
+            item.add_marker(pytest.mark.xdist_group("ssh"))
+
+
+@pytest.fixture(scope="session")
+def net() -> Iterator[Net]:
+    require_sshd()
+    with ssh_hosts(3) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def lab_home(net: Net) -> Iterator[Path]:
+    with a_home() as folder:
+        yield folder
+        said = complaints(folder)
+    assert said == []
+
+
+@pytest.fixture
+def home(lab_home: Path, net: Net, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("RUNYARD_HOME", str(lab_home))
+    monkeypatch.setenv("RUNYARD_SSH", net.ssh)
+    return lab_home
+
+
+@pytest.fixture
+def lab(workspace: Workspace, net: Net) -> ComputeTarget:
+    """All three hosts as one target."""
+    hosts = [host.login for host in net.hosts]
+    return ComputeTarget.attach(workspace, "lab", SshCompute.attach_configuration(hosts, key=net.key))
+
+
+@pytest.fixture
+def on_lab(lab: ComputeTarget, project: Callable[..., Path]) -> Callable[..., ScriptRunConfig]:
+    """`on_lab('print(1)')`: a run of that script by a host's own Python, nothing built."""
+
+    def make(script: str, arguments: list[object] | None = None, **more: str) -> ScriptRunConfig:
+        config = ScriptRunConfig(project(train=script, **more), script="train.py", arguments=arguments or [])
+        config.run_config.target = lab
+        environment = config.run_config.environment
+        environment.python.user_managed_dependencies = True
+        environment.python.interpreter_path = "/usr/bin/python3"
+        return config
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A package of one module, so that an environment is built without any network."""
+    path = tmp_path_factory.mktemp("wheels") / "hosted-1.0-py3-none-any.whl"
+    facts = "Metadata-Version: 2.1\nName: hosted\nVersion: 1.0\n"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("hosted.py", "WORD = 'from a wheel'\n")
+        archive.writestr("hosted-1.0.dist-info/METADATA", facts)
+        archive.writestr("hosted-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr("hosted-1.0.dist-info/RECORD", "hosted.py,,\n")
+    return path
