@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Optional
@@ -14,6 +15,7 @@ PROCESS_TAG = "RUNYARD_PROCESS_TAG"  # every process of a run inherits it, where
 ROLE = "RUNYARD_ROLE"  # carried by a yard and its nursery: never counted among the processes of a run
 
 _DROPPED_NAMES = frozenset({"VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "PYTHONPATH", "PYTHONHOME", "CUDA_VISIBLE_DEVICES"})
+_MLFLOW_RUN_ID = re.compile(r"[a-zA-Z0-9][\w\-]{0,255}")
 _DROPPED_PREFIXES = ("RUNYARD_", "AZUREML_", "CONDA_", "_CONDA_")
 
 
@@ -31,11 +33,13 @@ def run_variables(
     subscription: str = "local",
     resource_group: str = "local",
     workspace: str = "runyard",
+    tracking: Optional[tuple[str, str]] = None,
 ) -> dict[str, str]:
     """Only the run's own: the machine's, and PATH, come from whoever prepared the environment.
 
     ``gpus`` are the indices that the queue gave; an empty sequence hides the machine's GPUs from a run that asked
-    for none; None means that the machine has none, and leaves the matter alone.
+    for none; None means that the machine has none, and leaves the matter alone. ``tracking`` is the yard's address and
+    its token, where the script can reach it.
     """
     variables = {"PYTHONUNBUFFERED": "1"}
     if gpus is not None:
@@ -50,6 +54,8 @@ def run_variables(
         AZUREML_SERVICE_ENDPOINT=f"unix://{socket}",
     )
     asked = {**spec.environment.variables, **spec.environment_variables}
+    if tracking is not None and "MLFLOW_TRACKING_URI" not in asked:  # else the rest would be said to another server
+        variables.update(_mlflow_variables(run_id, experiment, *tracking))
     # The script must find its yard and we must find its processes, whatever a copied list of variables says.
     variables.update((name, value) for name, value in asked.items() if not name.startswith("RUNYARD_"))
     variables["PYTHONPATH"] = ":".join(part for part in (str(kit), asked.get("PYTHONPATH", "")) if part)
@@ -61,6 +67,18 @@ def run_variables(
         RUNYARD_RANK="0",
         RUNYARD_PROCESS_TAG=process_tag(run_id, folder),
     )
+    return variables
+
+
+def _mlflow_variables(run_id: str, experiment: str, url: str, token: str) -> dict[str, str]:
+    """With these, what a script says to `mlflow` without further ado is said to its own run."""
+    variables = {
+        "MLFLOW_TRACKING_URI": url,
+        "MLFLOW_TRACKING_TOKEN": token,
+        "MLFLOW_EXPERIMENT_NAME": experiment,
+    }
+    if _MLFLOW_RUN_ID.fullmatch(run_id):  # MLflow's client ends a script whose run has another kind of id
+        variables["MLFLOW_RUN_ID"] = run_id
     return variables
 
 

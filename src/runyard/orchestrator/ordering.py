@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from runyard.compute.local import LocalCompute
 from runyard.compute.placing import Placement
 from runyard.environments.base import Prepared
 from runyard.launch.argv import script_words
@@ -48,6 +49,7 @@ def order_of(
         gpus=ground.gpus(target, placement),
         yard_python=sys.executable,
         socket=str(rooms.socket),
+        tracking=rooms.address() if isinstance(target.compute, LocalCompute) else None,
     )
     own.update(attempt_variables(record.life.attempt, folder))
     argv, variables = prepared.command(
@@ -98,7 +100,8 @@ def rehearse(rooms: Rooms, record: RunRecord) -> str:
     )
     placement = Placement(record.run_id, nodes=tuple(range(resources.nodes)))
     ready = Ready(prepared, f"{prepared.path_entries[0]}/mpirun" if prepared.path_entries else "mpirun")
-    order = order_of(rooms, record, ready, placement, machine={"PATH": "<PATH of this machine>"})
+    unlisted = replace(rooms, address=lambda: ("http://<this yard>", "<its token>"))  # what is shown is passed on
+    order = order_of(unlisted, record, ready, placement, machine={"PATH": "<PATH of this machine>"})
     nodes = range(max(1, len(order.nodes)))
     job = rooms.target(record).compute.job_text(order)
     head = f"{job}\n" if job else ""

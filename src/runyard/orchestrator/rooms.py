@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,7 @@ class Rooms:
     environments: EnvironmentDepot
     artifacts: Artifacts
     targets: Targets
+    address: Callable[[], tuple[str, str] | None] = lambda: None  # and the token, for scripts on this machine
 
     def folder(self, run_id: str) -> RunFolder:
         return RunFolder(self.home / "runs" / run_id)

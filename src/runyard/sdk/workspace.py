@@ -114,6 +114,16 @@ class Workspace:
             "version": health["version"],
         }
 
+    def get_mlflow_tracking_uri(self, with_auth: bool = True) -> str:
+        """For ``mlflow.set_tracking_uri``: the yard listens there, on this machine alone.
+
+        The stock client finds the token in MLFLOW_TRACKING_TOKEN, which is set here, for this process.
+        """
+        address = self.connection.post("/api/studio", {})
+        if with_auth:
+            os.environ["MLFLOW_TRACKING_TOKEN"] = address["token"]
+        return str(address["url"]).rstrip("/")
+
     @property
     def home(self) -> Path:
         return self.connection.home

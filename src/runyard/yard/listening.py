@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import socket
+import threading
 from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -38,6 +39,7 @@ class Listening:
         self._open: asyncio.base_events.Server | None = None
         self._address: StudioAddress | None = None
         self._door: Door | None = None
+        self._begun = threading.Event()
 
     @property
     def address(self) -> StudioAddress | None:
@@ -58,10 +60,27 @@ class Listening:
         self._server, self._loop = server, asyncio.get_running_loop()
         if self._bound is not None:
             await self._listen(*self._bound)
+        self._begun.set()
 
     def open(self, wanted: Listen) -> StudioAddress:
         """From a thread of a request. Where it listens already, it stays, unless another place is asked for."""
         return self._in_loop(self._opened(wanted))
+
+    def reach(self) -> tuple[str, str] | None:
+        """For scripts on this machine: where the yard is, and its token. It listens from the first call on.
+
+        None when that cannot be: a run does not fail because of it.
+        """
+        address = self._address
+        if address is None:
+            if not self._begun.wait(_PATIENCE_S):
+                return None
+            try:
+                address = self.open(Listen())
+            except (UserErrorException, RuntimeError, TimeoutError) as error:  # no port is free, or the yard is closing
+                log.warning("scripts cannot reach the yard by TCP: %s", error)
+                return None
+        return address.url.rstrip("/"), address.token
 
     def close(self) -> None:
         """Nobody comes in from the network any more, nor at the next yard."""

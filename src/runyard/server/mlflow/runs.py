@@ -18,6 +18,7 @@ from runyard.server.mlflow.shapes import DEFAULT_ID, DELETED, NAME, PARENT, STAG
 from runyard.store.documents import INPUTS, Documents
 from runyard.store.runs import RunRecord
 from runyard.tracking.ingest import ingest
+from runyard.tracking.metrics import read_points
 from runyard.tracking.numbers import Point, add_points
 
 Fields = dict[str, Any]
@@ -187,13 +188,15 @@ def _log(
     record = conductor.rooms.runs.load(run_id)
     points: dict[str, list[Point]] = {}
     for one in metrics:
-        points.setdefault(required(one, "key"), []).append(_point(one))
+        name, point = required(one, "key"), _point(one)
+        if not (one.get("model_id") and _is_known(conductor, run_id, name, point)):
+            points.setdefault(name, []).append(point)
     if params:
         _check_params(conductor, record, params)
         conductor.rooms.runs.set_params(run_id, params)
     if tags:
         _tag(conductor, run_id, tags)
-    if points:
+    if metrics:
         add_points(conductor.rooms.database, run_id, points)
         models.add_metrics(conductor, run_id, [one for one in metrics if one.get("model_id")])
         conductor.bell.ring(run_id)
@@ -210,6 +213,13 @@ def _point(fields: Fields) -> Point:
     if not -(2**63) < step < 2**63:
         raise Fault(INVALID, f"step {step} of metric {fields.get('key')!r} does not fit 64 bits")
     return Point(step, whole(fields, "timestamp", 0) / 1000 or clock.now(), value)
+
+
+def _is_known(conductor: Conductor, run_id: str, name: str, point: Point) -> bool:
+    """When a model is logged, the client says the metrics of its run once more, as the model's."""
+    known = read_points(conductor.rooms.database, run_id, name)
+    same = (known.steps == point.step) & (known.times == point.time) & (known.values == point.value)
+    return bool(same.any())
 
 
 def _check_params(conductor: Conductor, record: RunRecord, params: dict[str, str]) -> None:
