@@ -127,6 +127,17 @@ class Net:
     known_hosts: Path
 
 
+def train_processes(pids: list[int]) -> list[int]:
+    return [pid for pid in pids if b"train.py" in command(pid)]
+
+
+def command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 def require_sshd() -> None:
     """Left out with the reason where it cannot be; in CI, where everything can be installed, it is never left out."""
     if os.geteuid() != 0:
@@ -174,7 +185,11 @@ def _started(base: Path, name: str, address: str, bridge: str, key: Path, own_tm
     uid = _FIRST_UID + os.getpid() % 1000 * 10 + int(name[1:]) + 5 * int(own_tmp)
     home = base / "home" / USER
     home.mkdir(parents=True)
-    os.chown(home, uid, uid)
+    # there is no way out of these networks: whoever looks for a package there should not wait for it
+    (home / ".config" / "pip").mkdir(parents=True)
+    (home / ".config" / "pip" / "pip.conf").write_text("[global]\nno-index = true\n")
+    for place in (home, *home.rglob("*")):
+        os.chown(place, uid, uid)
     home.chmod(0o700)
     (base / "passwd").write_text(
         f"root:*:0:0::/root:/bin/sh\nsshd:*:65533:65534::/run/sshd:/bin/false\n{USER}:*:{uid}:{uid}::/home/{USER}:/bin/sh\n"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from runyard import ComputeTarget, Experiment, Run, ScriptRunConfig
-from ssh_hosts import Net
+from ssh_hosts import Net, train_processes
 from support import eventually
 
 OnLab = Callable[..., ScriptRunConfig]
@@ -122,14 +122,3 @@ def log_of(run: Run, folder: Path, name: str = "70_driver_log.txt") -> str:
     path = folder / f"{run.id}-{name}"
     run.download_file(f"azureml-logs/{name}", str(path))
     return path.read_text()
-
-
-def train_processes(pids: list[int]) -> list[int]:
-    return [pid for pid in pids if b"train.py" in _command(pid)]
-
-
-def _command(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""

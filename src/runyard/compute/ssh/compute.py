@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from runyard import clock
 from runyard.compute.base import Capacity, Compute, Handle, Observed
 from runyard.compute.local import LocalCompute
 from runyard.compute.ssh import trail
@@ -22,9 +23,12 @@ from runyard.compute.ssh.places import HOST_FOLDER, HOST_PATH
 from runyard.compute.ssh.preparing import digest_of, prepare_on
 from runyard.errors import ComputeTargetException, RunyardException
 from runyard.launch.order import Node, WorkOrder
+from runyard.lifecycle.state import End, EndReason
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
 
+PATIENCE = "RUNYARD_HOST_PATIENCE_S"  # how long a host may be away before its runs count as lost
+_PATIENCE_S = 900.0
 PLACE = "mirror.json"
 _START_PATIENCE_S = 60.0
 _STOP_PATIENCE_S = 24 * 3600.0
@@ -69,9 +73,18 @@ class SshCompute(Compute):
         found = {}
         for handle in handles:
             lead = self._followed(handle)
-            if lead is not None and not lead.is_gone:
+            if lead is not None and not lead.is_gone and not self._lost(handle):
                 found[handle] = Observed(lead.agent_pid)
         return found
+
+    def why_gone(self, handle: Handle) -> End | None:
+        """A host that is away for too long is given up; should it be back, it is told to stop what it has."""
+        lost = self._lost(handle)
+        if lost is None:
+            return None
+        self.stop(handle)
+        since = clock.duration_text(lost.away_s)
+        return End(EndReason.NODE_LOST, f"{lost.name} has not been heard of for {since}", node=lost.name)
 
     def stop(self, handle: Handle, reason: str = "canceled") -> None:
         hosts = self._hosts_at(handle)
@@ -88,8 +101,9 @@ class SshCompute(Compute):
     def sweep(self, handle: Handle) -> int:
         left = 0
         for host in self._hosts_at(handle):
+            patience_s = 0.0 if host.away_s > _patience_s() else _SWEEP_PATIENCE_S
             try:
-                left += int(host.call("sweep", run=handle.run_id, patience_s=_SWEEP_PATIENCE_S))
+                left += int(host.call("sweep", run=handle.run_id, patience_s=patience_s))
             except ComputeTargetException:  # nobody can say what is left there
                 left += 1
         return left
@@ -234,6 +248,11 @@ class SshCompute(Compute):
         names = _place(Path(handle.folder)).get("hosts", [])
         return [self.hosts[name] for name in names if name in self.hosts]
 
+    def _lost(self, handle: Handle) -> Host | None:
+        """The lead's host, if nobody waits for it any more."""
+        lead = next(iter(self._hosts_at(handle)), None)
+        return lead if lead is not None and lead.away_s > _patience_s() else None
+
     def _followed(self, handle: Handle) -> Followed | None:
         """The lead's. A run that a former yard started is followed from here on."""
         hosts = self._hosts_at(handle)
@@ -248,6 +267,10 @@ class SshCompute(Compute):
                         host.follow(handle.run_id, Followed(Path(handle.folder), rank, bases))
             known = hosts[0].followed(handle.run_id)
         return known
+
+
+def _patience_s() -> float:
+    return float(os.environ.get(PATIENCE, _PATIENCE_S))
 
 
 def _kind_of(host: Host) -> str:

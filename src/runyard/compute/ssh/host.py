@@ -83,6 +83,12 @@ class Host:
         return self._facts
 
     @property
+    def away_s(self) -> float:
+        """For how long it could not be reached; 0 while there is a connection, or nobody tried."""
+        since = self.away_since
+        return 0.0 if since is None else clock.monotonic() - since
+
+    @property
     def capacity(self) -> Capacity:
         return from_json(Capacity, self.facts["capacity"])
 
