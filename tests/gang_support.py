@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import runyard
+from netns_support import Host
 from runyard.launch.order import Node, WorkOrder
+from runyard.launch.variables import PROCESS_TAG, process_tag
 from runyard.lifecycle.state import End
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
@@ -26,22 +29,32 @@ SOURCE = str(Path(runyard.__file__).parents[1])
 class Gang:
     orders: list[WorkOrder]
     agents: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    hosts: Sequence[Host] = ()  # none: all nodes are played here
 
     @property
     def folder(self) -> RunFolder:
-        return RunFolder(Path(self.orders[0].folder))
+        return self.folder_of(0)
+
+    def folder_of(self, node_rank: int) -> RunFolder:
+        return RunFolder(Path(self.orders[node_rank].folder))
 
     def start(self) -> Gang:
         for order in self.orders:
             self.start_node(order.node_rank)
+            if self.hosts and order.node_rank == 0:
+                wait_until(self.folder.lead.exists, "the lead to say where it listens")
+                place = json.loads(self.folder.lead.read_bytes())["place"]
+                self.orders = [replace(order, lead=place) for order in self.orders]
         return self
 
     def start_node(self, node_rank: int) -> None:
         order = self.orders[node_rank]
-        path = self.folder.node(node_rank).order
+        path = self.folder_of(node_rank).node(node_rank).order
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(to_json(order)))
         command = [sys.executable, "-S", "-m", "runyard.agent", str(path)]
+        if self.hosts:
+            command = self.hosts[node_rank].command(*command)
         self.agents.append(subprocess.Popen(command, env={**os.environ, "PYTHONPATH": SOURCE}))
 
     def end(self) -> End:
@@ -51,17 +64,17 @@ class Gang:
         return end
 
     def log(self, suffix: str) -> str:
-        path = self.folder.driver_log(suffix)
-        return path.read_text() if path.exists() else ""
+        paths = (self.folder_of(order.node_rank).driver_log(suffix) for order in self.orders)
+        return next((path.read_text() for path in paths if path.exists()), "")
 
     def wait_for_line(self, *suffixes: str) -> None:
         wait_until(lambda: all(self.log(suffix) for suffix in suffixes), f"a line of {suffixes}")
 
     def left(self) -> list[int]:
-        return processes_of(self.orders[0])
+        return sorted({pid for order in self.orders for pid in processes_of(order)})
 
     def events(self, node_rank: int = 0) -> list[dict[str, Any]]:
-        path = self.folder.node(node_rank).events
+        path = self.folder_of(node_rank).node(node_rank).events
         return [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
 
 
@@ -75,6 +88,19 @@ def a_gang(
     everyone = tuple(Node(f"node-{number}") for number in range(nodes))
     order = replace(order, nodes=everyone, secret=order.secret or "between the agents of one run")
     return Gang([replace(order, node_rank=number) for number in range(nodes)])
+
+
+def spread(gang: Gang, hosts: Sequence[Host]) -> Gang:
+    """The same run with every node on a host of its own, and nothing shared: each has a folder that no other sees."""
+    nodes = tuple(Node(host.name, host.address) for host in hosts)
+    orders = []
+    for order, host in zip(gang.orders, hosts):
+        folder = RunFolder(Path(order.folder).parent / host.name / order.run_id)
+        shutil.copytree(RunFolder(Path(order.folder)).work, folder.work)
+        tag = {PROCESS_TAG: process_tag(order.run_id, folder)}
+        variables = {**order.variables, **tag}
+        orders.append(replace(order, folder=str(folder.root), nodes=nodes, variables=variables))
+    return Gang(orders, hosts=hosts)
 
 
 @contextmanager

@@ -31,6 +31,8 @@ _HOLD_BACK_S = 1.0
 _LOOK_S = 0.5
 _LATE_S = 2.0  # a script that has not begun with MPI by then may do so yet, unless it ends first
 _ENDED_BY_SIGTERM = 128 + signal.SIGTERM
+_IF_INCLUDE = "PRTE_MCA_prte_if_include"
+_INTERFACE = re.compile(r' --prtemca prte_if_include "[^"]*"')
 _DAEMON = re.compile(r"(^|;)\s*(\S*prted) --daemonize ")
 
 
@@ -65,7 +67,7 @@ class MpiTeam(Team):
             "TMPDIR": str(scratch.folder),  # where Open MPI keeps its session; the ranks get their own back
         }
         if interface:
-            self._variables.setdefault("PRTE_MCA_prte_if_include", interface)
+            self._variables.setdefault(_IF_INCLUDE, interface)
 
     def begin(self) -> None:
         root, node_rank = self.folder.root, self._order.node_rank
@@ -135,13 +137,17 @@ class MpiTeam(Team):
 
     def run(self, command: str, prefix: str) -> None:
         """In the place of its shell, and not in the background, so that it is a child which dies with the agent."""
-        own = _prefix(self._order.mpirun)
-        if own and prefix and own != prefix:  # each machine has its environments where it likes
-            command = command.replace(prefix, own)
+        own = _prefix(self._order.mpirun) or prefix
+        # each machine has its environments where it likes, and calls its interfaces as it likes
+        command = re.sub(rf"(?<![\w/.-]){re.escape(prefix)}(?=[/:;])", lambda _: own, command) if prefix else command
+        interface = self._variables.get(_IF_INCLUDE, "")
+        command = _INTERFACE.sub(f' --prtemca prte_if_include "{interface}"' if interface else "", command)
+        command = _DAEMON.sub(r"\1exec \2 ", command)
+        mpi.daemon_path(self.folder.root, self._order.node_rank).write_text(command + "\n", encoding="utf-8")
         # Open MPI knows nodes by their host names: those that are played on one machine must have one each
         name = self._world.nodes[self._order.node_rank].name if self._world.is_on_one_machine else None
         pid = start(
-            ("/bin/sh", "-c", _DAEMON.sub(r"\1exec \2 ", command)),
+            ("/bin/sh", "-c", command),
             self._variables,
             cwd=str(self.folder.work),
             log=str(self.folder.mpirun_log),

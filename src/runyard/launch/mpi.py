@@ -34,7 +34,7 @@ def ranks(world: World) -> list[RankPlan]:
 
 
 def hostfile(world: World) -> str:
-    return "".join(f"{node.name} slots={world.processes_per_node}\n" for node in world.nodes)
+    return "".join(f"{_host(node.name)} slots={world.processes_per_node}\n" for node in world.nodes)
 
 
 def hostfile_path(root: Path) -> Path:
@@ -47,6 +47,10 @@ def relay_path(root: Path) -> str:
 
 def rank_path(root: Path, node_rank: int) -> Path:
     return root / f"mpi/rank-on-{node_rank}.sh"
+
+
+def daemon_path(root: Path, node_rank: int) -> Path:
+    return root / f"mpi/daemon-on-{node_rank}.txt"
 
 
 def command(mpirun: str, world: World, *, root: Path, relay: str, cores: int) -> list[str]:
@@ -79,7 +83,7 @@ def command(mpirun: str, world: World, *, root: Path, relay: str, cores: int) ->
 
 def relay_script(names: Sequence[str], bell: str) -> str:
     """``relay.sh <node> <command…>``: hand the command to the lead's agent, which passes it on to that node's."""
-    cases = "".join(f"  {shlex.quote(name)}) node={number} ;;\n" for number, name in enumerate(names))
+    cases = "".join(f"  {shlex.quote(_host(name))}) node={number} ;;\n" for number, name in enumerate(names))
     return (
         "#!/bin/sh\n"
         "# Called by mpirun in place of ssh.\n"
@@ -88,6 +92,11 @@ def relay_script(names: Sequence[str], bell: str) -> str:
         '  *) echo "no node of this run: $node" >&2; exit 1 ;;\nesac\n'
         f'printf \'run %s %s\\n\' "$node" "$*" 1<>{shlex.quote(bell)}\n'
     )
+
+
+def _host(name: str) -> str:
+    """Without a user: `mpirun` would make an option for ssh of it."""
+    return name.rpartition("@")[2]
 
 
 def rank_script(
