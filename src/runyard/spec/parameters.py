@@ -15,7 +15,8 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d*)?(?:[eE][+-]?\d{1,3})?|-?\.
 def parameters_of(arguments: Sequence[str]) -> dict[str, str]:
     """``--lr 0.1``, ``--lr=0.1``, ``-n 5``, ``--flag`` (true) and ``model.lr=0.1``; of the same name the last one."""
     found: dict[str, str] = {}
-    words = [str(word) for word in arguments]
+    # bytes that are no text, as file names may have, are shown by their numbers: a database takes only text
+    words = [str(word).encode("utf-8", "backslashreplace").decode() for word in arguments]
     for place, word in enumerate(words):
         option = _OPTION.fullmatch(word)
         if option is None:

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from listing_support import Runs
+from runyard.store.opening import open_database
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Iterator[Runs]:
+    database = open_database(tmp_path / "yard.db")
+    yield Runs(database)
+    database.close()

@@ -1,0 +1,121 @@
+"""The query language, by the runs that it finds."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from listing_support import Runs
+from runyard.lifecycle.state import RunState
+from runyard.listing.query import parse
+from runyard.listing.words import QueryError
+
+
+@pytest.fixture
+def four(runs: Runs) -> Runs:
+    now = time.time()
+    runs.add("r-1", "--lr", "0.1", "--optimizer", "adam", created_at=now - 4 * 86400, loss=0.5, tags={"team": "vision"})
+    runs.add("r-2", "--lr", "0.01", "--bright", created_at=now - 3600, took=7200, loss=0.2, tags={"team": "Audio"})
+    failed = RunState.FAILED
+    runs.add("r-3", "--lr", "0.001", experiment="speech", state=failed, message="no", created_at=now - 60, loss=0.9)
+    runs.add("r-queued", experiment="speech", state=RunState.QUEUED, created_at=now, name="last try")
+    return runs
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("", "r-1 r-2 r-3 r-queued"),
+        ("status:failed", "r-3"),
+        ("status:FAILED,queued", "r-3 r-queued"),
+        ("status:active", "r-queued"),
+        ("not status:active", "r-1 r-2 r-3"),
+        ("experiment:digits", "r-1 r-2"),
+        ("experiment:sp*", "r-3 r-queued"),
+        ("experiment:dig", ""),
+        ("experiment~dig", "r-1 r-2"),
+        ("lr>0.005", "r-1 r-2"),
+        ("lr >= 0.01", "r-1 r-2"),
+        ("params.lr=0.10", "r-1"),
+        ("params.lr!=0.1", "r-2 r-3"),
+        ("metrics.loss<0.3", "r-2"),
+        ("loss<0.6 lr<0.05", "r-2"),
+        ("loss<0.3 or status:queued", "r-2 r-queued"),
+        ("experiment:digits (loss<0.3 or lr=0.1)", "r-1 r-2"),
+        ("experiment:digits and not (loss<0.3 or lr=0.5)", "r-1"),
+        ("team:vision", "r-1"),
+        ("tags.team:audio", "r-2"),
+        ("tags.team=audio", ""),
+        ("tags.team:*", "r-1 r-2"),
+        ("bright:true", "r-2"),
+        ("created>2d", "r-2 r-3 r-queued"),
+        ("created<2d", "r-1"),
+        ("created>2020-01-01", "r-1 r-2 r-3 r-queued"),
+        ("ended<2020-01-01T10:30", ""),
+        ("duration>1h", "r-2"),
+        ("duration<1.5h duration>30s status:completed", "r-1"),
+        ("last", "r-queued"),
+        ('"last try"', "r-queued"),
+        ("SPEECH", "r-3 r-queued"),
+        ("id:r-1", "r-1"),
+        ('name:"last try"', "r-queued"),
+        ("user:ada nodes=1 ranks:1 target:local", "r-1 r-2 r-3 r-queued"),
+        ("reason~'script failed'", "r-3"),
+        ("nothing.like.this>1", ""),
+        ("or:x", ""),
+    ],
+)
+def test_a_query_finds(four: Runs, query: str, found: str) -> None:
+    assert four.find(query) == found.split()
+
+
+@pytest.mark.parametrize(
+    ("query", "position", "says"),
+    [
+        ("lr>", 3, "a value was expected after '>'"),
+        ("status:failed or", 14, "after `or`"),
+        ("or lr>1", 0, "before `or`"),
+        ("(lr>1", 0, "never closed"),
+        ("lr>1)", 4, "closes nothing"),
+        ("lr>fast", 3, "'fast' is no number"),
+        ("created>soon", 8, "'soon' is no time"),
+        ("created>2026-13-01", 8, "is no time"),
+        ("duration>long", 9, "is no duration"),
+        (">3", 0, "the name of a field"),
+        ('name:"open', 5, "never closed"),
+        ("not", 0, "after `not`"),
+        ("a and", 2, "between two conditions"),
+        ("lr!0.1", 2, "a name or a word"),
+    ],
+)
+def test_an_error_points_at_the_character_and_says_what_was_expected(query: str, position: int, says: str) -> None:
+    with pytest.raises(QueryError, match=re.escape(says)) as caught:
+        parse(query)
+    assert caught.value.facts["position"] == position
+
+
+def test_names_with_spaces_and_marks_are_quoted(runs: Runs) -> None:
+    runs.add("r-1")
+    runs.log("r-1", "val loss/mean", 0.25)
+    assert runs.find('metrics."val loss/mean"<0.3') == ["r-1"]
+    assert runs.find('metrics."val loss/mean">0.3') == []
+
+
+def test_a_field_of_every_run_comes_before_a_parameter_of_that_name(runs: Runs) -> None:
+    runs.add("r-1", "--status", "failed", "--nodes", "9")
+    assert runs.find("status:failed") == []
+    assert runs.find("params.status:failed params.nodes=9 nodes=1") == ["r-1"]
+
+
+@given(st.text(alphabet="ab.<>=!:~()\"' \\0129ornt*,-", max_size=30))
+def test_whatever_is_written_is_a_query_or_a_clear_error(text: str) -> None:
+    position = 0
+    try:
+        parse(text)
+    except QueryError as error:
+        position = error.facts["position"]
+    assert 0 <= position <= len(text)
