@@ -12,6 +12,8 @@
     ├── ComputeTargetException
     ├── RunEnvironmentException          asked for the submitted run outside of one
     ├── ActivityFailedException          the run that was waited for failed
+    ├── HyperDriveException
+    │   └── HyperDriveConfigException    a sweep cannot be what it was asked to be
     ├── YardUnavailable                  the yard does not answer and could not be started
     └── StoreCorrupted                   the yard's database is damaged; it was kept as it is
 
@@ -94,6 +96,14 @@ class ActivityFailedException(RunyardException):
         message = error_details if isinstance(error_details, str) else str(error_details.get("message", error_details))
         super().__init__(message, **rest)
         self.error_details = error_details
+
+
+class HyperDriveException(RunyardException):
+    pass
+
+
+class HyperDriveConfigException(HyperDriveException):
+    pass
 
 
 class YardUnavailable(RunyardException):

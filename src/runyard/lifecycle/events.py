@@ -74,7 +74,14 @@ class Finalized(Event):
 
 @dataclass(frozen=True)
 class CancelRequested(Event):
-    pass
+    message: str = ""  # why, where it was not a person's wish
+
+
+@dataclass(frozen=True)
+class ChildrenEnded(Event):
+    """All that a sweep had to do is done."""
+
+    end: End
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,7 @@ class Life:
     state: RunState = RunState.NOT_STARTED
     end: Optional[End] = None  # known from FINALIZING on; in CANCEL_REQUESTED it is what the run will end as
     managed: bool = True  # False: an interactive run, whose process is not the yard's
+    leads: bool = False  # a sweep: it is the yard's own work, and ends after its children
     max_attempts: int = 1
     retry_on: tuple[str, ...] = ()  # reasons of an end after which the run is tried again
     earlier: tuple[Attempt, ...] = ()

@@ -36,23 +36,31 @@ def _end_with_event(*actions: do.Action) -> Callable[[Life, Any], Outcome]:
 
 
 def _cancel_before_start(*actions: do.Action) -> Callable[[Life, Any], Outcome]:
-    return lambda life, event: (replace(life, state=S.CANCELED, end=CANCELED), list(actions))
+    return lambda life, event: (replace(life, state=S.CANCELED, end=_canceled(event)), list(actions))
 
 
-def _cancel_running(life: Life, event: Any) -> Outcome:
+def _canceled(event: on.CancelRequested) -> End:
+    return replace(CANCELED, message=event.message) if event.message else CANCELED
+
+
+def _cancel_running(life: Life, event: on.CancelRequested) -> Outcome:
+    if life.leads:  # its children are ended first
+        return replace(life, state=S.CANCEL_REQUESTED, end=CANCELED), []
     if not life.managed:
-        return replace(life, state=S.FINALIZING, end=CANCELED), [do.Finalize()]
-    return replace(life, state=S.CANCEL_REQUESTED, end=CANCELED), [do.StopAgent()]
+        return replace(life, state=S.FINALIZING, end=_canceled(event)), [do.Finalize()]
+    return replace(life, state=S.CANCEL_REQUESTED, end=_canceled(event)), [do.StopAgent()]
 
 
 def _fail_running(life: Life, event: on.MarkedFailed) -> Outcome:
+    if life.leads:
+        return replace(life, state=S.CANCEL_REQUESTED, end=event.end), []
     if not life.managed:
         return replace(life, state=S.FINALIZING, end=event.end), [do.Finalize()]
     return replace(life, state=S.CANCEL_REQUESTED, end=event.end), [do.StopAgent()]
 
 
 def _complete_running(life: Life, event: Any) -> Outcome:
-    if life.managed:  # complete() in a submitted script flushes; the script's own end decides
+    if life.managed or life.leads:  # complete() in a submitted script flushes; the script's own end decides
         return life, []
     return replace(life, state=S.FINALIZING, end=End(EndReason.SUCCEEDED)), [do.Finalize()]
 
@@ -93,6 +101,16 @@ def _stopped_as_asked(life: Life, event: Any) -> Outcome:
     else:
         end = replace(asked, exit_code=seen.exit_code, signal=seen.signal, processes_left=seen.processes_left)
     return replace(life, state=S.FINALIZING, end=end), [do.Finalize()]
+
+
+def _children_ended(life: Life, event: on.ChildrenEnded) -> Outcome:
+    asked = life.end if life.state is S.CANCEL_REQUESTED else None
+    return replace(life, state=S.FINALIZING, end=asked or event.end), [do.Finalize()]
+
+
+def _unless_it_leads(*actions: do.Action) -> Callable[[Life, Any], Outcome]:
+    """Whoever leads children has no agent, and is looked after by its own driver."""
+    return lambda life, event: (life, [] if life.leads else list(actions))
 
 
 def _finalized(life: Life, event: Any) -> Outcome:
@@ -136,12 +154,14 @@ TRANSITIONS: dict[tuple[RunState, type[on.Event]], Callable[[Life, Any], Outcome
     (S.RUNNING, on.CancelRequested): _cancel_running,
     (S.RUNNING, on.MarkedFailed): _fail_running,
     (S.RUNNING, on.MarkedComplete): _complete_running,
-    (S.RUNNING, on.YardRestarted): _to(S.RUNNING, do.Watch()),
+    (S.RUNNING, on.ChildrenEnded): _children_ended,
+    (S.RUNNING, on.YardRestarted): _unless_it_leads(do.Watch()),
     (S.CANCEL_REQUESTED, on.ScriptEnded): _stopped_as_asked,
     (S.CANCEL_REQUESTED, on.AgentLost): _stopped_as_asked,
     (S.CANCEL_REQUESTED, on.LaunchFailed): _stopped_as_asked,
-    (S.CANCEL_REQUESTED, on.CancelRequested): _to(S.CANCEL_REQUESTED, do.StopAgent()),
-    (S.CANCEL_REQUESTED, on.YardRestarted): _to(S.CANCEL_REQUESTED, do.Watch(), do.StopAgent()),
+    (S.CANCEL_REQUESTED, on.ChildrenEnded): _children_ended,
+    (S.CANCEL_REQUESTED, on.CancelRequested): _unless_it_leads(do.StopAgent()),
+    (S.CANCEL_REQUESTED, on.YardRestarted): _unless_it_leads(do.Watch(), do.StopAgent()),
     (S.FINALIZING, on.Finalized): _finalized,
     (S.FINALIZING, on.YardRestarted): _to(S.FINALIZING, do.Finalize()),
 }
@@ -160,6 +180,7 @@ IGNORED: dict[type[on.Event], str] = {
     on.AgentLost: "the agent's last words came first",
     on.Finalized: "reported twice",
     on.CancelRequested: "the run has ended or is about to",
+    on.ChildrenEnded: "the sweep has ended or is about to",
     on.MarkedComplete: "a submitted run ends with its script; an ended run stays as it is",
     on.MarkedFailed: "the run has ended or is about to",
     on.Noted: "it is told, and the run goes on",

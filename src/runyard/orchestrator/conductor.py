@@ -34,6 +34,7 @@ class Conductor:
         self.bell = Bell()
         self.activities = Activities()
         self.live: set[str] = set()  # managed runs with an agent, and interactive runs that hold their folder
+        self.on_change: list[Callable[[RunRecord], None]] = []  # called after each change, by whoever made it
         self._deciding = threading.RLock()
         self._abandoned: dict[str, threading.Event] = {}
         # Preparing may wait for minutes on a build, so it never takes the place of a start or an end.
@@ -95,6 +96,8 @@ class Conductor:
             self._in(self._acting, record.run_id, lambda: finalize.tidy(self.rooms, record))
         for action in actions:
             self._perform(record, action)
+        for tell in self.on_change:
+            tell(record)
 
     def activity(self, record: RunRecord) -> tuple[str, float | None]:
         """What the run is doing or waiting for, and since when."""

@@ -24,7 +24,7 @@ from runyard.wire.runs import BeginRun, SubmitFolder, SubmitRun
 
 def submit(conductor: Conductor, request: SubmitRun) -> RunRecord:
     rooms = conductor.rooms
-    _check_names(request.run_id, request.experiment)
+    check_names(request.run_id, request.experiment)
     spec = from_json(RunSpec, request.spec)
     _check_watched(spec)
     _check_attempts(spec)
@@ -53,7 +53,7 @@ def submit(conductor: Conductor, request: SubmitRun) -> RunRecord:
 
 def submit_folder(conductor: Conductor, request: SubmitFolder) -> RunRecord:
     """The yard freezes the code itself: its imports are warm, while a command's would take longer than all the rest."""
-    _check_names(request.run_id, request.experiment)
+    check_names(request.run_id, request.experiment)
     depot = conductor.rooms.snapshots
     pack = depot.incoming / f"{secrets.token_hex(8)}.pack"
     index = conductor.rooms.home / "snapshots" / "index"
@@ -105,7 +105,7 @@ def rerun(conductor: Conductor, run_id: str) -> RunRecord:
 
 def dry_run(conductor: Conductor, request: SubmitRun) -> str:
     """What a submission would start, as text; refused for the same reasons, and nothing is written."""
-    _check_names(request.run_id, request.experiment)
+    check_names(request.run_id, request.experiment)
     spec = from_json(RunSpec, request.spec)
     record = RunRecord(
         run_id=request.run_id,
@@ -120,7 +120,7 @@ def dry_run(conductor: Conductor, request: SubmitRun) -> str:
 
 def begin(conductor: Conductor, request: BeginRun) -> RunRecord:
     rooms = conductor.rooms
-    _check_names(request.run_id, request.experiment)
+    check_names(request.run_id, request.experiment)
     record = RunRecord(
         run_id=request.run_id,
         experiment=request.experiment,
@@ -151,7 +151,7 @@ def snapshot_taken(conductor: Conductor, run_id: str, snapshot_id: str) -> RunRe
     return rooms.runs.save(replace(rooms.runs.load(run_id), snapshot_id=snapshot_id))
 
 
-def _check_names(run_id: str, experiment: str) -> None:
+def check_names(run_id: str, experiment: str) -> None:
     if not EXPERIMENT_NAME.fullmatch(experiment):
         raise UserErrorException(
             f"{experiment!r} cannot be the name of an experiment",

@@ -54,11 +54,17 @@ class Experiment:
         """
         from runyard.sdk.submitting import rehearse_run, submit_run
 
+        start = getattr(config, "_start", None)
+        if start is not None:  # a sweep: it starts runs of its own
+            if dry_run:
+                raise RunyardException("a sweep has no dry run", hint="submit its estimator with dry_run=True")
+            sweep: Run = start(self, tags, **kwargs)
+            return sweep
         submission = getattr(config, "_submission", None)
         if submission is None:
             raise RunyardException(
                 f"a {type(config).__name__} cannot be submitted",
-                hint="submit an Estimator, PyTorch, TensorFlow, SKLearn or ScriptRunConfig",
+                hint="submit an Estimator, PyTorch, TensorFlow, SKLearn, ScriptRunConfig or HyperDriveConfig",
             )
         if dry_run:
             return rehearse_run(self, submission(**kwargs))

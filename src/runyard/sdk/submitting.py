@@ -20,11 +20,13 @@ from runyard.snapshots.freeze import Frozen, freeze
 from runyard.snapshots.handover import pack_missing
 from runyard.spec.json import to_json
 from runyard.wire.runs import BeginRun, SubmitRun
+from runyard.wire.sweeps import SubmitSweep
 
 if TYPE_CHECKING:
     from runyard.client.transport import Connection
     from runyard.sdk.experiment import Experiment
     from runyard.sdk.run import Run
+    from runyard.spec.sweep import SweepSpec
 
 log = logging.getLogger("runyard")
 
@@ -46,17 +48,44 @@ def submit_run(
         submitted_by=_user(),
         parent_id=parent_id,
     )
-    body = to_json(request)
+    view = _post_with_code(connection, "/api/runs", to_json(request), frozen)
+    return Run(experiment, request.run_id, _view=view)
+
+
+def submit_sweep(
+    experiment: Experiment,
+    source_directory: Path,
+    spec: SweepSpec,
+    tags: dict[str, Any] | None,
+    warnings: list[str],
+    run_id: str | None,
+) -> dict[str, Any]:
+    """The code is frozen once, for all children."""
+    connection = experiment.workspace.connection
+    frozen = _freeze(connection, source_directory)
+    request = SubmitSweep(
+        run_id=run_id or f"HD_{uuid.uuid4()}",
+        experiment=experiment.name,
+        spec=to_json(spec),
+        snapshot_id=frozen.id,
+        tags=as_labels(tags, "tags"),
+        warnings=[*warnings, *frozen.warnings],
+        submitted_by=_user(),
+    )
+    return _post_with_code(connection, "/api/sweeps", to_json(request), frozen)
+
+
+def _post_with_code(connection: Connection, route: str, body: dict[str, Any], frozen: Frozen) -> dict[str, Any]:
     try:
-        view = connection.post("/api/runs", body)
+        view: dict[str, Any] = connection.post(route, body)
     except SnapshotException:  # the yard does not have this code yet
         hand_over(connection, frozen)
-        view = connection.post("/api/runs", body)
+        view = connection.post(route, body)
     finally:
         _drop_pack(frozen)
     for warning in view["warnings"]:
         log.warning("%s", warning)
-    return Run(experiment, request.run_id, _view=view)
+    return view
 
 
 class DryRun(str):

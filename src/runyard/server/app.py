@@ -31,8 +31,10 @@ from runyard.server.routes import (
     network,
     runs,
     snapshots,
+    sweeps,
     telling,
 )
+from runyard.sweeps.driver import SweepDriver
 from runyard.wire.yard import Health
 
 _LARGEST_BODY = 256 * 1024 * 1024  # a description; the largest are the manifests of folders with a million files
@@ -57,7 +59,11 @@ register_url_convertor("any", _Any())
 
 
 def create_app(
-    conductor: Conductor, on_request: Callable[[], None] = lambda: None, net: Network | None = None, stays: bool = False
+    conductor: Conductor,
+    on_request: Callable[[], None] = lambda: None,
+    net: Network | None = None,
+    stays: bool = False,
+    sweep_driver: SweepDriver | None = None,
 ) -> FastAPI:
     app = FastAPI(title="Runyard", version=__version__, docs_url="/api/docs", openapi_url="/api/openapi.json")
     problems.install(app, conductor.rooms.database.path)
@@ -67,6 +73,7 @@ def create_app(
     app.include_router(exchange.routes(conductor), prefix="/api")  # `import` is no run's id either
     for room in (runs, follow, telling, charts, metrics, logs, files, snapshots, environments, computes):
         app.include_router(room.routes(conductor), prefix="/api")
+    app.include_router(sweeps.routes(conductor, sweep_driver), prefix="/api")
     app.include_router(mlflow_routes(conductor), prefix="/api")
     if net is not None:
         app.include_router(network.routes(net), prefix="/api")

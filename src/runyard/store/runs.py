@@ -36,6 +36,7 @@ from runyard.store import schema
 from runyard.store.database import Database
 
 Labels = dict[str, "str | None"]
+SWEEP = "hyperdrive"  # the type of a run that leads others
 _runs = schema.runs
 _COLUMN_NAMES = tuple(_runs.c.keys())
 
@@ -189,6 +190,16 @@ class RunStore:
                 found += level
         return found
 
+    def has(self, run_id: str) -> bool:
+        with self._database.read() as connection:
+            return connection.execute(_LOAD, {"wanted": run_id}).first() is not None
+
+    def states_below(self, parent_id: str) -> dict[str, str]:
+        """The state of each child by its id."""
+        query = select(_runs.c.run_id, _runs.c.state).where(_runs.c.parent_id == parent_id)
+        with self._database.read() as connection:
+            return {row.run_id: row.state for row in connection.execute(query)}
+
     def experiments(self) -> list[tuple[str, float]]:
         with self._database.read() as connection:
             query = select(schema.experiments).order_by(schema.experiments.c.created_at)
@@ -332,6 +343,7 @@ def _record(row: Row[Any]) -> RunRecord:
         RunState(values.pop("state")),
         _end(end) if end else None,
         bool(values.pop("managed")),
+        leads=values["type"] == SWEEP,
         max_attempts=(spec or {}).get("max_attempts", 1),
         retry_on=tuple((spec or {}).get("retry_on", ())),
         earlier=tuple(Attempt(_end(one["end"]), one["ended_at"]) for one in earlier),

@@ -135,6 +135,32 @@ computes = Table(
     Column("created_at", Float, nullable=False),
 )
 
+sweeps = Table(
+    "sweeps",
+    metadata,
+    Column("sweep_id", String, primary_key=True),  # of the run that leads the children
+    Column("spec", JSON, nullable=False),
+    Column("going", Integer, nullable=False),  # 1 until its last word is written
+    Column("created_at", Float, nullable=False),
+    Index("sweeps_going", "going"),
+)
+
+# A child is written here before it is submitted: a yard that was killed between the two submits it again, as the same.
+trials = Table(
+    "trials",
+    metadata,
+    Column("sweep_id", String, primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("run_id", String, nullable=False, unique=True),
+    Column("parameters", JSON, nullable=False),
+    Column("state", String, nullable=False),
+    Column("best", Float),
+    Column("reports", Integer, nullable=False),
+    Column("stopped", Text, nullable=False),
+    Column("resumes", String, nullable=False),
+    Column("bracket", Integer, nullable=False),
+)
+
 registered_environments = Table(
     "registered_environments",
     metadata,

@@ -31,6 +31,8 @@ from runyard.snapshots.depot import Depot
 from runyard.store.computes import ComputeStore
 from runyard.store.opening import back_up, backup_is_due, open_database
 from runyard.store.runs import RunStore
+from runyard.store.sweeps import SweepStore
+from runyard.sweeps.driver import SweepDriver
 from runyard.tracking.artifacts import Artifacts
 from runyard.wire.yard import Listen
 from runyard.yard.listening import Listening
@@ -51,6 +53,7 @@ class Yard:
         database = open_database(home / "yard.db")
         compute = LocalCompute(home, Nursery(umask))
         node_kit = kit(home / "kit")
+        self._listening = Listening(home)
         self._rooms = Rooms(
             home=home,
             socket=socket_of(home),
@@ -63,17 +66,18 @@ class Yard:
             targets=Targets(
                 ComputeStore(database), Around(home, node_kit, compute, self._read_news, self._say, self._place)
             ),
+            address=self._listening.reach,
         )
         self._compute = compute
         self._conductor = Conductor(self._rooms)
         self._watcher = Watcher(self._conductor)
-        self._listening = Listening(home)
+        self._sweeps = SweepDriver(self._conductor, SweepStore(self._rooms.database))
         self._listening.prepare(listen)
 
     def serve(self, opened: Callable[[], None]) -> None:
         """Until nobody is here; `opened` is called when requests are answered."""
         rooms = self._rooms
-        app = create_app(self._conductor, self._used, self._listening, self._stays)
+        app = create_app(self._conductor, self._used, self._listening, self._stays, self._sweeps)
         config = uvicorn.Config(
             app,
             log_level="warning",
@@ -91,6 +95,7 @@ class Yard:
         rooms.artifacts.clean_leftovers()
         self._conductor.recover()
         self._watcher.start()
+        self._sweeps.start()
         self._compute.nursery.warm_up()
         threading.Thread(target=tidy_leftovers, args=(rooms,), name="tidy", daemon=True).start()
         opened()
@@ -100,6 +105,7 @@ class Yard:
         finally:
             rooms.socket.unlink(missing_ok=True)
             self._watcher.stop()
+            self._sweeps.stop()
             self._conductor.close()
             rooms.targets.close()
             rooms.database.close()

@@ -1,0 +1,198 @@
+"""HyperDriveConfig: a sweep as people describe it."""
+
+from __future__ import annotations
+
+import enum
+import logging
+import secrets
+import warnings
+from typing import TYPE_CHECKING, Any, Optional
+
+from runyard.errors import HyperDriveConfigException
+from runyard.sdk.hyperdrive.policy import EarlyTerminationPolicy
+from runyard.sdk.hyperdrive.sampling import HyperParameterSampling
+from runyard.sdk.hyperdrive.warm_start import known_from, resumed_children
+from runyard.spec.json import to_json
+from runyard.spec.space import grid_size
+from runyard.spec.sweep import BAYESIAN, GRID, MAXIMIZE, MINIMIZE, SweepSpec
+
+if TYPE_CHECKING:
+    from runyard.sdk.experiment import Experiment
+    from runyard.sdk.hyperdrive.run import HyperDriveRun
+
+log = logging.getLogger("runyard")
+_WEEK_MINUTES = 10080
+
+
+class PrimaryMetricGoal(enum.Enum):
+    MAXIMIZE = "MAXIMIZE"
+    MINIMIZE = "MINIMIZE"
+
+    @staticmethod
+    def from_str(goal: str) -> PrimaryMetricGoal:
+        try:
+            return PrimaryMetricGoal[goal.upper()]
+        except KeyError:
+            raise HyperDriveConfigException(f"the goal is MAXIMIZE or MINIMIZE, not {goal!r}") from None
+
+
+class HyperDriveConfig:
+    """Submitted like an estimator: ``experiment.submit(HyperDriveConfig(…))`` gives a HyperDriveRun."""
+
+    def __init__(
+        self,
+        hyperparameter_sampling: HyperParameterSampling,
+        primary_metric_name: str,
+        primary_metric_goal: PrimaryMetricGoal,
+        max_total_runs: int,
+        max_concurrent_runs: Optional[int] = None,
+        max_duration_minutes: int = _WEEK_MINUTES,
+        policy: Optional[EarlyTerminationPolicy] = None,
+        estimator: Any = None,
+        run_config: Any = None,
+        resume_from: Any = None,
+        resume_child_runs: Any = None,
+        pipeline: Any = None,
+        debug_flag: Any = None,
+        custom_run_id: Optional[str] = None,
+        *,
+        max_failures_in_a_row: int = 10,
+    ) -> None:
+        if pipeline is not None:
+            raise HyperDriveConfigException(
+                "pipelines cannot be swept in this version", hint="give an estimator, or run_config=ScriptRunConfig(…)"
+            )
+        if (estimator is None) == (run_config is None):
+            raise HyperDriveConfigException("give exactly one of estimator and run_config (a ScriptRunConfig)")
+        for name, value, kind in (
+            ("hyperparameter_sampling", hyperparameter_sampling, HyperParameterSampling),
+            ("policy", policy, EarlyTerminationPolicy),
+        ):
+            if value is not None and not isinstance(value, kind):
+                raise HyperDriveConfigException(f"{name} must be a {kind.__name__}, not {value!r}")
+        if not isinstance(hyperparameter_sampling, HyperParameterSampling):
+            raise HyperDriveConfigException("hyperparameter_sampling says what to vary: give a sampling")
+        if not isinstance(primary_metric_name, str) or not primary_metric_name:
+            raise HyperDriveConfigException(f"primary_metric_name must be a text, not {primary_metric_name!r}")
+        self._goal = MAXIMIZE if primary_metric_goal.name == "MAXIMIZE" else MINIMIZE
+        self._total = _count("max_total_runs", max_total_runs)
+        self._concurrent = (
+            self._total if max_concurrent_runs is None else _count("max_concurrent_runs", max_concurrent_runs)
+        )
+        self._minutes = _count("max_duration_minutes", max_duration_minutes)
+        if self._minutes > _WEEK_MINUTES:
+            warnings.warn(f"max_duration_minutes={self._minutes} is more than a week", stacklevel=2)
+        self._most_failures = _count("max_failures_in_a_row", max_failures_in_a_row)
+        self._sampling, self._metric, self._policy = hyperparameter_sampling, primary_metric_name, policy
+        self._estimator, self._run_config = estimator, run_config
+        self._resume_from, self._resume_children = resume_from, resume_child_runs
+        self._run_id = custom_run_id
+        self._known = known_from(resume_from, self)
+        self._resumed = resumed_children(resume_child_runs, self._total)
+        for said in self._doubts():
+            warnings.warn(said, stacklevel=2)
+
+    @property
+    def estimator(self) -> Any:
+        return self._estimator
+
+    @property
+    def run_config(self) -> Any:
+        return self._run_config
+
+    @property
+    def pipeline(self) -> None:
+        return None
+
+    @property
+    def source_directory(self) -> str:
+        given = self._estimator if self._estimator is not None else self._run_config
+        return str(given.source_directory)
+
+    def _doubts(self) -> list[str]:
+        """What may not be meant, said before anything starts."""
+        said = []
+        space, total = self._sampling._parameter_space, self._total
+        if self._sampling.SAMPLING_NAME == GRID:
+            size = grid_size(space)
+            if size + len(self._resumed) > total:
+                said.append(f"the grid has {size} points and max_total_runs is {total}: the rest will not be tried")
+        if self._sampling.SAMPLING_NAME == BAYESIAN:
+            if total < 20 * len(space):
+                said.append(
+                    f"Bayesian sampling needs about 20 runs for each parameter: {20 * len(space)}, "
+                    f"and max_total_runs is {total}"
+                )
+            if self._concurrent > 20:
+                said.append(f"Bayesian sampling learns from ended children: {self._concurrent} at once teach it little")
+        return said
+
+    def _start(self, experiment: Experiment, tags: Any, **kwargs: Any) -> HyperDriveRun:
+        from runyard.sdk.hyperdrive.run import HyperDriveRun
+        from runyard.sdk.submitting import submit_sweep
+
+        given = self._estimator if self._estimator is not None else self._run_config
+        submission = given._submission(**kwargs)
+        self._say_what_is_overridden(submission.spec.arguments)
+        spec = SweepSpec(
+            sampling=self._sampling._spec(secrets.randbelow(2**31)),
+            primary_metric=self._metric,
+            goal=self._goal,
+            max_total_runs=self._total,
+            max_concurrent_runs=self._concurrent,
+            child=to_json(submission.spec),
+            max_duration_minutes=self._minutes,
+            policy=self._policy._spec() if self._policy is not None else None,
+            resumed=self._resumed,
+            known=self._known,
+            resume_from=tuple(run.id for run in _as_list(self._resume_from)),
+            most_failures_in_a_row=self._most_failures,
+        )
+        view = submit_sweep(experiment, submission.source_directory, spec, tags, self._doubts(), self._run_id)
+        return HyperDriveRun(experiment, view["run_id"], hyperdrive_config=self, _view=view)
+
+    def _say_what_is_overridden(self, arguments: tuple[str, ...]) -> None:
+        varied = {name.lstrip("-") for name in self._sampling._parameter_space}
+        for word in arguments:
+            name = word.lstrip("-").partition("=")[0]
+            if word.startswith("-") and name in varied:
+                log.warning("%s is varied by the sweep: the value in script_params is not used", word)
+
+
+class HyperDriveRunConfig(HyperDriveConfig):
+    """The name of HyperDriveConfig in the SDK's first releases."""
+
+    def __init__(
+        self,
+        estimator: Any,
+        hyperparameter_sampling: HyperParameterSampling,
+        primary_metric_name: str,
+        primary_metric_goal: PrimaryMetricGoal,
+        max_total_runs: int,
+        max_concurrent_runs: Optional[int] = None,
+        max_duration_minutes: int = _WEEK_MINUTES,
+        policy: Optional[EarlyTerminationPolicy] = None,
+    ) -> None:
+        log.warning("HyperDriveRunConfig is the old name of HyperDriveConfig")
+        super().__init__(
+            hyperparameter_sampling,
+            primary_metric_name,
+            primary_metric_goal,
+            max_total_runs,
+            max_concurrent_runs,
+            max_duration_minutes,
+            policy,
+            estimator=estimator,
+        )
+
+
+def _count(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise HyperDriveConfigException(f"{name} must be a whole number of at least 1, not {value!r}")
+    return value
+
+
+def _as_list(runs: Any) -> list[Any]:
+    if runs is None:
+        return []
+    return list(runs) if isinstance(runs, (list, tuple)) else [runs]

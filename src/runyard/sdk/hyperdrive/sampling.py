@@ -1,0 +1,74 @@
+"""How the values of children are chosen."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from runyard.errors import HyperDriveConfigException
+from runyard.spec.space import SpaceError, check_space, is_expression
+from runyard.spec.sweep import BAYESIAN, GRID, RANDOM, SOBOL, Sampling
+
+
+class HyperParameterSampling:
+    """``seed`` makes a sweep repeatable; without one a sweep gets its own."""
+
+    SAMPLING_NAME = ""
+    _ALLOWED: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        parameter_space: dict[str, Any],
+        properties: Optional[dict[str, Any]] = None,
+        *,
+        seed: Optional[int] = None,
+    ) -> None:
+        try:
+            check_space(parameter_space, self._ALLOWED)
+        except SpaceError as error:
+            raise HyperDriveConfigException(str(error)) from None
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
+            raise HyperDriveConfigException(f"seed must be a whole number of at least 0, not {seed!r}")
+        self._parameter_space = dict(parameter_space)
+        self._properties = dict(properties or {})
+        self._seed = seed
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.SAMPLING_NAME, "parameter_space": self._parameter_space, "properties": self._properties}
+
+    def _spec(self, seed: int) -> Sampling:
+        return Sampling(self.SAMPLING_NAME, self._parameter_space, self._seed if self._seed is not None else seed)
+
+
+class RandomParameterSampling(HyperParameterSampling):
+    SAMPLING_NAME = RANDOM
+
+
+class GridParameterSampling(HyperParameterSampling):
+    """Every combination once; all parameters must be a ``choice``."""
+
+    SAMPLING_NAME = GRID
+    _ALLOWED = ("choice",)
+
+    def __init__(self, parameter_space: dict[str, Any], *, seed: Optional[int] = None) -> None:
+        super().__init__(parameter_space, seed=seed)
+
+
+class BayesianParameterSampling(HyperParameterSampling):
+    """Learns from the children that have ended."""
+
+    SAMPLING_NAME = BAYESIAN
+    _ALLOWED = ("choice", "uniform", "quniform")
+
+    def __init__(self, parameter_space: dict[str, Any], *, seed: Optional[int] = None) -> None:
+        super().__init__(parameter_space, seed=seed)
+        for name, expression in parameter_space.items():
+            if is_expression(expression) and expression[0] == "quniform":
+                low, high, _ = expression[1]
+                if int(low) != low or int(high) != high:
+                    raise HyperDriveConfigException(f"{name!r}: quniform must have whole numbers here")
+
+
+class SobolParameterSampling(HyperParameterSampling):
+    """Evenly spread over the whole space: better than chance when few children are to cover it."""
+
+    SAMPLING_NAME = SOBOL

@@ -1,0 +1,97 @@
+"""Sweeps: started, looked at, and what can be learnt from them."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from runyard.errors import RunNotFound
+from runyard.orchestrator.conductor import Conductor
+from runyard.server.answers import answer, view
+from runyard.spec.json import to_json
+from runyard.spec.sweep import SweepSpec, Trial
+from runyard.store.sweeps import SweepStore
+from runyard.sweeps.driver import SweepDriver
+from runyard.sweeps.importance import importance
+from runyard.sweeps.submit import rerun_children, submit_sweep
+from runyard.wire.runs import RunView
+from runyard.wire.sweeps import Importance, RerunChildren, SubmitSweep, SweepView, TrialView
+
+
+def routes(conductor: Conductor, driver: SweepDriver | None) -> APIRouter:
+    router = APIRouter(tags=["sweeps"])
+    store = SweepStore(conductor.rooms.database)
+
+    @router.post("/sweeps", response_model=RunView)
+    def submit(request: SubmitSweep) -> Response:
+        """Start a sweep. It is a run itself, of type `hyperdrive`; its children are runs below it."""
+        record = submit_sweep(conductor, store, request)
+        if driver is not None:
+            driver.take_up(record.run_id)
+        return answer(view(conductor, record))
+
+    @router.post("/sweeps/{sweep_id}/rerun", response_model=RunView)
+    def rerun(sweep_id: str, request: RerunChildren) -> Response:
+        """A new sweep of exactly these children, with the values that they had."""
+        record = rerun_children(conductor, store, sweep_id, request)
+        if driver is not None:
+            driver.take_up(record.run_id)
+        return answer(view(conductor, record))
+
+    @router.get("/sweeps")
+    def listing() -> Response:
+        """Every sweep with the number of its children, newest first."""
+        return answer(store.listing())
+
+    @router.get("/sweeps/{sweep_id}", response_model=SweepView)
+    def sweep(sweep_id: str) -> Response:
+        return answer(_view(conductor, sweep_id, _known(store, sweep_id), store.trials(sweep_id)))
+
+    @router.get("/sweeps/{sweep_id}/importance", response_model=Importance)
+    def importances(sweep_id: str) -> Response:
+        """How much of the metric's spread each parameter explains."""
+        return answer(importance(_known(store, sweep_id), store.trials(sweep_id)))
+
+    return router
+
+
+def _known(store: SweepStore, sweep_id: str) -> SweepSpec:
+    spec = store.load(sweep_id)
+    if spec is None:
+        raise RunNotFound(f"no sweep {sweep_id!r} in this yard", hint="`runyard runs` lists runs and sweeps")
+    return spec
+
+
+def _view(conductor: Conductor, sweep_id: str, spec: SweepSpec, trials: list[Trial]) -> SweepView:
+    record = conductor.rooms.runs.load(sweep_id)
+    states = conductor.rooms.runs.states_below(sweep_id)
+    children = [
+        TrialView(
+            trial.number,
+            trial.run_id,
+            trial.parameters,
+            states.get(trial.run_id, "NotStarted"),
+            trial.best,
+            trial.reports,
+            trial.stopped,
+            trial.resumes,
+        )
+        for trial in trials
+    ]
+    scored = [child for child in children if child.best is not None]
+    best = max(scored, key=lambda child: spec.sign * (child.best or 0.0)).number if scored else None
+    return SweepView(
+        sweep_id=sweep_id,
+        status=record.life.state.value,
+        doing=conductor.activity(record)[0],
+        primary_metric=spec.primary_metric,
+        goal=spec.goal,
+        sampling=to_json(spec.sampling),
+        policy=to_json(spec.policy) if spec.policy else None,
+        max_total_runs=spec.max_total_runs,
+        max_concurrent_runs=spec.max_concurrent_runs,
+        max_duration_minutes=spec.max_duration_minutes,
+        best=best,
+        children=children,
+        resume_from=list(spec.resume_from),
+        target=record.target,
+    )

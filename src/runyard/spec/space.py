@@ -1,0 +1,228 @@
+"""What a sweep may try: expressions of parameters, checked and drawn from. Pure: the same place, the same value.
+
+An expression is a plain list, as the SDK v1 writes it: ``['uniform', [0.0, 1.0]]``, ``['choice', [[16, 32]]]``.
+An option of a choice may be a space of its own, a dict: what it holds takes part only where that option is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from statistics import NormalDist
+from typing import Any
+
+Space = Mapping[str, Any]
+Point = dict[str, Any]
+
+
+class SpaceError(ValueError):
+    """Its text names the parameter and what is wrong with it."""
+
+
+def check_space(space: Any, allowed: Sequence[str] = (), where: str = "parameter_space") -> None:
+    """``allowed``: the only expressions that the sampling can use; none means all."""
+    if not isinstance(space, Mapping) or not space:
+        raise SpaceError(f"{where} must be a dict of parameters and expressions, not {space!r}")
+    for name, expression in space.items():
+        if not isinstance(name, str) or not name.strip("-"):
+            raise SpaceError(f"{name!r} in {where} cannot be the name of a parameter")
+        check_expression(name, expression, allowed)
+
+
+def check_expression(name: str, expression: Any, allowed: Sequence[str] = ()) -> None:
+    if not is_expression(expression):
+        raise SpaceError(f"{name!r}: {expression!r} is not an expression such as uniform(0, 1) or choice(1, 2)")
+    kind, arguments = expression
+    if allowed and kind not in allowed:
+        raise SpaceError(f"{name!r}: this sampling cannot use {kind}, only {', '.join(allowed)}")
+    try:
+        _CHECKS[kind](*arguments)
+    except SpaceError as error:
+        raise SpaceError(f"{name!r}: {error}") from None
+    except TypeError:
+        raise SpaceError(f"{name!r}: {kind} does not take {len(arguments)} values: {arguments!r}") from None
+    for option in nested(expression):
+        check_space({key: value for key, value in option.items() if is_expression(value)} or {"-": ["choice", [[0]]]})
+
+
+def is_expression(value: Any) -> bool:
+    return (
+        isinstance(value, (list, tuple))
+        and len(value) == 2
+        and isinstance(value[0], str)
+        and value[0] in _CHECKS
+        and isinstance(value[1], (list, tuple))
+    )
+
+
+def nested(expression: Any) -> list[Mapping[str, Any]]:
+    """The options of a choice that are spaces of their own."""
+    return [option for option in expression[1][0] if isinstance(option, Mapping)] if expression[0] == "choice" else []
+
+
+def draw(space: Space, numbers: Callable[[str], float]) -> Point:
+    """One point. ``numbers`` gives for each name a number of [0, 1), and is asked once for each that takes part."""
+    point: Point = {}
+    for name, expression in space.items():
+        value = at(expression, numbers(name)) if is_expression(expression) else expression
+        if isinstance(value, Mapping):
+            point.update(draw(value, numbers))
+        else:
+            point[name] = value
+    return point
+
+
+def random_point(space: Space, seed: str) -> Point:
+    """The same for the same seed, on any machine."""
+    source = random.Random(seed)
+    return draw(space, lambda name: source.random())
+
+
+def at(expression: Any, place: float) -> Any:
+    """The value at ``place`` of [0, 1): the expression's distribution, read backwards."""
+    kind, arguments = expression
+    return _VALUES[kind](place, *arguments)
+
+
+def grid_size(space: Space) -> int:
+    return math.prod(_options_size(expression) for expression in space.values())
+
+
+def grid_points(space: Space) -> Iterator[Point]:
+    """Every combination, each once; the last parameter changes fastest."""
+    names = list(space)
+    if not names:
+        yield {}
+        return
+    first, rest = names[0], {name: space[name] for name in names[1:]}
+    options = space[first][1][0] if is_expression(space[first]) else [space[first]]
+    for option in options:
+        heads = grid_points(option) if isinstance(option, Mapping) else [{first: option}]
+        for head in heads:
+            for tail in grid_points(rest):
+                yield {**head, **tail}
+
+
+def as_text(value: Any) -> str:
+    """How a script gets it on its command line."""
+    return value if isinstance(value, str) else str(value)
+
+
+def _options_size(expression: Any) -> int:
+    if not is_expression(expression):
+        return 1
+    return sum(grid_size(option) if isinstance(option, Mapping) else 1 for option in expression[1][0])
+
+
+# checks: raise SpaceError
+
+
+def _choice(options: Any) -> None:
+    if not isinstance(options, (list, tuple)) or not options:
+        raise SpaceError("choice needs at least one option")
+    kinds = {_family(option) for option in options}
+    if len(kinds) > 1:
+        raise SpaceError(f"choice cannot mix {' and '.join(sorted(kinds))}: {list(options)!r}")
+
+
+def _family(option: Any) -> str:
+    if isinstance(option, bool):
+        return "numbers"
+    if isinstance(option, (int, float)):
+        return "numbers"
+    if isinstance(option, str):
+        return "texts"
+    return "spaces" if isinstance(option, Mapping) else f"{type(option).__name__}s"
+
+
+def _number(value: Any, what: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise SpaceError(f"{what} must be a number, not {value!r}")
+
+
+def _range(low: Any, high: Any) -> None:
+    _number(low, "min_value")
+    _number(high, "max_value")
+    if not low < high:
+        raise SpaceError(f"min_value must be less than max_value, not {low!r} and {high!r}")
+
+
+def _log_range(low: Any, high: Any) -> None:
+    _range(low, high)
+    if high > 700:
+        raise SpaceError(f"max_value is an exponent: exp({high!r}) is more than a number can be")
+
+
+def _bell(mu: Any, sigma: Any) -> None:
+    _number(mu, "mu")
+    _number(sigma, "sigma")
+    if sigma < 0:
+        raise SpaceError(f"sigma must not be negative, not {sigma!r}")
+
+
+def _step(q: Any) -> None:
+    if isinstance(q, bool) or not isinstance(q, int) or q < 1:
+        raise SpaceError(f"q must be a whole number of at least 1, not {q!r}")
+
+
+def _upper(upper: Any) -> None:
+    if isinstance(upper, bool) or not isinstance(upper, int) or upper < 1:
+        raise SpaceError(f"upper must be a whole number of at least 1, not {upper!r}")
+
+
+def _with_step(check: Callable[[Any, Any], None]) -> Callable[[Any, Any, Any], None]:
+    def both(first: Any, second: Any, q: Any) -> None:
+        check(first, second)
+        _step(q)
+
+    return both
+
+
+_CHECKS: dict[str, Callable[..., None]] = {
+    "choice": _choice,
+    "randint": _upper,
+    "uniform": _range,
+    "loguniform": _log_range,
+    "normal": _bell,
+    "lognormal": _bell,
+    "quniform": _with_step(_range),
+    "qloguniform": _with_step(_log_range),
+    "qnormal": _with_step(_bell),
+    "qlognormal": _with_step(_bell),
+}
+
+
+# values
+
+
+def _normal(place: float, mu: float, sigma: float) -> float:
+    if sigma == 0:
+        return float(mu)
+    return NormalDist(mu, sigma).inv_cdf(min(max(place, 1e-12), 1 - 1e-12))
+
+
+def _uniform(place: float, low: float, high: float) -> float:
+    return min(low + place * (high - low), high)
+
+
+def _exponent(value: float) -> float:
+    return math.exp(min(value, 700.0))
+
+
+def _rounded(value: float, q: int) -> int:
+    return round(value / q) * q
+
+
+_VALUES: dict[str, Callable[..., Any]] = {
+    "choice": lambda place, options: options[min(int(place * len(options)), len(options) - 1)],
+    "randint": lambda place, upper: min(int(place * upper), upper - 1),
+    "uniform": _uniform,
+    "loguniform": lambda place, low, high: _exponent(_uniform(place, low, high)),
+    "normal": _normal,
+    "lognormal": lambda place, mu, sigma: _exponent(_normal(place, mu, sigma)),
+    "quniform": lambda place, low, high, q: _rounded(_uniform(place, low, high), q),
+    "qloguniform": lambda place, low, high, q: _rounded(_exponent(_uniform(place, low, high)), q),
+    "qnormal": lambda place, mu, sigma, q: _rounded(_normal(place, mu, sigma), q),
+    "qlognormal": lambda place, mu, sigma, q: _rounded(_exponent(_normal(place, mu, sigma)), q),
+}

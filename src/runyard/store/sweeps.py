@@ -1,0 +1,91 @@
+"""Sweeps and their children, as they stand."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from sqlalchemy import bindparam, func, insert, select, update
+
+from runyard import clock
+from runyard.spec.json import from_json, to_json
+from runyard.spec.sweep import SweepSpec, Trial
+from runyard.store import schema
+from runyard.store.database import Database
+
+_sweeps, _trials = schema.sweeps, schema.trials
+_SAVE = (
+    update(_trials)
+    .where(_trials.c.sweep_id == bindparam("of"), _trials.c.number == bindparam("which"))
+    .values({name: bindparam(name) for name in ("state", "best", "reports", "stopped")})
+)
+
+
+class SweepStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, sweep_id: str, spec: SweepSpec) -> None:
+        """The same again is the same."""
+        with self._database.write() as connection:
+            values = {"sweep_id": sweep_id, "spec": to_json(spec), "going": 1, "created_at": clock.now()}
+            connection.execute(insert(_sweeps).prefix_with("OR IGNORE"), values)
+
+    def load(self, sweep_id: str) -> SweepSpec | None:
+        with self._database.read() as connection:
+            found = connection.execute(select(_sweeps.c.spec).where(_sweeps.c.sweep_id == sweep_id)).scalar()
+        return None if found is None else from_json(SweepSpec, found)
+
+    def going(self) -> list[str]:
+        """Those that have not had their last word, oldest first."""
+        query = select(_sweeps.c.sweep_id).where(_sweeps.c.going == 1).order_by(_sweeps.c.created_at)
+        with self._database.read() as connection:
+            return list(connection.execute(query).scalars())
+
+    def end(self, sweep_id: str) -> None:
+        with self._database.write() as connection:
+            connection.execute(update(_sweeps).where(_sweeps.c.sweep_id == sweep_id).values(going=0))
+
+    def add_trial(self, sweep_id: str, trial: Trial) -> None:
+        with self._database.write() as connection:
+            connection.execute(insert(_trials), {"sweep_id": sweep_id, **_columns(trial)})
+
+    def save_trials(self, sweep_id: str, trials: list[Trial]) -> None:
+        if not trials:
+            return
+        with self._database.write() as connection:
+            connection.execute(
+                _SAVE,
+                [
+                    {
+                        "of": sweep_id,
+                        "which": trial.number,
+                        "state": trial.state,
+                        "best": trial.best,
+                        "reports": trial.reports,
+                        "stopped": trial.stopped,
+                    }
+                    for trial in trials
+                ],
+            )
+
+    def trials(self, sweep_id: str) -> list[Trial]:
+        names = [field.name for field in fields(Trial)]
+        query = select(*(_trials.c[name] for name in names)).where(_trials.c.sweep_id == sweep_id)
+        with self._database.read() as connection:
+            rows = connection.execute(query.order_by(_trials.c.number)).all()
+        return [Trial(**dict(zip(names, row))) for row in rows]
+
+    def listing(self) -> list[dict[str, Any]]:
+        """Every sweep with the number of its children, newest first."""
+        count = (
+            select(func.count()).where(_trials.c.sweep_id == _sweeps.c.sweep_id).correlate(_sweeps).scalar_subquery()
+        )
+        query = select(_sweeps.c.sweep_id, _sweeps.c.created_at, count).order_by(_sweeps.c.created_at.desc())
+        with self._database.read() as connection:
+            rows = connection.execute(query).all()
+        return [{"sweep_id": sweep_id, "created_at": at, "children": number} for sweep_id, at, number in rows]
+
+
+def _columns(trial: Trial) -> dict[str, Any]:
+    return {field.name: getattr(trial, field.name) for field in fields(Trial)}

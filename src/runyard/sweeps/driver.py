@@ -1,0 +1,99 @@
+"""Drives the sweeps of a yard: one thread, woken by what happens to their children."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Iterable
+
+from runyard import clock
+from runyard.errors import RunyardException
+from runyard.lifecycle import events as on
+from runyard.lifecycle.state import End, EndReason
+from runyard.orchestrator.conductor import Conductor
+from runyard.store.database import is_full
+from runyard.store.runs import SWEEP, RunRecord
+from runyard.store.sweeps import SweepStore
+from runyard.sweeps.sweep import Sweep
+
+log = logging.getLogger(__name__)
+_LOOK_S = 1.0  # at what the children report, where a policy waits for it
+_IDLE_S = 10.0
+
+
+class SweepDriver(threading.Thread):
+    def __init__(self, conductor: Conductor, store: SweepStore) -> None:
+        super().__init__(name="sweeps", daemon=True)
+        self._conductor, self._store = conductor, store
+        self._going: dict[str, Sweep] = {}
+        self._news: queue.SimpleQueue[tuple[str, str] | None] = queue.SimpleQueue()  # a sweep, and its child or ""
+        conductor.on_change.append(self._hear)
+
+    def take_up(self, sweep_id: str) -> None:
+        """A sweep that is new, or that a former yard has left."""
+        self._news.put((sweep_id, ""))
+
+    def stop(self) -> None:
+        self._news.put(None)
+
+    def run(self) -> None:
+        for sweep_id in self._store.going():
+            self.take_up(sweep_id)
+        look_at = 0.0
+        while True:
+            watched = [one for one in self._going.values() if one.watches_reports]
+            patience = max(0.0, look_at - clock.monotonic()) if watched else _IDLE_S
+            news = self._heard(patience)
+            if news is None:
+                return
+            due = clock.monotonic() >= look_at
+            if due:
+                look_at = clock.monotonic() + _LOOK_S
+            # those with a time limit or a policy are looked at even when nothing was heard
+            for sweep_id in {*news, *(self._going if due else ())}:
+                self._advance(sweep_id, news.get(sweep_id, ()), look=due)
+
+    def _hear(self, record: RunRecord) -> None:
+        """Called in the middle of a change of any run: only notes it."""
+        if record.type == SWEEP:
+            self._news.put((record.run_id, ""))
+        elif record.parent_id in self._going and record.life.state.is_terminal:
+            self._news.put((record.parent_id, record.run_id))
+
+    def _heard(self, patience_s: float) -> dict[str, set[str]] | None:
+        """All that was said until now, by sweep; None: the yard closes."""
+        heard: dict[str, set[str]] = {}
+        try:
+            said = self._news.get(timeout=patience_s) if patience_s else self._news.get_nowait()
+            while True:
+                if said is None:
+                    return None
+                heard.setdefault(said[0], set()).add(said[1])
+                said = self._news.get_nowait()
+        except queue.Empty:
+            return heard
+
+    def _advance(self, sweep_id: str, ended: Iterable[str], *, look: bool) -> None:
+        sweep = self._going.get(sweep_id)
+        try:
+            if sweep is None:
+                if sweep_id not in self._store.going():
+                    return
+                if not self._conductor.rooms.runs.has(sweep_id):  # a yard was killed while it took the sweep in
+                    self._store.end(sweep_id)
+                    return
+                sweep = self._going[sweep_id] = Sweep(self._conductor, self._store, sweep_id)
+                sweep.recover()
+            if sweep.advance({child for child in ended if child}, look=look):
+                self._store.end(sweep_id)
+                del self._going[sweep_id]
+        except Exception as error:
+            if is_full(error):  # tried again at the next look; somebody may make room
+                self._conductor.activities.set(sweep_id, "waiting for room on the yard's disk, which is full")
+                return
+            said = error.message if isinstance(error, RunyardException) else "an internal error; see yard.log"
+            log.exception("sweep %s", sweep_id)
+            self._conductor.post(sweep_id, on.MarkedFailed(End(EndReason.LAUNCH_FAILED, said)))
+            if sweep is not None:
+                sweep.give_up()

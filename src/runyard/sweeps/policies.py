@@ -1,0 +1,128 @@
+"""Which child is to end early. Pure decisions on what the children have reported so far.
+
+An interval is one report of the primary metric. A policy looks at a child when its number of reports is a multiple of
+``evaluation_interval`` and at least ``delay_evaluation``; it then compares the child with the others *at the same
+interval*, so that one which started later is not judged by what others reached in a longer time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+from typing import Optional
+
+from runyard.spec.sweep import MAXIMIZE, Policy
+
+Reports = Mapping[int, Sequence[float]]  # of each child in order
+
+
+def reason_to_stop(
+    policy: Policy, goal: str, reports: Reports, child: int, interval: int, bracket: int = 0
+) -> Optional[str]:
+    """Why this child should end at this interval, in a person's words; None: it may go on."""
+    if not is_due(policy, interval):
+        return None
+    return _POLICIES[policy.name](policy, goal, reports, child, interval, bracket)
+
+
+def is_due(policy: Policy, interval: int) -> bool:
+    if policy.name == "Hyperband":  # it has rungs of its own
+        return interval >= 1
+    return interval >= max(1, policy.delay_evaluation) and interval % policy.evaluation_interval == 0
+
+
+def _bandit(policy: Policy, goal: str, reports: Reports, child: int, interval: int, bracket: int) -> Optional[str]:
+    mine = _best(reports[child], interval, goal)
+    best = _best_of([_best(one, interval, goal) for one in reports.values() if len(one) >= interval], goal)
+    if mine is None or best is None:
+        return None
+    # |best|, or the slack of a negative metric would point the wrong way and stop the best child itself
+    if policy.slack_factor is not None:
+        share = policy.slack_factor / (1 + policy.slack_factor) if goal == MAXIMIZE else policy.slack_factor
+        slack, said = abs(best) * share, f"slack_factor={policy.slack_factor:g}"
+    else:
+        slack, said = policy.slack_amount or 0.0, f"slack_amount={policy.slack_amount:g}"
+    limit = best - slack if goal == MAXIMIZE else best + slack
+    if not _is_worse(mine, limit, goal):
+        return None
+    return f"its best, {mine:.6g}, is beyond {limit:.6g}: the best child had {best:.6g} by then ({said})"
+
+
+def _median_stopping(
+    policy: Policy, goal: str, reports: Reports, child: int, interval: int, bracket: int
+) -> Optional[str]:
+    averages = [sum(one[:interval]) / interval for one in reports.values() if len(one) >= interval]
+    mine = _best(reports[child], interval, goal)
+    if mine is None or not averages:
+        return None
+    middle = median(averages)
+    if not _is_worse(mine, middle, goal):
+        return None
+    return f"its best, {mine:.6g}, is worse than {middle:.6g}, the median of the running averages"
+
+
+def _truncation_selection(
+    policy: Policy, goal: str, reports: Reports, child: int, interval: int, bracket: int
+) -> Optional[str]:
+    there = {number: _best(one, interval, goal) for number, one in reports.items() if len(one) >= interval}
+    ranked = sorted(there, key=lambda number: _rank(there[number], goal))  # the worst first
+    doomed = ranked[: int(len(ranked) * policy.truncation_percentage / 100)]
+    if child not in doomed:
+        return None
+    place = f"{ranked.index(child) + 1} of {len(ranked)} from below"
+    return f"its best, {there[child]:.6g}, is number {place}: the lowest {policy.truncation_percentage} % end"
+
+
+def _hyperband(policy: Policy, goal: str, reports: Reports, child: int, interval: int, bracket: int) -> Optional[str]:
+    """Asynchronous successive halving: at each rung only the best 1/reduction_factor of those that came there go on."""
+    rung = max(1, policy.delay_evaluation) * policy.evaluation_interval * policy.reduction_factor**bracket
+    while rung < interval:
+        rung *= policy.reduction_factor
+    if rung != interval:
+        return None
+    there = [(number, _best(one, interval, goal)) for number, one in reports.items() if len(one) >= interval]
+    if len(there) < policy.reduction_factor:  # too few to compare: nobody is sent home for having come first
+        return None
+    ranked = sorted(there, key=lambda pair: _rank(pair[1], goal), reverse=True)
+    kept = [number for number, _ in ranked[: max(1, len(ranked) // policy.reduction_factor)]]
+    if child in kept:
+        return None
+    place = [number for number, _ in ranked].index(child) + 1
+    mine = _best(reports[child], interval, goal)
+    return f"its best, {mine:.6g}, is number {place} of {len(ranked)} at report {interval}: {len(kept)} may go on"
+
+
+def _best(values: Sequence[float], interval: int, goal: str) -> Optional[float]:
+    seen = [value for value in values[:interval] if not math.isnan(value)]
+    if not seen:
+        return math.nan if len(values) >= interval else None
+    return max(seen) if goal == MAXIMIZE else min(seen)
+
+
+def _best_of(values: Sequence[Optional[float]], goal: str) -> Optional[float]:
+    numbers = [value for value in values if value is not None and not math.isnan(value)]
+    if not numbers:
+        return None
+    return max(numbers) if goal == MAXIMIZE else min(numbers)
+
+
+def _is_worse(value: float, limit: float, goal: str) -> bool:
+    """What is not a number is worse than any."""
+    if math.isnan(value):
+        return True
+    return value < limit if goal == MAXIMIZE else value > limit
+
+
+def _rank(value: Optional[float], goal: str) -> float:
+    if value is None or math.isnan(value):
+        return -math.inf
+    return value if goal == MAXIMIZE else -value
+
+
+_POLICIES: dict[str, Callable[[Policy, str, Reports, int, int, int], Optional[str]]] = {
+    "Bandit": _bandit,
+    "MedianStopping": _median_stopping,
+    "TruncationSelection": _truncation_selection,
+    "Hyperband": _hyperband,
+}

@@ -1,0 +1,242 @@
+"""One sweep on its way: children proposed, watched, ended early, learnt from. All it knows can be read again."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import replace
+
+from runyard import clock
+from runyard.errors import RunNotFound
+from runyard.lifecycle import events as on
+from runyard.lifecycle.state import End, EndReason, RunState
+from runyard.orchestrator.conductor import Conductor
+from runyard.orchestrator.submit import submit
+from runyard.spec.sweep import MAXIMIZE, Trial
+from runyard.store.runs import RunRecord
+from runyard.store.sweeps import SweepStore
+from runyard.sweeps.children import child_request, lay_out_earlier_outputs
+from runyard.sweeps.diary import Diary
+from runyard.sweeps.policies import reason_to_stop
+from runyard.sweeps.sampling import sampler_of
+from runyard.tracking.ingest import ingest
+from runyard.tracking.metrics import read_points
+from runyard.tracking.series import all_series
+
+_WAITING = "Waiting"
+
+
+class Sweep:
+    def __init__(self, conductor: Conductor, store: SweepStore, sweep_id: str) -> None:
+        spec = store.load(sweep_id)
+        assert spec is not None
+        self._conductor, self._store, self.sweep_id, self.spec = conductor, store, sweep_id, spec
+        self._parent = conductor.rooms.runs.load(sweep_id)
+        self._trials: list[Trial] = []
+        self._live: dict[str, int] = {}  # run id -> number, of children that have not ended
+        self._reports: dict[int, list[float]] = {}
+        self._recent: deque[bool] = deque(maxlen=max(1, spec.most_failures_in_a_row))  # whether each failed, lately
+        self._exhausted = False
+        self._end: End | None = None  # known when the sweep stops before its children are through
+        self._said_metric = False
+        self._sampler = sampler_of(spec.sampling, spec.max_total_runs, spec.known, spec.sign)
+        self._diary = Diary(conductor.rooms.folder(sweep_id))
+
+    @property
+    def watches_reports(self) -> bool:
+        return bool(self._live) and (self.spec.policy is not None or self.spec.max_duration_minutes > 0)
+
+    def recover(self) -> None:
+        """Where a former yard has left it. A child that was written down and not submitted is submitted now."""
+        self._trials = self._store.trials(self.sweep_id)
+        if not self._trials:
+            self._diary.begin(self.spec)
+        for trial in self._trials:
+            if not trial.resumes:
+                self._sampler.took(trial.number, trial.parameters)
+            if _is_over(trial):
+                self._sampler.learn(trial.number, self._score(trial))
+                self._recent.append(trial.state == RunState.FAILED.value)
+            else:
+                self._live[trial.run_id] = trial.number
+            if self.spec.policy is not None and trial.reports:
+                self._read_reports(trial)
+        for run_id, number in list(self._live.items()):
+            try:
+                if self._conductor.rooms.runs.load(run_id).life.state.is_terminal:
+                    self._ended(run_id)
+            except RunNotFound:
+                self._submit(self._trials[number])
+
+    def advance(self, ended: set[str], *, look: bool) -> bool:
+        """One step with what is known now; True when nothing is left to do."""
+        self._parent = self._conductor.rooms.runs.load(self.sweep_id)
+        for run_id in ended & set(self._live):
+            self._ended(run_id)
+        if self._parent.life.state is RunState.CANCEL_REQUESTED or self._parent.life.state.is_terminal:
+            self._end = self._end or self._parent.life.end or End(EndReason.CANCELED, "canceled")
+        elif self._end is None:
+            self._look_for_an_end()
+        if self._end is None:
+            if look and self.spec.policy is not None:
+                self._apply_policy()
+            self._propose()
+        else:
+            self._end_children(self._end.message)
+        if self._live:
+            self._tell()
+            return False
+        if self._end is None and not self._is_through:
+            return False
+        self._conclude()
+        return True
+
+    def give_up(self) -> None:
+        self._end = End(EndReason.LAUNCH_FAILED, "the sweep could not go on")
+        self._end_children("its sweep could not go on")
+
+    # children
+
+    def _propose(self) -> None:
+        while len(self._live) < self.spec.max_concurrent_runs and not self._is_through:
+            number = len(self._trials)
+            if number < len(self.spec.resumed):
+                resumed = self.spec.resumed[number]
+                parameters, resumes = dict(resumed.parameters), resumed.run_id
+            else:
+                proposed = self._sampler.propose(number)
+                if proposed is None:
+                    self._exhausted = True
+                    return
+                parameters, resumes = proposed, ""
+            policy = self.spec.policy
+            bracket = number % policy.brackets if policy is not None and policy.brackets > 1 else 0
+            trial = Trial(number, f"{self.sweep_id}_{number}", parameters, resumes=resumes, bracket=bracket)
+            self._store.add_trial(self.sweep_id, trial)
+            self._trials.append(trial)
+            self._submit(trial)
+
+    def _submit(self, trial: Trial) -> None:
+        earlier = lay_out_earlier_outputs(self._conductor.rooms, trial)
+        request = child_request(self.spec, self._parent, trial, earlier)
+        self._live[trial.run_id] = trial.number
+        self._diary.proposed(trial)
+        submit(self._conductor, request)
+
+    def _ended(self, run_id: str) -> None:
+        number = self._live.pop(run_id)
+        record = self._conductor.rooms.runs.load(run_id)
+        values = self._read_reports(self._trials[number])
+        best = self._best(values)
+        trial = replace(self._trials[number], state=record.life.state.value, best=best, reports=len(values))
+        self._keep(trial)
+        self._sampler.learn(number, self._score(trial))
+        self._recent.append(record.life.state is RunState.FAILED)
+        self._diary.ended(trial, record)
+        if record.life.state is RunState.COMPLETED and not values:
+            self._say_that_nothing_was_reported(record)
+
+    def _say_that_nothing_was_reported(self, record: RunRecord) -> None:
+        """After the first child, not after the last: a sweep without its metric is hours of work for nothing."""
+        if self._said_metric or any(trial.reports for trial in self._trials):
+            return
+        self._said_metric = True
+        with self._conductor.rooms.database.read() as connection:
+            names = [series.name for series in all_series(connection, record.run_id)]
+        logged = sorted(name for name in names if not name.startswith("system/"))
+        said = (
+            f"{record.run_id} ended without logging the primary metric {self.spec.primary_metric!r}; "
+            f"it logged {', '.join(map(repr, logged)) or 'no metric at all'}"
+        )
+        self._diary.warn(said)
+        self._conductor.post(self.sweep_id, on.Noted(), warnings=(said,))
+
+    def _keep(self, trial: Trial) -> None:
+        self._trials[trial.number] = trial
+        self._store.save_trials(self.sweep_id, [trial])
+
+    # what they report
+
+    def _read_reports(self, trial: Trial) -> list[float]:
+        known = self._reports.setdefault(trial.number, [])
+        found = read_points(self._conductor.rooms.database, trial.run_id, self.spec.primary_metric, after=len(known))
+        known.extend(float(value) for value in found.values)
+        return known
+
+    def _apply_policy(self) -> None:
+        policy, rooms = self.spec.policy, self._conductor.rooms
+        assert policy is not None
+        for run_id, number in list(self._live.items()):
+            trial = self._trials[number]
+            if trial.stopped:
+                continue
+            before = len(self._reports.get(number, ()))
+            ingest(rooms.database, run_id, rooms.folder(run_id).journal)
+            values = self._read_reports(trial)
+            if len(values) == before:
+                continue
+            trial = replace(trial, reports=len(values), best=self._best(values))
+            for interval in range(before + 1, len(values) + 1):
+                why = reason_to_stop(policy, self.spec.goal, self._reports, number, interval, trial.bracket)
+                if why is not None:
+                    said = f"stopped early by {policy.name} at report {interval}: {why}"
+                    trial = replace(trial, stopped=said)
+                    self._diary.stopped(trial)
+                    self._conductor.post(run_id, on.CancelRequested(said))
+                    break
+            self._keep(trial)
+
+    def _best(self, values: list[float]) -> float | None:
+        numbers = [value for value in values if not math.isnan(value)]
+        if not numbers:
+            return None
+        return max(numbers) if self.spec.goal == MAXIMIZE else min(numbers)
+
+    def _score(self, trial: Trial) -> float | None:
+        return None if trial.best is None else self.spec.sign * trial.best
+
+    # its end
+
+    @property
+    def _is_through(self) -> bool:
+        return self._exhausted or len(self._trials) >= self.spec.max_total_runs
+
+    def _look_for_an_end(self) -> None:
+        minutes = self.spec.max_duration_minutes
+        if clock.now() - self._parent.created_at > minutes * 60:
+            self._end = End(EndReason.TIMED_OUT, f"ran longer than max_duration_minutes={minutes}")
+        elif len(self._recent) == self._recent.maxlen and all(self._recent):
+            last = next(trial for trial in reversed(self._trials) if trial.state == RunState.FAILED.value)
+            record = self._conductor.rooms.runs.load(last.run_id)
+            why = record.life.end.message if record.life.end else "no reason is known"
+            traceback = record.life.end.traceback if record.life.end else ""
+            message = f"{len(self._recent)} children in a row failed; the last one, {last.run_id}: {why}"
+            self._end = End(EndReason.SCRIPT_FAILED, message, traceback=traceback)
+
+    def _end_children(self, why: str) -> None:
+        for run_id in self._live:
+            self._conductor.post(run_id, on.CancelRequested(f"its sweep ended: {why}"))
+
+    def _conclude(self) -> None:
+        # after a restart the last word may have been said and its children ended: posting it again changes nothing
+        end = self._end or End(EndReason.SUCCEEDED)
+        self._diary.concluded(self._trials, self.best(), end)
+        self._conductor.post(self.sweep_id, on.ChildrenEnded(end))
+
+    def best(self) -> Trial | None:
+        scored = [(self._score(trial), trial) for trial in self._trials if trial.best is not None]
+        return max(scored, key=lambda pair: pair[0] or 0.0)[1] if scored else None
+
+    def _tell(self) -> None:
+        over = len(self._trials) - len(self._live)
+        best = self.best()
+        found = f"; best {self.spec.primary_metric} {best.best:.6g} (child {best.number})" if best else ""
+        doing = "ending" if self._end else "running"
+        total = len(self._trials) if self._exhausted else self.spec.max_total_runs
+        text = f"{doing} {len(self._live)} children, {over} of {total} done{found}"
+        if self._conductor.activities.get(self.sweep_id)[0] != text:
+            self._conductor.say(self.sweep_id, text)
+
+
+def _is_over(trial: Trial) -> bool:
+    return trial.state != _WAITING and RunState(trial.state).is_terminal

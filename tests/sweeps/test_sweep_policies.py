@@ -1,0 +1,97 @@
+"""Early termination, against cases worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from runyard.spec.sweep import MAXIMIZE, MINIMIZE, Policy
+from runyard.sweeps.policies import is_due, reason_to_stop
+
+
+def stopped(policy: Policy, reports: dict[int, list[float]], interval: int, goal: str = MAXIMIZE) -> set[int]:
+    """The children that would end if each were judged at this interval."""
+    there = [child for child, values in reports.items() if len(values) >= interval]
+    return {child for child in there if reason_to_stop(policy, goal, reports, child, interval)}
+
+
+def test_a_policy_looks_at_multiples_of_its_interval_once_its_delay_is_over() -> None:
+    policy = Policy("Bandit", evaluation_interval=2, delay_evaluation=5, slack_factor=0.1)
+    assert [n for n in range(1, 12) if is_due(policy, n)] == [6, 8, 10]
+
+
+def test_bandit_keeps_what_is_within_the_slack_of_the_best_at_the_same_interval() -> None:
+    # best at report 1 is 0.8: 0.8 / 1.1 = 0.7272…
+    reports = {0: [0.8], 1: [0.73], 2: [0.72], 3: [0.5, 0.99]}
+    assert stopped(Policy("Bandit", slack_factor=0.1), reports, 1) == {2, 3}
+    assert stopped(Policy("Bandit", slack_amount=0.1), reports, 1) == {3}
+    assert stopped(Policy("Bandit", slack_amount=0.3), reports, 1) == set()
+
+
+def test_bandit_counts_a_childs_best_so_far_not_its_last_report() -> None:
+    reports = {0: [0.8, 0.9], 1: [0.89, 0.1]}
+    assert stopped(Policy("Bandit", slack_factor=0.1), reports, 2) == set()
+
+
+def test_bandit_minimising_allows_best_times_one_and_the_slack() -> None:
+    reports = {0: [1.0], 1: [1.19], 2: [1.21]}
+    assert stopped(Policy("Bandit", slack_factor=0.2), reports, 1, MINIMIZE) == {2}
+
+
+@pytest.mark.parametrize(("goal", "values"), [(MAXIMIZE, [-1.0, -1.05, -5.0]), (MINIMIZE, [-5.0, -4.6, -1.0])])
+def test_bandit_never_stops_the_best_child_of_a_negative_metric(goal: str, values: list[float]) -> None:
+    reports = {child: [value] for child, value in enumerate(values)}
+    assert stopped(Policy("Bandit", slack_factor=0.1), reports, 1, goal) == {2}
+
+
+def test_a_child_that_reports_no_number_is_worse_than_any() -> None:
+    assert stopped(Policy("Bandit", slack_factor=0.5), {0: [0.5], 1: [math.nan]}, 1) == {1}
+
+
+def test_median_stopping_compares_a_childs_best_with_the_median_of_running_averages() -> None:
+    # running averages at report 2: 0.15, 0.35 and 0.55; then 0.5, 0.35 and 0.55
+    reports = {0: [0.1, 0.2], 1: [0.3, 0.4], 2: [0.5, 0.6]}
+    assert stopped(Policy("MedianStopping"), reports, 2) == {0}
+    assert stopped(Policy("MedianStopping"), {0: [0.1, 0.9], 1: [0.3, 0.4], 2: [0.5, 0.6]}, 2) == {1}
+
+
+def test_median_stopping_leaves_a_child_alone_that_nobody_can_be_compared_with() -> None:
+    assert stopped(Policy("MedianStopping"), {0: [0.1]}, 1) == set()
+
+
+def test_truncation_selection_ends_the_lowest_percentage() -> None:
+    reports = {child: [child / 10] for child in range(10)}
+    assert stopped(Policy("TruncationSelection", truncation_percentage=20), reports, 1) == {0, 1}
+    assert stopped(Policy("TruncationSelection", truncation_percentage=20), reports, 1, MINIMIZE) == {8, 9}
+    # 20 % of four children is less than one of them
+    few = {child: [child / 10] for child in range(4)}
+    assert stopped(Policy("TruncationSelection", truncation_percentage=20), few, 1) == set()
+
+
+def test_hyperband_lets_the_best_third_go_on_at_each_rung_and_looks_at_rungs_only() -> None:
+    policy = Policy("Hyperband", evaluation_interval=2, reduction_factor=3)
+    reports = {child: [child / 10] * 6 for child in range(6)}
+    assert stopped(policy, reports, 1) == set()
+    assert stopped(policy, reports, 2) == {0, 1, 2, 3}
+    assert stopped(policy, reports, 4) == set()
+    assert stopped(policy, reports, 6) == {0, 1, 2, 3}
+
+
+def test_hyperband_sends_nobody_home_for_having_come_first() -> None:
+    assert stopped(Policy("Hyperband", reduction_factor=3), {0: [0.1], 1: [0.9]}, 1) == set()
+
+
+def test_a_later_bracket_has_its_first_rung_later() -> None:
+    policy = Policy("Hyperband", reduction_factor=3, brackets=2)
+    reports = {child: [child / 10] * 3 for child in range(6)}
+    assert reason_to_stop(policy, MAXIMIZE, reports, 0, 1, bracket=1) is None
+    assert reason_to_stop(policy, MAXIMIZE, reports, 0, 3, bracket=1) is not None
+
+
+def test_the_reason_says_the_numbers_involved() -> None:
+    reason = reason_to_stop(Policy("Bandit", slack_factor=0.1), MAXIMIZE, {0: [0.9], 1: [0.5]}, 1, 1)
+    assert reason is not None
+    assert "0.5" in reason
+    assert "0.9" in reason
+    assert "slack_factor=0.1" in reason

@@ -1,0 +1,89 @@
+"""Expressions of a search space: what is refused, and what is drawn."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import pytest
+
+from runyard.spec.space import SpaceError, at, check_space, grid_points, grid_size, random_point
+
+PLACES = [0.0, 0.001, 0.25, 0.5, 0.75, 0.999, 1 - 1e-12]
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        (["choice", [[]]], "at least one"),
+        (["choice", [[1, "a"]]], "mix"),
+        (["uniform", [2, 1]], "less than"),
+        (["uniform", [1, 1]], "less than"),
+        (["uniform", ["a", 1]], "must be a number"),
+        (["uniform", [float("nan"), 1]], "must be a number"),
+        (["uniform", [0]], "does not take 1"),
+        (["loguniform", [0, 1000]], "exponent"),
+        (["quniform", [0, 10, 0.5]], "whole number"),
+        (["quniform", [0, 10, 0]], "whole number"),
+        (["normal", [0, -1]], "negative"),
+        (["randint", [0]], "at least 1"),
+        (["randint", [2.5]], "whole number"),
+        (["gaussian", [0, 1]], "not an expression"),
+        (0.1, "not an expression"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_the_name_of_the_parameter(expression: object, said: str) -> None:
+    with pytest.raises(SpaceError, match=said) as caught:
+        check_space({"--lr": expression})
+    assert "--lr" in str(caught.value)
+
+
+def test_a_sampling_names_the_expressions_that_it_can_use() -> None:
+    with pytest.raises(SpaceError, match="only choice"):
+        check_space({"lr": ["uniform", [0, 1]]}, allowed=["choice"])
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_values_stay_within_their_limits(place: float) -> None:
+    assert 2 <= at(["uniform", [2, 3]], place) <= 3
+    assert math.exp(-6) * 0.999 <= at(["loguniform", [-6, -1]], place) <= math.exp(-1) * 1.001
+    assert at(["randint", [4]], place) in range(4)
+    assert at(["choice", [["a", "b", "c"]]], place) in ("a", "b", "c")
+    assert at(["quniform", [0, 100, 5]], place) % 5 == 0
+    assert at(["lognormal", [0, 1]], place) > 0
+    assert at(["normal", [7, 0]], place) == 7
+
+
+def test_the_same_seed_gives_the_same_point_and_another_one_another() -> None:
+    space = {"lr": ["loguniform", [-6, -1]], "units": ["choice", [[16, 32, 64]]]}
+    assert random_point(space, "1/5") == random_point(space, "1/5")
+    assert len({str(random_point(space, f"1/{n}")) for n in range(50)}) == 50
+
+
+def test_a_choice_draws_each_option_about_equally_often() -> None:
+    drawn = Counter(random_point({"x": ["choice", [[1, 2, 3, 4]]]}, str(n))["x"] for n in range(4000))
+    assert set(drawn) == {1, 2, 3, 4}
+    assert min(drawn.values()) > 800
+
+
+def test_a_grid_has_every_combination_once() -> None:
+    space = {"a": ["choice", [[1, 2, 3]]], "b": ["choice", [["x", "y"]]]}
+    points = list(grid_points(space))
+    assert len(points) == grid_size(space) == 6
+    assert {(p["a"], p["b"]) for p in points} == {(a, b) for a in (1, 2, 3) for b in "xy"}
+
+
+def test_an_option_that_is_a_space_brings_its_own_parameters_and_no_others() -> None:
+    space = {
+        "model": [
+            "choice",
+            [[{"kind": "tree", "depth": ["choice", [[2, 4]]]}, {"kind": "net", "units": ["choice", [[8]]]}]],
+        ],
+        "lr": ["choice", [[0.1]]],
+    }
+    check_space(space)
+    points = list(grid_points(space))
+    assert grid_size(space) == len(points) == 3
+    assert {"kind": "tree", "depth": 2, "lr": 0.1} in points
+    assert {"kind": "net", "units": 8, "lr": 0.1} in points
+    assert all(("units" in p) != ("depth" in p) for p in (random_point(space, str(n)) for n in range(40)))
