@@ -11,7 +11,7 @@ import numpy as np
 
 from runyard.errors import UserErrorException
 from runyard.store.database import Database
-from runyard.tracking.blocks import Floats
+from runyard.tracking.blocks import Floats, Integers
 from runyard.tracking.metrics import Points, downsample, encode_points, read_chart, read_points
 from runyard.wire.points import NO_STEP
 
@@ -42,11 +42,22 @@ def read_series(
 ) -> Points:
     """At most about ``most`` points, with every peak among them; ``after`` is a cursor of an earlier answer."""
     if after is None and window.is_whole:
-        return read_chart(database, run_id, name, most)
-    points = read_points(database, run_id, name, after=after or 0)
+        whole = read_chart(database, run_id, name, most)
+        if len(whole) < whole.next:
+            # people read the last value off a chart: it must be the one that was logged last, peak or not
+            whole = _joined(whole, read_points(database, run_id, name, after=whole.next - 1))
+        return _stepped(whole, np.linspace(0, max(whole.next - 1, 0), len(whole)).astype(np.int64))
+    first = after or 0
+    points = read_points(database, run_id, name, after=first)
+    points = _stepped(points, np.arange(first, first + len(points)))
     if not window.is_whole:
-        points = _within(points, window, after or 0)
-    return downsample(points, most)
+        points = _within(points, window)
+    few = downsample(points, most)
+    return (
+        few
+        if len(few) == len(points)
+        else _joined(few, Points(points.steps[-1:], points.times[-1:], points.values[-1:], points.next))
+    )
 
 
 def bundle(series: Iterable[Points]) -> bytes:
@@ -58,8 +69,27 @@ def bundle(series: Iterable[Points]) -> bytes:
     return b"".join(parts)
 
 
-def _within(points: Points, window: Window, first: int) -> Points:
-    at = _places(points, window, first)
+def _stepped(points: Points, indices: Integers) -> Points:
+    """Where no step was given, it is the place in the series: a few of many points still lie where they belong."""
+    missing = points.steps == NO_STEP
+    if not missing.any():
+        return points
+    return Points(np.where(missing, indices, points.steps), points.times, points.values, points.next)
+
+
+def _joined(few: Points, last: Points) -> Points:
+    if len(few) and len(last) and few.times[-1] == last.times[-1] and few.steps[-1] == last.steps[-1]:
+        return few
+    return Points(
+        np.concatenate([few.steps, last.steps]),
+        np.concatenate([few.times, last.times]),
+        np.concatenate([few.values, last.values]),
+        few.next,
+    )
+
+
+def _within(points: Points, window: Window) -> Points:
+    at = _places(points, window)
     inside = np.ones(len(points), np.bool_)
     if window.begin is not None:
         inside &= at >= window.begin
@@ -74,12 +104,9 @@ def _within(points: Points, window: Window, first: int) -> Points:
     return Points(points.steps[inside], points.times[inside], points.values[inside], points.next)
 
 
-def _places(points: Points, window: Window, first: int) -> Floats:
+def _places(points: Points, window: Window) -> Floats:
     if window.axis == "time":
         return points.times
     if window.axis == "relative":
         return points.times - window.origin
-    given = points.steps != NO_STEP
-    if given.all():
-        return points.steps.astype(np.float64)
-    return np.where(given, points.steps, np.arange(first, first + len(points))).astype(np.float64)
+    return points.steps.astype(np.float64)
