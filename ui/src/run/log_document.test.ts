@@ -96,6 +96,16 @@ describe("a log of many pieces", () => {
     expect(log.document.lines(start, 1)[0]!.number).toBeNull();
   });
 
+  it("has the numbers of lines around one whose number somebody told", () => {
+    const log = new Played(content);
+    const offset = bytes(lines.slice(0, 30_000).join("\n") + "\n").length;
+    log.read(offset - 2 * PIECE_BYTES, offset + PIECE_BYTES);
+    log.document.know(offset, 30_001);
+    expect(log.document.lines(offset, 2).map((line) => line.number)).toEqual([30_001, 30_002]);
+    const above = log.document.move(offset, -1500).start;
+    expect(log.document.lines(above, 1)[0]!.number).toBe(28_501);
+  });
+
   it("has the number of each line once it was read from the top", () => {
     const log = new Played(content).read(0, content.length);
     const middle = log.document.lineStart(1_500_000)!;

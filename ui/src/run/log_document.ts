@@ -23,13 +23,13 @@ interface Piece {
 export class LogDocument {
   size = 0;
   #pieces = new Map<number, Piece>();
-  #linesBefore: number[] = [0]; // lines that begin in the pieces before each piece, as far as known from the top
+  #linesBefore = new Map([[0, 0]]); // lines that begin in the pieces before each piece, where that is known
 
   /** The log is as long as this now. A log that shrank is another one: nothing of it is known. */
   grow(size: number): void {
     if (size < this.size) {
       this.#pieces.clear();
-      this.#linesBefore = [0];
+      this.#linesBefore = new Map([[0, 0]]);
     }
     this.size = size;
   }
@@ -128,13 +128,26 @@ export class LogDocument {
     return found;
   }
 
+  /** Somebody who read all of it says which number a line has: those around it have theirs from that. */
+  know(start: number, number: number): void {
+    const at = Math.floor(start / PIECE_BYTES);
+    const piece = this.#pieces.get(at);
+    if (!piece) return;
+    this.#linesBefore.set(at, number - 1 - countBelow(piece.lineEnds, start - at * PIECE_BYTES));
+    this.#countLines(at);
+    for (let before = at - 1; this.#pieces.get(before)?.bytes.length === PIECE_BYTES; before--) {
+      const lines = Math.max(this.#pieces.get(before)!.lineEnds.length, 1);
+      this.#linesBefore.set(before, this.#linesBefore.get(before + 1)! - lines);
+    }
+  }
+
   /** Where the line with this number begins; null where it is not known. */
   startOfLine(number: number): number | null {
-    let piece = this.#linesBefore.length - 1;
-    while (piece > 0 && this.#linesBefore[piece]! >= number) piece--;
+    let piece = 0;
+    while ((this.#linesBefore.get(piece + 1) ?? Infinity) < number) piece++;
     const ends = this.#pieces.get(piece)?.lineEnds;
     if (!ends) return null;
-    const inside = number - 1 - this.#linesBefore[piece]!;
+    const inside = number - 1 - this.#linesBefore.get(piece)!;
     if (inside > 0) return inside <= ends.length ? piece * PIECE_BYTES + ends[inside - 1]! + 1 : null;
     return piece === 0 ? 0 : this.lineStart(piece * PIECE_BYTES);
   }
@@ -142,7 +155,7 @@ export class LogDocument {
   /** How many lines there are, once all bytes are here. */
   lineCount(): number | null {
     const last = Math.floor(Math.max(0, this.size - 1) / PIECE_BYTES);
-    const before = this.#linesBefore[last];
+    const before = this.#linesBefore.get(last);
     const piece = this.#pieces.get(last);
     if (before === undefined || !piece || !this.size) return this.size ? null : 0;
     const open = piece.bytes[piece.bytes.length - 1] === NEWLINE ? 0 : 1;
@@ -170,25 +183,25 @@ export class LogDocument {
     for (let at = bytes.indexOf(NEWLINE); at >= 0; at = bytes.indexOf(NEWLINE, at + 1)) ends.push(at);
     this.#pieces.delete(number); // set anew, so that the oldest is the one that was longest not asked for
     this.#pieces.set(number, { bytes, lineEnds: Uint32Array.from(ends), looks: new Map() });
-    this.#countLines();
+    this.#countLines(number);
     for (const oldest of this.#pieces.keys()) {
       if (this.#pieces.size <= MOST_PIECES) break;
       this.#pieces.delete(oldest);
     }
   }
 
-  #countLines(): void {
-    for (;;) {
-      const number = this.#linesBefore.length - 1;
+  #countLines(from: number): void {
+    for (let number = from; ; number++) {
+      const before = this.#linesBefore.get(number);
       const piece = this.#pieces.get(number);
-      if (!piece || piece.bytes.length < PIECE_BYTES) return;
-      this.#linesBefore.push(this.#linesBefore[number]! + Math.max(piece.lineEnds.length, 1));
+      if (before === undefined || !piece || piece.bytes.length < PIECE_BYTES) return;
+      this.#linesBefore.set(number + 1, before + Math.max(piece.lineEnds.length, 1));
     }
   }
 
   #numberOf(start: number): number | null {
     const piece = Math.floor(start / PIECE_BYTES);
-    const before = this.#linesBefore[piece];
+    const before = this.#linesBefore.get(piece);
     const ends = this.#pieces.get(piece)?.lineEnds;
     if (before === undefined || !ends) return null;
     return before + countBelow(ends, start - piece * PIECE_BYTES) + 1;

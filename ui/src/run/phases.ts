@@ -1,5 +1,6 @@
 // Where the time of a run went.
 
+import { duration } from "../format/time";
 import type { Phase } from "./asks";
 
 export interface Share {
@@ -18,6 +19,11 @@ const WORDS: Record<string, string> = {
   run: "Run",
   finalize: "Finalize",
 };
+
+/** "7 ms", "0.34 s", and so on: most phases of a good run are short. */
+export function spell(seconds: number): string {
+  return seconds < 0.0995 ? `${Math.round(seconds * 1000)} ms` : duration(seconds);
+}
 
 /** The phases that took any time, in their order; one that is not over goes on until `now`. */
 export function sharesOf(phases: Phase[], now: number): Share[] {

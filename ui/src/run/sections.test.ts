@@ -12,11 +12,11 @@ it("metrics stand under what is before their slash, each kind in its place", () 
      one("phase", { last: "warm-up", min: null, max: null })],
     "",
   );
-  expect(found.map((section) => [section.name, section.all])).toEqual([["", 2], ["train", 2]]);
-  expect(found[0]!.singles.map((s) => s.name)).toEqual(["accuracy"]);
-  expect(found[0]!.values.map((s) => s.name)).toEqual(["phase"]);
-  expect(found[1]!.charts.map((s) => s.name)).toEqual(["train/loss"]);
-  expect(found[1]!.values.map((s) => s.name)).toEqual(["train/cm"]);
+  expect(found.map((section) => [section.name, section.all])).toEqual([["train", 2], ["", 2]]);
+  expect(found[1]!.singles.map((s) => s.name)).toEqual(["accuracy"]);
+  expect(found[1]!.values.map((s) => s.name)).toEqual(["phase"]);
+  expect(found[0]!.charts.map((s) => s.name)).toEqual(["train/loss"]);
+  expect(found[0]!.values.map((s) => s.name)).toEqual(["train/cm"]);
 });
 
 it("only those are shown that were looked for", () => {

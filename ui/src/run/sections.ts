@@ -22,7 +22,12 @@ export function sectionsOf(series: Series[], wanted: string): Section[] {
     section.all++;
     section[placeOf(one)].push(one);
   }
-  return [...sections.values()].sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }));
+  // charts are what people come for: parts that have some are on top
+  return [...sections.values()].sort(
+    (a, b) =>
+      Number(b.charts.length > 0) - Number(a.charts.length > 0) ||
+      a.name.localeCompare(b.name, "en", { numeric: true }),
+  );
 }
 
 function placeOf(one: Series): "singles" | "charts" | "values" {
