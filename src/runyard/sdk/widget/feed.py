@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import math
 import re
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ class RunFeed:
         self._shown: dict[str, Any] = {}
         self._cursors: dict[str, int] = {}
         self._log_name, self._log_at, self._more = "", 0, 0
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a letter may come in two pieces
         self._events: Iterator[tuple[str, Any]] | None = None
 
     @property
@@ -37,7 +39,7 @@ class RunFeed:
 
     def whole(self) -> dict[str, Any]:
         """Everything that is shown; the points of long series down-sampled."""
-        self._cursors, self._log_name, self._log_at, self._shown = {}, "", 0, {}
+        self._cursors, self._log_name, self._log_at, self._more, self._shown = {}, "", 0, 0, {}
         return {"whole": True, "more": 0, **self.news()}
 
     def news(self) -> dict[str, Any]:
@@ -70,7 +72,7 @@ class RunFeed:
         series = self._connection.get(f"/api/runs/{self._run_id}/series")
         scalars = [one for one in series if one["kind"] == "scalar" and not one["name"].startswith("system/")]
         more = max(len(scalars) - MOST_SERIES, 0)
-        if more != self._more or not self._cursors:
+        if more != self._more:
             found["more"] = self._more = more
         points = {}
         for one in scalars[:MOST_SERIES]:
@@ -95,13 +97,14 @@ class RunFeed:
         if chosen["name"] != self._log_name:
             title = f"\n{chosen['name']}\n" if self._log_name else ""
             self._log_name, self._log_at = chosen["name"], max(chosen["size"] - _TAIL_BYTES, 0)
+            self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         if chosen["size"] <= self._log_at:
             return ""
         begin = max(self._log_at, chosen["size"] - _TAIL_BYTES)
         path = f"/api/runs/{self._run_id}/logs/{chosen['name']}"
         data = self._connection.read(path, **{"from": begin, "limit": chosen["size"] - begin})
         self._log_at = begin + len(data)
-        return title + readable(data)
+        return title + _plain(self._decoder.decode(data))
 
 
 def compact(view: dict[str, Any]) -> dict[str, Any]:
@@ -122,8 +125,11 @@ def compact(view: dict[str, Any]) -> dict[str, Any]:
 
 def readable(data: bytes) -> str:
     """Bytes of a log as text without colours; of a progress bar that overwrites itself, its last state."""
-    text = _ANSI.sub("", data.decode("utf-8", "replace")).replace("\r\n", "\n")
-    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+    return "\n".join(line.rpartition("\r")[2] for line in _plain(data.decode("utf-8", "replace")).split("\n"))
+
+
+def _plain(text: str) -> str:
+    return _ANSI.sub("", text).replace("\r\n", "\n")
 
 
 def _speaking(logs: list[dict[str, Any]]) -> dict[str, Any] | None:

@@ -4,7 +4,7 @@
 const MOST_POINTS = 1200; // per chart; beyond that each stretch keeps its least and greatest
 const MOST_LOG = 200000; // characters
 const ASK_AFTER_MS = 3000; // of silence: not every notebook passes on what a thread of the kernel sends
-const WIDTH = 300, HEIGHT = 120, LEFT = 8, TOP = 8;
+const WIDTH = 300, HEIGHT = 120, LEFT = 44, RIGHT = 8, TOP = 10; // room for the scale at the left
 const ENDED = ["Completed", "Failed", "Canceled"];
 
 // One for each model, so that two views of one run share what came.
@@ -163,8 +163,8 @@ class Chart {
     this.svg = shape(this.figure, "svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" });
     this.line = shape(this.svg, "path", { class: "line", fill: "none" });
     this.dot = shape(this.svg, "circle", { class: "dot", r: 3, visibility: "hidden" });
-    this.high = shape(this.svg, "text", { x: LEFT, y: TOP + 8, class: "scale" });
-    this.low = shape(this.svg, "text", { x: LEFT, y: HEIGHT - 4, class: "scale" });
+    this.high = shape(this.svg, "text", { x: LEFT - 6, y: TOP + 4, class: "scale", "text-anchor": "end" });
+    this.low = shape(this.svg, "text", { x: LEFT - 6, y: HEIGHT - TOP + 3, class: "scale", "text-anchor": "end" });
     this.name = name;
     this.svg.addEventListener("pointermove", (event) => this.point(event));
     this.svg.addEventListener("pointerleave", () => this.point(null));
@@ -186,8 +186,9 @@ class Chart {
       if (place < first) first = place;
       if (place > final) final = place;
     }
-    this.toX = (value) => LEFT + ((WIDTH - 2 * LEFT) * (value - first)) / (final - first || 1);
-    this.toY = (value) => HEIGHT - TOP - 8 - ((HEIGHT - 2 * TOP - 16) * (value - least)) / (greatest - least || 1);
+    const flat = least === greatest;
+    this.toX = (value) => LEFT + ((WIDTH - LEFT - RIGHT) * (value - first)) / (final - first || 1);
+    this.toY = (value) => (flat ? HEIGHT / 2 : HEIGHT - TOP - ((HEIGHT - 2 * TOP) * (value - least)) / (greatest - least));
     let path = "", pen = "M";
     for (let index = 0; index < y.length; index++) {
       if (y[index] === null) {
@@ -198,8 +199,9 @@ class Chart {
       pen = "L";
     }
     this.line.setAttribute("d", shown.length === 1 ? `${path}h0.1` : path);
-    this.high.textContent = short(greatest);
-    this.low.textContent = greatest === least ? "" : short(least);
+    this.line.classList.toggle("single", shown.length === 1);
+    this.high.textContent = flat ? "" : short(greatest);
+    this.low.textContent = flat ? "" : short(least);
     this.svg.setAttribute("aria-label", `${this.name}: ${y.length} points, last ${this.last}`);
   }
 
@@ -241,7 +243,8 @@ function thinned(x, y) {
   return { x: kept.map((index) => x[index]), y: kept.map((index) => y[index]) };
 }
 
-function lastLines(text) {
+function lastLines(whole) {
+  const text = whole.replace(/[^\n]*\r(?=[^\n])/g, ""); // a progress bar writes over itself
   if (text.length <= MOST_LOG) return text;
   const cut = text.slice(text.length - MOST_LOG);
   return cut.slice(cut.indexOf("\n") + 1);

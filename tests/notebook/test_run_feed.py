@@ -1,0 +1,113 @@
+"""What travels to a picture of a run: everything once, then only what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from runyard import Experiment, Run
+from runyard.sdk.widget.feed import MOST_SERIES, RunFeed, readable
+from support import with_this_python
+
+
+@pytest.fixture
+def run(experiment: Experiment, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    monkeypatch.chdir(tmp_path)
+    with experiment.start_logging(snapshot_directory=None) as run:
+        yield run
+
+
+def feed_of(run: Run) -> RunFeed:
+    return RunFeed(run.experiment.workspace.connection, run.id)
+
+
+def test_only_new_points_travel(run: Run) -> None:
+    for step in range(10):
+        run.log("loss", step / 2, step=10 * step)
+    feed = feed_of(run)
+    whole = feed.whole()
+    assert whole["points"]["loss"] == {
+        "whole": True,
+        "x": [10 * step for step in range(10)],
+        "y": [step / 2 for step in range(10)],
+    }
+    assert whole["view"]["status"] == "Running"
+    assert feed.news() == {}
+    run.log("loss", 7.5, step=200)
+    run.log("acc", float("nan"))
+    assert feed.news() == {
+        "points": {
+            "loss": {"whole": False, "x": [200], "y": [7.5]},
+            "acc": {"whole": True, "x": [0], "y": [None]},
+        }
+    }
+    assert feed.news() == {}
+
+
+def test_points_without_steps_are_counted_on(run: Run) -> None:
+    run.log_list("loss", [1.0, 2.0, 3.0])
+    feed = feed_of(run)
+    assert feed.whole()["points"]["loss"]["x"] == [0, 1, 2]
+    run.log_list("loss", [4.0, 5.0])
+    assert feed.news()["points"]["loss"] == {"whole": False, "x": [3, 4], "y": [4.0, 5.0]}
+
+
+def test_a_long_series_comes_down_sampled_with_its_peak(run: Run) -> None:
+    for index in range(20_000):
+        run.log("loss", 100.0 if index == 12_345 else 0.0)
+    points = feed_of(run).whole()["points"]["loss"]
+    assert len(points["y"]) <= 600
+    assert max(points["y"]) == 100.0
+    assert points["x"] == sorted(points["x"])
+    assert points["x"][-1] > 19_000
+
+
+def test_many_new_points_at_once_come_anew(run: Run) -> None:
+    run.log("loss", 1.0)
+    feed = feed_of(run)
+    feed.whole()
+    run.log_list("loss", [2.0] * 10_000)
+    points = feed.news()["points"]["loss"]
+    assert points["whole"]
+    assert len(points["y"]) <= 600
+
+
+def test_what_is_no_series_of_numbers_is_no_chart_and_too_many_are_counted(run: Run) -> None:
+    run.log_text("sample", "a")
+    for number in range(MOST_SERIES + 3):
+        run.log(f"metric {number}", number)
+    whole = feed_of(run).whole()
+    assert len(whole["points"]) == MOST_SERIES
+    assert whole["more"] == 3
+
+
+def test_the_log_goes_on_where_it_was(experiment: Experiment, project: Any) -> None:
+    script = "print('\\033[31mred\\033[0m')\nfor step in range(3): print(f'\\r{step}', end='')\nprint('\\n<b>end</b>')"
+    run = experiment.submit(with_this_python(project(train=script)))
+    run.wait_for_completion()
+    feed = feed_of(run)
+    assert feed.whole()["log"] == "red\n\r0\r1\r2\n<b>end</b>\n"  # the page lets the bar write over itself
+    assert feed.ended
+    assert feed.news() == {}
+
+
+def test_why_it_failed_is_in_the_first_thing_that_is_said(experiment: Experiment, project: Any) -> None:
+    run = experiment.submit(with_this_python(project(train="raise ValueError('no <data>')")))
+    run.wait_for_completion(raise_on_error=False)
+    view = feed_of(run).whole()["view"]
+    assert view["error"] == "ValueError: no <data>"
+    assert "Traceback" in view["details"]
+
+
+def test_waiting_ends_when_something_happens(run: Run) -> None:
+    feed = feed_of(run)
+    feed.whole()
+    run.log("loss", 1.0)
+    while "points" not in feed.news():
+        feed.wait()
+
+
+def test_bytes_of_a_log_are_made_readable() -> None:
+    assert readable(b"\xff\x1b[1mbold\x1b[0m\r\n10%\r50%\r100%\r\nend") == "\N{REPLACEMENT CHARACTER}bold\n100%\nend"
