@@ -125,6 +125,7 @@ class Net:
     wrong_key: Path
     ssh: str  # for RUNYARD_SSH
     known_hosts: Path
+    shared: Path  # a folder that this machine and all hosts see under one name
 
 
 def train_processes(pids: list[int]) -> list[int]:
@@ -153,8 +154,9 @@ def require_sshd() -> None:
 
 @contextmanager
 def ssh_hosts(count: int, *, own_tmp: bool = True) -> Iterator[Net]:
-    base = Path(tempfile.mkdtemp(prefix="ry-hosts-"))
+    base = Path(tempfile.mkdtemp(prefix="ry-hosts-", dir="/var/tmp"))  # not in /tmp, of which each host has its own
     base.chmod(0o755)
+    (base / "shared").mkdir()
     _remove_old_bridges()
     bridge, number = f"ry{os.getpid()}b{int(own_tmp)}", os.getpid() % 100 * 2 + int(own_tmp)
     subnet = f"10.213.{number}"
@@ -173,7 +175,7 @@ def ssh_hosts(count: int, *, own_tmp: bool = True) -> Iterator[Net]:
         config.write_text(
             f"{names}Host *\n  UserKnownHostsFile {known}\n  GlobalKnownHostsFile /dev/null\n  IdentityAgent none\n"
         )
-        yield Net(hosts, key, wrong_key, f"ssh -F {config}", known)
+        yield Net(hosts, key, wrong_key, f"ssh -F {config}", known, base / "shared")
     finally:
         for host in hosts:
             host.stop()

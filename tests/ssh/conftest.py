@@ -53,9 +53,14 @@ def lab(workspace: Workspace, net: Net) -> ComputeTarget:
 def on_lab(lab: ComputeTarget, project: Callable[..., Path]) -> Callable[..., ScriptRunConfig]:
     """`on_lab('print(1)')`: a run of that script by a host's own Python, nothing built."""
 
-    def make(script: str, arguments: list[object] | None = None, **more: str) -> ScriptRunConfig:
-        config = ScriptRunConfig(project(train=script, **more), script="train.py", arguments=arguments or [])
-        config.run_config.target = lab
+    def make(script: str, arguments: list[object] | None = None, distributed: object = None) -> ScriptRunConfig:
+        config = ScriptRunConfig(
+            project(train=script),
+            script="train.py",
+            arguments=arguments or [],
+            compute_target=lab,
+            distributed_job_config=distributed,
+        )
         environment = config.run_config.environment
         environment.python.user_managed_dependencies = True
         environment.python.interpreter_path = "/usr/bin/python3"
