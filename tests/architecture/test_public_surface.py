@@ -16,9 +16,9 @@ ROOT = Path(__file__).parents[2]
 PUBLIC = """
     __version__
     AmlCompute ComputeTarget CondaDependencies Environment Estimator Experiment Gloo Mpi MpiConfiguration Nccl
-    ParameterServer PyTorch PyTorchConfiguration RemoteCompute Resources Run RunConfiguration SKLearn ScriptRunConfig
-    SlurmCompute SshCompute TensorFlow
-    TensorflowConfiguration Workspace
+    ParameterServer PyTorch PyTorchConfiguration RemoteCompute Resources Run RunConfiguration RunDetails SKLearn
+    ScriptRunConfig SlurmCompute SshCompute TensorFlow Tensorboard TensorflowConfiguration Workspace
+    export_to_tensorboard
 """
 
 HEAVY = """

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Optional
 
 import typer
@@ -50,20 +51,27 @@ def metrics(
 
 
 def _print_values(value: Any) -> None:
-    if isinstance(value, dict):
+    if isinstance(value, dict) and not _is_document(value):
         columns = {name: item if isinstance(item, list) else [item] for name, item in value.items()}
         print_table(list(columns), [[str(item) for item in row] for row in zip(*columns.values())])
         return
     for item in value if isinstance(value, list) else [value]:
-        print(item)
+        print(json.dumps(item) if isinstance(item, dict) else item)
 
 
 def _described(value: Any) -> tuple[str, str, str, str]:
-    if isinstance(value, dict):
+    if isinstance(value, dict) and not _is_document(value):
         longest = max((len(item) if isinstance(item, list) else 1 for item in value.values()), default=0)
         return f"{longest}", f"columns {', '.join(value)}", "", ""
     values = value if isinstance(value, list) else [value]
     numbers = [item for item in values if isinstance(item, (int, float)) and item == item]
+    if isinstance(values[-1], dict):
+        return str(len(values)), str(values[-1].get("schema_type", "histogram")).replace("_", " "), "", ""
     if not numbers:
-        return str(len(values)), value_text(values[-1]), "", ""
+        return str(len(values)), value_text(" ".join(str(values[-1]).split())), "", ""
     return str(len(values)), value_text(values[-1]), value_text(min(numbers)), value_text(max(numbers))
+
+
+def _is_document(value: Any) -> bool:
+    """A confusion matrix, a histogram and the like, whose keys are no columns."""
+    return "schema_type" in value or set(value) == {"bin_edges", "bin_counts"}
