@@ -89,7 +89,7 @@ def judged(end: End, facts: Mapping[str, str]) -> End:
         return replace(end, reason=EndReason.TIMED_OUT, message=f"{job} reached the time limit of Slurm, {limit}")
     if state in ("NODE_FAIL", "BOOT_FAIL") or reason == "NodeDown":
         return replace(end, reason=EndReason.NODE_LOST, message=f"{job} lost a node: {reason or state}")
-    if end.reason is EndReason.KILLED and state in ("CANCELLED", "COMPLETING"):
+    if end.reason in (EndReason.KILLED, EndReason.CANCELED) and state in ("CANCELLED", "COMPLETING"):
         return replace(end, reason=EndReason.CANCELED, message=f"{job} was canceled (scancel)")
     return end
 

@@ -183,7 +183,7 @@ class Targets:
             return there
         raise ComputeTargetException(
             f"there is a compute target {name!r} already, and it is another one",
-            hint=f"ComputeTarget(workspace, {name!r}) gives it; update(…) changes it; delete() removes it",
+            hint=f"choose another name, or remove that one first: runyard compute remove {name}",
         )
 
     def _made(self, record: ComputeRecord) -> Target:
