@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import keyword
 import os
 import sys
 from pathlib import Path
@@ -52,7 +53,8 @@ class Contents(TyperGroup):
 
 
 def verb_command(name: str) -> Any:
-    command = get_command(importlib.import_module(f"runyard.cli.verbs.{name}").app)
+    module = f"{name}_" if keyword.iskeyword(name) else name  # `import` cannot be the name of a module
+    command = get_command(importlib.import_module(f"runyard.cli.verbs.{module}").app)
     command.name = name
     return command
 
