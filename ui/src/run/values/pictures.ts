@@ -51,7 +51,7 @@ export interface RatedCurve {
 /** Per class: how many are found against how many are taken for it wrongly, as the threshold goes down. */
 export function rocOf(value: unknown): RatedCurve[] {
   return curvesOf(value, ([tp, fp, tn, fn]) => [share(fp, fp + tn), share(tp, tp + fn)]).map(({ label, points }) => {
-    const whole = tidied([[0, 0], ...points, [1, 1]]);
+    const whole = [[0, 0], ...rising(points), [1, 1]] as [number, number][];
     return { label, points: whole, area: areaBelow(whole) };
   });
 }
@@ -60,7 +60,7 @@ export function rocOf(value: unknown): RatedCurve[] {
 export function precisionRecallOf(value: unknown): RatedCurve[] {
   return curvesOf(value, ([tp, fp, , fn]) => (tp + fp > 0 ? [share(tp, tp + fn), tp / (tp + fp)] : null)).map(
     ({ label, points }) => {
-      const whole = tidied(points);
+      const whole = rising(points);
       return { label, points: whole, area: areaBelow(whole) };
     },
   );
@@ -124,10 +124,10 @@ function curvesOf(value: unknown, place: (counts: Four) => [number, number] | nu
   }));
 }
 
-function tidied(points: [number, number][]): [number, number][] {
-  return points
-    .filter(([x, y]) => Number.isFinite(x) && Number.isFinite(y))
-    .sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+/** In the order of the thresholds, from left to right. Sorted by x, points above each other would become a zigzag. */
+function rising(points: [number, number][]): [number, number][] {
+  const finite = points.filter(([x, y]) => Number.isFinite(x) && Number.isFinite(y));
+  return finite.length && finite[0]![0] > finite[finite.length - 1]![0] ? finite.reverse() : finite;
 }
 
 function areaBelow(points: [number, number][]): number {
