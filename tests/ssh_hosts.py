@@ -93,6 +93,11 @@ class SshHost:
     def mend(self) -> None:
         _ip("link", "set", self.link, "up")
 
+    def inside(self, command: str) -> None:
+        """As root, where the host's own files and networks are."""
+        namespaces = ["nsenter", "-t", str(self.process.pid), "-m", "-n", "-u"]
+        subprocess.run([*namespaces, "/bin/sh", "-c", command], check=True)
+
     def processes(self) -> list[int]:
         """Of the user there; its sshd is root's."""
         found = []
