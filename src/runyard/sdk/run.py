@@ -102,7 +102,7 @@ class Run(MetricLogging):
     @property
     def parent(self) -> Optional[Run]:
         parent_id = self._view["parent_id"]
-        return Run(self.experiment, parent_id) if parent_id else None
+        return opened(self.experiment, self._connection.get(f"/api/runs/{parent_id}")) if parent_id else None
 
     def get_status(self) -> str:
         if self.status not in _ENDED:
@@ -404,10 +404,19 @@ def list_runs(workspace: Workspace, *, tags: Any = None, properties: Any = None,
             **query,
         )
         for view in page["runs"]:
-            yield Run(Experiment(workspace, view["experiment"]), view["run_id"], _view=view)
+            yield opened(Experiment(workspace, view["experiment"]), view)
         before = page["next"]
         if before is None:
             return
+
+
+def opened(experiment: Experiment, view: dict[str, Any]) -> Run:
+    """As what it is: a sweep can do more than a run."""
+    if view["type"] == "hyperdrive":
+        from runyard.sdk.hyperdrive.run import HyperDriveRun
+
+        return HyperDriveRun(experiment, view["run_id"], _view=view)
+    return Run(experiment, view["run_id"], _view=view)
 
 
 def _wanted(labels: Any, what: str) -> str | None:

@@ -59,14 +59,13 @@ def resumed_children(runs: Any, most: int) -> tuple[Resumed, ...]:
         if not isinstance(child, Run):
             raise HyperDriveConfigException(f"resume_child_runs takes runs, not {child!r}")
         parent = child.parent
-        if parent is None or parent.type != HyperDriveRun.RUN_TYPE:
+        if not isinstance(parent, HyperDriveRun):
             raise HyperDriveConfigException(f"run {child.id} is no child of a sweep")
         status = child.get_status()
         if status not in _ENDED:
             raise HyperDriveConfigException(f"run {child.id} is {status}: only an ended child can be resumed")
         parents.add(parent.id)
-        parameters = HyperDriveRun(child.experiment, parent.id).get_hyperparameters()[child.id]
-        resumed.append(Resumed(child.id, parameters))
+        resumed.append(Resumed(child.id, parent.get_hyperparameters()[child.id]))
     if len(parents) > _MOST_SWEEPS:
         raise HyperDriveConfigException(f"resume_child_runs comes from {len(parents)} sweeps: at most {_MOST_SWEEPS}")
     return tuple(resumed)

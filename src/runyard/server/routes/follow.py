@@ -118,7 +118,7 @@ class _Tails:
 
     def read(self) -> Iterator[bytes]:
         """One event at a time: a log of gigabytes must not stand in memory to be told."""
-        for path in sorted(self.folder.glob("[0-9][0-9]*.txt")) if self.folder.is_dir() else []:
+        for path in sorted(self.folder.glob("*.txt")) if self.folder.is_dir() else []:
             if not _STREAMED.fullmatch(path.name):
                 continue
             decoder = self.decoders.setdefault(path.name, codecs.getincrementaldecoder(self.encoding)("replace"))

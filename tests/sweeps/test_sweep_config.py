@@ -1,0 +1,129 @@
+"""What cannot be a sweep is refused when it is described; what is doubtful is said then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from runyard import Estimator
+from runyard.hyperdrive import (
+    BanditPolicy,
+    BayesianParameterSampling,
+    GridParameterSampling,
+    HyperbandPolicy,
+    HyperDriveConfig,
+    HyperDriveConfigException,
+    HyperDriveRunConfig,
+    MedianStoppingPolicy,
+    PrimaryMetricGoal,
+    RandomParameterSampling,
+    TruncationSelectionPolicy,
+    choice,
+    loguniform,
+    normal,
+    qnormal,
+    quniform,
+    randint,
+    uniform,
+)
+
+SAMPLING = RandomParameterSampling({"lr": uniform(0, 1)})
+
+
+def config(**given: Any) -> HyperDriveConfig:
+    settings: dict[str, Any] = {
+        "hyperparameter_sampling": SAMPLING,
+        "primary_metric_name": "acc",
+        "primary_metric_goal": PrimaryMetricGoal.MAXIMIZE,
+        "max_total_runs": 4,
+        "estimator": Estimator(".", entry_script="train.py", compute_target="local"),
+    }
+    return HyperDriveConfig(**{**settings, **given})
+
+
+def test_expressions_are_plain_lists() -> None:
+    assert choice(1, 2) == choice([1, 2]) == choice(range(1, 3)) == ["choice", [[1, 2]]]
+    assert uniform(0, 1) == ["uniform", [0, 1]]
+    assert randint(5) == ["randint", [5]]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: choice(),
+        lambda: choice(1, "a"),
+        lambda: uniform(1, 0),
+        lambda: quniform(0, 1, 0.5),
+        lambda: randint(0),
+        lambda: normal(0, -1),
+        lambda: qnormal(0, 1, 1.5),
+        lambda: GridParameterSampling({"lr": uniform(0, 1)}),
+        lambda: BayesianParameterSampling({"lr": loguniform(-6, -1)}),
+        lambda: BayesianParameterSampling({"lr": quniform(0.5, 3, 1)}),
+        lambda: RandomParameterSampling({}),
+        lambda: RandomParameterSampling({"lr": 0.1}),
+        lambda: RandomParameterSampling({"lr": uniform(0, 1)}, seed=-1),
+        lambda: BanditPolicy(),
+        lambda: BanditPolicy(slack_factor=0.1, slack_amount=0.1),
+        lambda: BanditPolicy(slack_factor=-0.1),
+        lambda: BanditPolicy(slack_factor=0.1, evaluation_interval=1.5),
+        lambda: BanditPolicy(slack_factor=0.1, evaluation_interval=0),
+        lambda: MedianStoppingPolicy(delay_evaluation="2"),
+        lambda: TruncationSelectionPolicy(0),
+        lambda: TruncationSelectionPolicy(100),
+        lambda: TruncationSelectionPolicy(10.5),
+        lambda: HyperbandPolicy(reduction_factor=1),
+        lambda: config(estimator=None),
+        lambda: config(run_config=object()),
+        lambda: config(pipeline=object(), estimator=None),
+        lambda: config(policy="bandit"),
+        lambda: config(hyperparameter_sampling={"lr": [1]}),
+        lambda: config(primary_metric_name=""),
+        lambda: config(max_total_runs=0),
+        lambda: config(max_concurrent_runs=-1),
+        lambda: config(max_duration_minutes=0),
+        lambda: config(resume_from=["not a run"]),
+        lambda: config(resume_child_runs=["a", "a"]),
+    ],
+)
+def test_what_makes_no_sense_is_refused(made: Any) -> None:
+    """B13.83, B13.87, B13.88, B13.89, B13.92."""
+    with pytest.raises(HyperDriveConfigException):
+        made()
+
+
+def test_a_goal_that_is_a_text_is_an_attribute_error() -> None:
+    """B13.83."""
+    with pytest.raises(AttributeError):
+        config(primary_metric_goal="MAXIMIZE")
+
+
+def test_the_old_name_gives_the_same_thing() -> None:
+    """B13.83."""
+    made = HyperDriveRunConfig(
+        estimator=Estimator(".", entry_script="train.py", compute_target="local"),
+        hyperparameter_sampling=SAMPLING,
+        primary_metric_name="acc",
+        primary_metric_goal=PrimaryMetricGoal.MINIMIZE,
+        max_total_runs=3,
+    )
+    assert isinstance(made, HyperDriveConfig)
+    assert made._concurrent == 3
+
+
+def test_a_grid_larger_than_the_budget_is_said_before() -> None:
+    with pytest.warns(UserWarning, match="6 points and max_total_runs is 4"):
+        config(hyperparameter_sampling=GridParameterSampling({"a": choice(1, 2, 3), "b": choice(1, 2)}))
+
+
+def test_bayesian_sampling_with_few_runs_is_said_before() -> None:
+    """B13.88."""
+    with pytest.warns(UserWarning, match="20 runs for each parameter"):
+        config(hyperparameter_sampling=BayesianParameterSampling({"lr": uniform(0, 1)}))
+
+
+def test_policies_and_samplings_tell_what_they_are_as_json() -> None:
+    policy = BanditPolicy(evaluation_interval=2, slack_factor=0.1).to_json()
+    assert policy["properties"] == {"evaluation_interval": 2, "delay_evaluation": 0, "slack_factor": 0.1}
+    assert SAMPLING.to_json()["parameter_space"] == {"lr": ["uniform", [0, 1]]}
