@@ -147,9 +147,3 @@ def test_a_run_that_is_being_canceled_is_not_tried_again() -> None:
     life, _ = step(RETRIED, on.CancelRequested())
     life, _ = step(life, on.ScriptEnded(LOST))
     assert life.state is RunState.FINALIZING
-
-
-def test_an_attempt_that_the_targets_own_scheduler_began_is_counted() -> None:
-    life, actions = step(RETRIED, on.ScriptStarted(attempt=2))
-    assert (life.state, life.attempt, actions) == (RunState.RUNNING, 2, [])
-    assert life.earlier[0].end.reason is EndReason.PREEMPTED

@@ -11,7 +11,7 @@ from runyard.spec.folder import RunFolder
 
 
 def told(order: WorkOrder, folder: RunFolder) -> WorkOrder:
-    """The order with the variables of its attempt: a scheduler may begin one anew without asking the yard."""
+    """The order with the variables of its attempt, where they are not in it: the folder is this node's own."""
     return replace(order, variables={**order.variables, **attempt_variables(order.attempt, folder)})
 
 

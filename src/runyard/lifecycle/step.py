@@ -13,17 +13,13 @@ from runyard.lifecycle.state import TERMINAL, Attempt, End, EndReason, Life, Run
 S = RunState
 Outcome = tuple[Life, list[do.Action]]
 CANCELED = End(EndReason.CANCELED, "canceled")
-BEGUN_ANEW = End(EndReason.PREEMPTED, "begun anew by the scheduler of its target")
 
 
 def step(life: Life, event: on.Event) -> Outcome:
     handler = TRANSITIONS.get((life.state, type(event)))
-    if handler is None:
-        return life, []
-    attempt = getattr(event, "attempt", 0) or life.attempt
-    if attempt < life.attempt:  # read again, after the run was begun anew
-        return life, []
-    return handler(_caught_up(life, attempt), event)
+    # what an attempt that is over said may be read again
+    is_of_another = getattr(event, "attempt", 0) not in (0, life.attempt)
+    return handler(life, event) if handler and not is_of_another else (life, [])
 
 
 def _to(state: RunState, *actions: do.Action) -> Callable[[Life, Any], Outcome]:
@@ -87,12 +83,6 @@ def _begun_anew(life: Life, end: End) -> Outcome:
     return replace(life, state=S.QUEUED, end=None, earlier=(*life.earlier, Attempt(end))), [do.Requeue()]
 
 
-def _caught_up(life: Life, attempt: int) -> Life:
-    """A target's own scheduler may have begun a run anew while nobody looked."""
-    missed = (Attempt(BEGUN_ANEW),) * (attempt - life.attempt)
-    return replace(life, earlier=(*life.earlier, *missed)) if missed else life
-
-
 def _stopped_as_asked(life: Life, event: Any) -> Outcome:
     """What was asked for decides, unless the script was through before the signal reached it."""
     asked, seen = life.end or CANCELED, event.end
@@ -148,7 +138,6 @@ TRANSITIONS: dict[tuple[RunState, type[on.Event]], Callable[[Life, Any], Outcome
     (S.STARTING, on.CancelRequested): _cancel_running,
     (S.STARTING, on.MarkedFailed): _fail_running,
     (S.STARTING, on.YardRestarted): _to(S.STARTING, do.StartAgent()),  # a second agent finds the first one's lock
-    (S.RUNNING, on.ScriptStarted): _to(S.RUNNING),  # of a later attempt; else it changes nothing
     (S.RUNNING, on.ScriptEnded): _script_ended,
     (S.RUNNING, on.AgentLost): _script_ended,
     (S.RUNNING, on.CancelRequested): _cancel_running,

@@ -108,7 +108,7 @@ def _let_go(rooms: Rooms, record: RunRecord) -> None:
     """The agent of the attempt before has said its last word; it holds the run for a moment longer."""
     order, attempt = rooms.folder(record.run_id).order, record.life.attempt
     deadline = clock.monotonic() + _LETS_GO_S
-    while attempt > 1 and order.exists() and json.loads(order.read_bytes())["attempt"] < attempt:
+    while attempt > 1 and order.exists() and json.loads(order.read_bytes()).get("attempt", 1) < attempt:
         handle = handle_of(rooms, record)
         agent = rooms.target(record).compute.status([handle]).get(handle)
         if agent is None or agent.waiting is not None:
