@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
@@ -75,3 +77,23 @@ def test_somebody_elses_database_is_not_touched(tmp_path: Path) -> None:
     with pytest.raises(StoreCorrupted, match="not a database of this program"):
         open_database(path)
     assert list(shape(path)) == ["mine"]
+
+
+def test_an_old_database_gets_the_parameters_of_its_runs_and_a_change_for_each(tmp_path: Path) -> None:
+    path = tmp_path / "yard.db"
+    config = Config()
+    config.set_main_option("script_location", str(Path(opening.__file__).parent / "migrations"))
+    config.attributes["url"] = f"sqlite:///{path}"
+    command.upgrade(config, "0001")
+    with sqlite3.connect(path) as connection:
+        for run_id, spec in (("r-1", {"arguments": ["--lr", "0.1"]}), ("r-2", None)):
+            connection.execute(
+                "INSERT INTO runs (run_id, experiment, root_id, state, managed, spec, timeline, warnings, created_at, "
+                "version) VALUES (?, 'digits', ?, 'Completed', 1, ?, '{}', '[]', 0, 0)",
+                (run_id, run_id, json.dumps(spec)),
+            )
+    database = open_database(path)
+    with database.read() as connection:
+        assert connection.exec_driver_sql("SELECT * FROM params").all() == [("r-1", "lr", "0.1")]
+        assert connection.exec_driver_sql("SELECT run_id FROM changes ORDER BY change").all() == [("r-1",), ("r-2",)]
+    database.close()

@@ -14,8 +14,8 @@ from runyard.agent.gpus import Gpus
 from runyard.context.journal import Journal
 from runyard.spec.folder import RunFolder
 
-_FIRST_S = 1.0  # a start is not disturbed, and most short scripts are through by then
-_EVERY_S = 5.0
+FIRST_S = 1.0  # a start is not disturbed, and most short scripts are through by then
+EVERY_S = 5.0
 _SECTOR = 512
 _MB = 1e6
 _GB = 1024**3
@@ -37,9 +37,19 @@ class _Counters(NamedTuple):
 class Sampler:
     """``look()`` as often as you like: it does something when the time has come, and never fails."""
 
-    def __init__(self, folder: RunFolder, node: str, node_rank: int, visible_gpus: Optional[str]) -> None:
+    def __init__(
+        self,
+        folder: RunFolder,
+        node: str,
+        node_rank: int,
+        visible_gpus: Optional[str],
+        *,
+        first_s: float = FIRST_S,
+        every_s: float = EVERY_S,
+    ) -> None:
         self._folder, self._node, self._node_rank, self._visible = folder, node, node_rank, visible_gpus
-        self._due = clock.monotonic() + _FIRST_S
+        self._every_s = every_s
+        self._due = clock.monotonic() + first_s
         self._before: Optional[_Counters] = None
         self._journal: Optional[Journal] = None
         self._gpus: Optional[Gpus] = None
@@ -51,7 +61,7 @@ class Sampler:
     def look(self) -> None:
         if clock.monotonic() < self._due:
             return
-        self._due += _FIRST_S * 4 if self._before is None else _EVERY_S
+        self._due += self._every_s
         with suppress(OSError, ValueError, IndexError, KeyError):  # a machine that has no such file has no such number
             self._sample()
 

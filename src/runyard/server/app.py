@@ -13,7 +13,7 @@ from runyard import __version__
 from runyard.errors import UserErrorException
 from runyard.listing.table import RunTable
 from runyard.orchestrator.conductor import Conductor
-from runyard.server import problems, studio
+from runyard.server import pages, problems
 from runyard.server.answers import answer
 from runyard.server.mlflow.routes import routes as mlflow_routes
 from runyard.server.network import Network
@@ -86,7 +86,7 @@ def create_app(
         live_runs = len(conductor.live)
         return answer(Health(__version__, os.getpid(), str(rooms.home), live_runs, str(rooms.kit), url, stays))
 
-    app.include_router(studio.routes())  # last: its page is at every address that nothing else has
+    app.include_router(pages.routes())  # last: its page is at every address that nothing else has
     app.add_middleware(_Door, on_request=on_request)
     return app
 
