@@ -10,9 +10,9 @@ import pytest
 from slurm_cluster import slurm
 from slurm_runs import activity, job_of
 
-from runyard import Experiment, Run, SlurmCompute
+from runyard import AmlCompute, ComputeTarget, Estimator, Experiment, Resources, Run, SlurmCompute, Workspace
 from runyard.errors import ComputeTargetException
-from support import eventually, stop_yard, with_this_python
+from support import a_home, eventually, stop_yard, with_this_python
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("slurm")]
 WAIT = "import os, sys, time\nprint('up', flush=True)\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)\n"
@@ -82,3 +82,93 @@ def test_a_cancelled_run_is_stopped_on_its_node(submit, home: Path, tmp_path: Pa
 def test_more_nodes_than_the_partition_has_are_refused(submit) -> None:
     with pytest.raises(ComputeTargetException, match=r"asks for 5 nodes; partition 'main' has 4"):
         submit("print(1)", node_count=5, communicator="Gloo")
+
+
+def test_a_refusal_of_sbatch_is_the_runs_error_in_its_own_words(
+    experiment: Experiment, workspace: Workspace, slurm_folder: Path, project
+) -> None:
+    made = ComputeTarget.attach(
+        workspace, "refusing", SlurmCompute.attach_configuration("main", options=["--dependency=what"])
+    )
+    config = with_this_python(project(train="print(1)"))
+    config.run_config.target = made
+    run = experiment.submit(config)
+    assert run.wait_for_completion(raise_on_error=False)["status"] == "Failed"
+    assert "sbatch refused the job: " in run._view["end"]["message"]
+    assert "dependency" in run._view["end"]["message"].lower()
+    made.detach()
+
+
+def test_bad_targets_are_refused_before_anything_is_kept(workspace: Workspace, partition: SlurmCompute) -> None:
+    with pytest.raises(ComputeTargetException, match="this Slurm has no partition 'nope'"):
+        ComputeTarget.attach(workspace, "nope", SlurmCompute.attach_configuration("nope"))
+    with pytest.raises(ComputeTargetException, match="already, and it is another one"):
+        ComputeTarget.attach(workspace, partition.name, SlurmCompute.attach_configuration("urgent"))
+    with pytest.raises(ComputeTargetException, match="--output cannot be among the options"):
+        ComputeTarget.attach(workspace, "nope", SlurmCompute.attach_configuration("main", options=["--output=x"]))
+    with pytest.raises(ComputeTargetException):
+        ComputeTarget(workspace, "nope")
+
+
+def test_a_run_gets_the_gpus_that_slurm_gave(
+    experiment: Experiment, workspace: Workspace, slurm_folder: Path, project
+) -> None:
+    made = ComputeTarget.attach(workspace, "gpus", SlurmCompute.attach_configuration("gpu"))
+    script = "import os\nfrom runyard import Run\nRun.get_context().log('gpus', os.environ['CUDA_VISIBLE_DEVICES'])"
+    estimator = Estimator(
+        project(train=script),
+        entry_script="train.py",
+        compute_target=made,
+        user_managed=True,
+        resources=Resources(gpus_per_process=2),
+    )
+    run = experiment.submit(estimator)
+    assert run.wait_for_completion()["status"] == "Completed"
+    assert run.get_metrics() == {"gpus": "0,1"}
+    made.detach()
+
+
+def test_an_old_cluster_lands_on_the_partition_that_the_home_names(
+    slurm_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, project
+) -> None:
+    with a_home() as folder:
+        monkeypatch.setenv("RUNYARD_HOME", str(folder))
+        (folder / "config.toml").write_text('[amlcompute]\nengine = "slurm"\npartition = "main"\n')
+        workspace = Workspace()
+        wanted = AmlCompute.provisioning_configuration(vm_size="STANDARD_NC6", max_nodes=2)
+        cluster = ComputeTarget.create(workspace, "cluster", wanted)
+        cluster.wait_for_completion(show_output=True)
+        assert cluster.get_status().serialize()["currentNodeCount"] == 2
+        config = with_this_python(project(train="import os\nprint('job', os.environ['SLURM_JOB_ID'])"))
+        config.run_config.target = cluster
+        run = Experiment(workspace, "old").submit(config)
+        assert run.wait_for_completion()["status"] == "Completed"
+        assert (folder / "runs" / run.id / "slurm" / "job.sh").exists()
+        config.run_config.node_count = 3
+        config.run_config.communicator = "Gloo"
+        with pytest.raises(ComputeTargetException, match="asks for 3 nodes; the cluster has 2 at most"):
+            Experiment(workspace, "old").submit(config)
+        cluster.update(max_nodes=3)
+        assert cluster.get_status().serialize()["currentNodeCount"] == 3
+        assert "#SBATCH --nodes=3" in str(Experiment(workspace, "old").submit(config, dry_run=True))
+
+
+def test_a_home_with_odd_characters_works_too(slurm_folder: Path, monkeypatch: pytest.MonkeyPatch, project) -> None:
+    with a_home() as folder:
+        home = folder / "a b'%j#"
+        home.mkdir()
+        monkeypatch.setenv("RUNYARD_HOME", str(home))
+        made = ComputeTarget.attach(Workspace(), "main", SlurmCompute.attach_configuration("main"))
+        config = with_this_python(project(train="import sys\nprint(sys.argv[1:])"), arguments=["a b", "$HOME", "*"])
+        config.run_config.target = made
+        run = Experiment(Workspace(), "odd").submit(config)
+        assert run.wait_for_completion()["status"] == "Completed"
+        stop_yard(home)
+
+
+def test_where_slurm_is_not_installed_that_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with a_home() as folder:
+        monkeypatch.setenv("RUNYARD_HOME", str(folder))
+        monkeypatch.setenv("PATH", str(tmp_path))
+        with pytest.raises(ComputeTargetException, match="Slurm is not installed here: there is no sinfo"):
+            ComputeTarget.attach(Workspace(), "main", SlurmCompute.attach_configuration("main"))

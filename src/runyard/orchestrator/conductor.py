@@ -92,7 +92,9 @@ class Conductor:
         if ended or record.life.state in (RunState.RUNNING, RunState.CANCEL_REQUESTED):
             self.activities.forget(record.run_id)  # the state says it all
         self.bell.ring(record.run_id, urgent=ended)
-        if ended and record.life.end is not None and record.life.end.reason is EndReason.LAUNCH_FAILED:
+        # nobody finalizes a run that never began, and its code may have been laid out for it
+        never_began = record.life.end is not None and record.life.end.reason is EndReason.LAUNCH_FAILED
+        if ended and (never_began or do.StopAgent() in actions):
             self._in(self._acting, record.run_id, lambda: finalize.tidy(self.rooms, record))
         for action in actions:
             self._perform(record, action)

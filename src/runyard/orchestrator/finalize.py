@@ -6,7 +6,7 @@ import shutil
 from contextlib import suppress
 
 from runyard.compute.base import Handle
-from runyard.errors import RunNotFound, RunyardException
+from runyard.errors import ComputeTargetException, RunNotFound, RunyardException
 from runyard.orchestrator.finding import written_folders
 from runyard.orchestrator.rooms import Rooms
 from runyard.store.runs import RunRecord
@@ -56,7 +56,8 @@ def tidy(rooms: Rooms, record: RunRecord) -> None:
     if any("was not kept whole" in warning for warning in rooms.runs.load(record.run_id).warnings):
         return
     if record.life.managed:
-        rooms.target(record).compute.forget(Handle(record.run_id, str(folder.root)))
+        with suppress(ComputeTargetException):  # the target was removed since: nothing of it is left to tell
+            rooms.target(record).compute.forget(Handle(record.run_id, str(folder.root)))
     shutil.rmtree(folder.work, ignore_errors=True)
 
 
