@@ -87,6 +87,10 @@ class SshHost:
         """What the yard keeps there."""
         return self.home / ".runyard-host"
 
+    def runs(self) -> dict[str, Path]:
+        """The folders of the runs that are there."""
+        return {path.name: path for path in self.folder.glob("yards/*/runs/*")}
+
     def cut(self) -> None:
         _ip("link", "set", self.link, "down")
 

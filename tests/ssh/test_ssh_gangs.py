@@ -52,7 +52,7 @@ def test_processes_of_a_gang_meet_each_on_its_own_host(
     assert sorted(run.get_metrics()["rank"]) == [0, 1, 2]
     kept = set(run.get_file_names())
     assert {f"outputs/rank_{rank}.txt" for rank in range(3)} | {"outputs/who.txt"} <= kept
-    eventually(lambda: not any(list(h.folder.glob("runs/*")) for h in net.hosts), "all hosts forget the run")
+    eventually(lambda: not any(list(h.runs()) for h in net.hosts), "all hosts forget the run")
 
 
 def test_parameter_servers_and_workers_find_each_other_by_the_addresses_of_their_hosts(

@@ -43,7 +43,7 @@ def test_a_run_on_a_host_goes_from_submit_to_metrics_and_files(
     run.download_file("outputs/model.bin", str(tmp_path / "model.bin"))
     assert (tmp_path / "model.bin").read_bytes() == bytes(range(256)) * 4000
     assert log_of(run, tmp_path) == "home /home/ana user ana arguments ['--name', 'a b', '/home/ana', '日本']\nended\n"
-    eventually(lambda: not any(list(h.folder.glob("runs/*")) for h in net.hosts), "the hosts forget the run")
+    eventually(lambda: not any(list(h.runs()) for h in net.hosts), "the hosts forget the run")
 
 
 def test_a_failed_script_on_a_host_has_said_why(experiment: Experiment, on_lab: OnLab) -> None:

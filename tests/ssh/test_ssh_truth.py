@@ -77,7 +77,7 @@ def test_what_a_killed_agent_left_on_a_host_is_stopped(
     run = experiment.submit(on_lab(COUNTING))
     host = where_it_runs(run, home, net)
     (script,) = train_processes(host.processes())
-    lock = host.folder / "runs" / run.id / "agent.lock"
+    lock = host.runs()[run.id] / "agent.lock"
     os.kill(int(lock.read_text()), signal.SIGKILL)
     run.wait_for_completion(show_output=False, raise_on_error=False)
     assert run.get_status() == "Failed"
@@ -88,7 +88,7 @@ def test_what_a_killed_agent_left_on_a_host_is_stopped(
 
 def where_it_runs(run: Run, home: Path, net: Net) -> SshHost:
     eventually(lambda: len(lines(run, home)) > 5, "the run writes", 60)
-    return next(host for host in net.hosts if (host.folder / "runs" / run.id).exists())
+    return next(host for host in net.hosts if run.id in host.runs())
 
 
 def end_and_count(run: Run, home: Path, host: SshHost) -> None:

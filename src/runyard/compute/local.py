@@ -24,7 +24,7 @@ from runyard.compute.nursery import Nursery
 from runyard.errors import ComputeTargetException
 from runyard.launch.argv import expand
 from runyard.launch.order import WorkOrder
-from runyard.launch.variables import process_tag
+from runyard.launch.variables import PROCESS_TAG, process_tag
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import from_json, to_json
 
@@ -95,11 +95,12 @@ class LocalCompute(Compute):
 
     def sweep(self, handle: Handle) -> int:
         folder = RunFolder(Path(handle.folder))
+        tag = process_tag(handle.run_id, folder)
         with suppress(OSError, ValueError, subprocess.SubprocessError):
             order = from_json(WorkOrder, json.loads(folder.order.read_bytes()))
+            tag = order.variables.get(PROCESS_TAG, tag)
             if order.stop_argv:
                 subprocess.run(order.stop_argv, env=order.variables, capture_output=True, timeout=order.grace_s)
-        tag = process_tag(handle.run_id, folder)
         left = stop_everything(tag, _SWEEP_GRACE_S)
         clear_left(tag)
         return left

@@ -206,7 +206,7 @@ class SshCompute(Compute):
         """The order in the host's own terms."""
         facts = host.facts
         folder, home = str(facts["folder"]), str(facts["home"])
-        run_folder = f"{folder}/runs/{order.run_id}"
+        run_folder = f"{home}/runs/{order.run_id}"
         words = (
             (order.folder, run_folder),
             (str(self._kit), f"{folder}/kit/{self._kit.name}"),

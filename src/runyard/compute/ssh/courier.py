@@ -53,7 +53,7 @@ class Courier:
         self._home = folder / "yards" / yard
         self._home.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._local = LocalCompute(folder)
-        self._errands = Errands(folder, self._local)
+        self._errands = Errands(folder, self._home, self._local)
         self._builder = Builder(folder, self._builder_said)
         self._pool = ThreadPoolExecutor(16, "errand")
         self._pipes = Pipes(self._send)

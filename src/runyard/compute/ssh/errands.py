@@ -29,7 +29,8 @@ _LEAD_WAIT_S = 60.0
 
 @dataclass
 class Errands:
-    folder: Path
+    folder: Path  # ours on this host: contents and environments, for every yard
+    home: Path  # what is one yard's own: its runs
     local: LocalCompute
     _halves: dict[str, Any] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -37,7 +38,7 @@ class Errands:
     def run_folder(self, run_id: str) -> RunFolder:
         if not run_id or "/" in run_id or run_id.startswith("."):
             raise ValueError(f"{run_id!r} cannot be the id of a run")
-        return RunFolder(self.folder / "runs" / run_id)
+        return RunFolder(self.home / "runs" / run_id)
 
     def lacking(self, digests: list[str]) -> list[str]:
         return [digest for digest in digests if not self.content(digest).exists()]
@@ -139,7 +140,10 @@ class Errands:
         self.local.stop(Handle(run_id, str(self.run_folder(run_id).root)), reason)
 
     def sweep(self, run_id: str) -> int:
-        return self.local.sweep(Handle(run_id, str(self.run_folder(run_id).root)))
+        """Of whichever node this host was."""
+        root = self.run_folder(run_id).root
+        orders = [root / "order.json", *sorted(root.glob("nodes/*/order.json"))]
+        return sum(self.local.sweep(Handle(run_id, str(order.parent))) for order in orders if order.exists())
 
     def forget(self, run_id: str) -> None:
         shutil.rmtree(self.run_folder(run_id).root, ignore_errors=True)

@@ -45,7 +45,7 @@ def prepare_on(
     request = {
         **json.loads(text),
         "has_gpu": bool(host.capacity.gpus),
-        "run_folder": f"{folder}/runs/{asked['run_id']}",
+        "run_folder": f"{host.facts['home']}/runs/{asked['run_id']}",
         "kit": f"{folder}/{host.facts['parts'][1]}",
     }
 
