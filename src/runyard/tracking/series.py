@@ -69,6 +69,8 @@ def append(
         (name, SCALAR): columns for name, columns in scalars.items()
     }
     coming.update(entries)
+    # whatever their kinds, metrics are listed in the order in which they were first logged
+    coming = dict(sorted(coming.items(), key=lambda item: _first_time(item[1])))
     places = _places(connection, run_id, coming)
     replaced = [
         {"of_series": place.series.series_id, "from_number": place.number} for place in places if place.absorbed
@@ -125,6 +127,10 @@ _GROW = (
     .where(schema.series.c.series_id == bindparam("of_series"))
     .values(count=schema.series.c.count + bindparam("added"), last=bindparam("newest"))
 )
+
+
+def _first_time(coming: Columns | list[Entry]) -> float:
+    return float(coming.times[0]) if isinstance(coming, Columns) else coming[0].time
 
 
 def _places(
