@@ -86,7 +86,7 @@ def create_app(
         live_runs = len(conductor.live)
         return answer(Health(__version__, os.getpid(), str(rooms.home), live_runs, str(rooms.kit), url, stays))
 
-    app.include_router(pages.routes())  # last: its page is at every address that nothing else has
+    pages.install(app)
     app.add_middleware(_Door, on_request=on_request)
     return app
 

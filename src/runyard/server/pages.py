@@ -5,7 +5,7 @@ from __future__ import annotations
 import mimetypes
 from pathlib import Path
 
-from fastapi import APIRouter, Request, Response
+from fastapi import FastAPI, Response
 from fastapi.responses import FileResponse, HTMLResponse
 from starlette.exceptions import HTTPException
 
@@ -39,11 +39,11 @@ mimetypes.add_type("image/svg+xml", ".svg")
 mimetypes.add_type("font/woff2", ".woff2")
 
 
-def routes() -> APIRouter:
-    router = APIRouter(include_in_schema=False)
+def install(app: FastAPI) -> None:
+    """Last of all: it answers at every address that nothing else has."""
 
-    @router.get("/{path:any}")
-    def page(path: str, request: Request) -> Response:
+    @app.get("/{path:any}", include_in_schema=False)
+    def page(path: str) -> Response:
         if path == "api" or path.startswith("api/"):
             raise HTTPException(404)
         file = _file(path)
@@ -58,8 +58,6 @@ def routes() -> APIRouter:
         if not index.is_file():
             return HTMLResponse(_NOT_BUILT, headers=headers)
         return FileResponse(index, headers=headers, media_type="text/html; charset=utf-8")
-
-    return router
 
 
 def _file(path: str) -> Path | None:
