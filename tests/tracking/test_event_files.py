@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+import struct
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,8 +23,10 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 from runyard.store.database import Database
 from runyard.tracking.entries import read_entries
 from runyard.tracking.event_files import EventFile, EventFiles, find_event_files, ingest_event_files
+from runyard.tracking.event_records import whole_records
 from runyard.tracking.metrics import read_metrics, read_points
-from runyard.wire.event_records import DamagedRecord, record, records
+from runyard.tracking.summaries import read_event
+from runyard.wire.event_records import record
 
 Write = Callable[..., None]
 
@@ -185,9 +188,31 @@ def test_a_live_run_is_looked_at_again_and_again(database: Database, logs: Path,
 @settings(max_examples=200, deadline=None)
 def test_records_are_whole_or_the_file_is_damaged(contents: list[bytes], at: int, byte: int) -> None:
     data = b"".join(map(record, contents))
-    assert [content for content, _ in records(data)] == contents
+    spans, damaged = whole_records(data)
+    assert ([data[begin:end] for begin, end in spans], damaged) == (contents, None)
     if at < len(data) and data[at] != byte:
         broken = data[:at] + bytes([byte]) + data[at + 1 :]
-        read: list[Any] = []
-        with pytest.raises(DamagedRecord):
-            read.extend(records(broken))
+        spans, damaged = whole_records(broken)
+        assert damaged is not None
+        assert damaged <= at
+        assert [broken[begin:end] for begin, end in spans] == contents[: len(spans)]
+        cut, damaged = whole_records(data[:at])
+        assert [data[begin:end] for begin, end in cut] == contents[: len(cut)]
+        assert damaged is None
+
+
+@given(
+    st.text(max_size=100), st.floats(width=32, allow_nan=False), st.integers(-(2**63), 2**63 - 1), st.floats(0, 1e10)
+)
+@settings(max_examples=300, deadline=None)
+def test_a_scalar_is_read_as_tensorboard_wrote_it(tag: str, value: float, step: int, when: float) -> None:
+    event = Event(wall_time=when, step=step, summary=Summary(value=[simple(tag, value)]))
+    said = list(read_event(event.SerializeToString()))
+    assert [(s.tag, s.value, s.step, s.time) for s in said] == ([(tag, value, step, when)] if tag else [])
+
+
+@given(st.binary(max_size=60), st.binary(max_size=3))
+def test_bytes_that_are_no_event_are_nothing_or_an_error(middle: bytes, end: bytes) -> None:
+    for data in (middle, b"\x09" + middle, b"\x09" + b"\0" * 8 + b"\x10" + middle + end):
+        with suppress(ValueError, struct.error):
+            list(read_event(data))

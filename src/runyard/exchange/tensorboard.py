@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from runyard.errors import UserErrorException
 from runyard.exchange.found import COMPLETED, Curve, FoundRun, add, an_id, new_curve
+from runyard.tracking.event_records import whole_records
 from runyard.tracking.series import SCALAR
 from runyard.tracking.summaries import Said, read_event
-from runyard.wire.event_records import DamagedRecord, is_event_file, records
+from runyard.wire.event_records import is_event_file
 
 
 def runs(root: Path) -> Iterator[FoundRun]:
@@ -22,7 +25,7 @@ def runs(root: Path) -> Iterator[FoundRun]:
         name = folder.relative_to(root).as_posix() if folder != root else folder.resolve().name
         experiment = root.resolve().name
         yield FoundRun(
-            run_id=an_id(experiment, name, f"{min(times):.6f}"),
+            run_id=an_id(experiment, name, str(round(min(times) * 1e6))),
             experiment=experiment,
             name=name,
             status=COMPLETED,
@@ -45,14 +48,13 @@ def _curves(files: list[Path]) -> Iterator[Curve]:
 
 
 def _said(path: Path) -> Iterator[Said]:
-    try:
-        for event, _ in records(path.read_bytes()):
-            try:
-                yield from read_event(event)
-            except (ValueError, ArithmeticError):
-                continue  # of a kind that nobody knows
-    except DamagedRecord as error:
+    data = path.read_bytes()
+    spans, damaged = whole_records(data)
+    if damaged is not None:
         raise UserErrorException(
-            f"{path} is damaged at byte {error.facts['at']:,}: {error.message}",
+            f"{path} is damaged at byte {damaged:,}: its checksums are not those of its content",
             hint="move it away, and import the rest",
-        ) from error
+        )
+    for begin, end in spans:
+        with suppress(ValueError, ArithmeticError, struct.error):  # of a kind that nobody knows
+            yield from read_event(data[begin:end])

@@ -23,9 +23,10 @@ from runyard.context import format as layout
 from runyard.store import schema
 from runyard.store.database import Database
 from runyard.tracking.blocks import Columns
+from runyard.tracking.event_records import TAIL_BYTES, whole_records
 from runyard.tracking.series import SCALAR, Entry, append
 from runyard.tracking.summaries import Said, read_event
-from runyard.wire.event_records import DamagedRecord, is_event_file, records
+from runyard.wire.event_records import is_event_file
 
 _ROUND_BYTES = 8 << 20  # bounds the memory and the length of one transaction
 _LONGEST_NAME = 255
@@ -131,16 +132,15 @@ def _read(file: EventFile, begin: int) -> tuple[list[Said], int, str]:
                 data = opened.read(size)
         except OSError:  # the script removed it
             return said, begin, ""
-        at = 0
-        try:
-            for event, end in records(data):
-                # a message of a kind that nobody knows: the record is whole, the next ones may be read
-                with suppress(ValueError, ArithmeticError, struct.error):
-                    said += read_event(event)
-                at = end
-        except DamagedRecord as error:
-            where = begin + error.facts["at"]
-            return said, begin + at, f"{file.name} is damaged at byte {where:,}: what follows was not read"
+        spans, damaged = whole_records(data)
+        for start, end in spans:
+            # a message of a kind that nobody knows: the record is whole, the next ones may be read
+            with suppress(ValueError, ArithmeticError, struct.error):
+                said += read_event(data[start:end])
+        at = spans[-1][1] + TAIL_BYTES if spans else 0
+        if damaged is not None:
+            told = f"{file.name} is damaged at byte {begin + damaged:,}: what follows was not read"
+            return said, begin + at, told
         if at or len(data) < size:
             return said, begin + at, ""
         size *= 4  # one event is larger than a round

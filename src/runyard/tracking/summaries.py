@@ -34,6 +34,10 @@ class Said:
 
 def read_event(event: bytes) -> Iterator[Said]:
     """Nothing for events of other kinds: versions, graphs, images, sound. ValueError when it is no event."""
+    scalar = _usual(event)
+    if scalar is not None:
+        yield scalar
+        return
     time, step, summary = 0.0, 0, b""
     for number, kind, value in fields(event):
         if number == 1 and isinstance(value, bytes):
@@ -47,6 +51,37 @@ def read_event(event: bytes) -> Iterator[Said]:
             said = _value(value, step, time)
             if said is not None:
                 yield said
+
+
+def _usual(event: bytes) -> Optional[Said]:
+    """One scalar in the short form, which nearly all events are: read at a glance, or None to read it field by field.
+
+    Time, step, summary, value, tag, number: each behind its own byte, and nothing else.
+    """
+    size = len(event)
+    if not 24 <= size < 250 or event[0] != 0x09:
+        return None
+    step, at = 0, 9
+    if event[at] == 0x10:
+        shift, at = 0, at + 1
+        while event[at] > 0x7F and shift < 63:
+            step |= (event[at] & 0x7F) << shift
+            shift, at = shift + 7, at + 1
+            if at == size:
+                return None
+        step |= event[at] << shift
+        at += 1
+    tag = at + 6
+    if tag >= size or event[at] != 0x2A or event[at + 2] != 0x0A or event[at + 4] != 0x0A:
+        return None
+    number = tag + event[at + 5]
+    fits = event[at + 1] == size - at - 2 < 128 and event[at + 3] == size - at - 4 and number + 5 == size
+    if not fits or event[number] != 0x15:
+        return None
+    value = _FLOAT.unpack_from(event, number + 1)[0]
+    return Said(
+        event[tag:number].decode("utf-8", "replace"), SCALAR, signed(step), _DOUBLE.unpack_from(event, 1)[0], value
+    )
 
 
 def _value(message: bytes, step: int, time: float) -> Optional[Said]:

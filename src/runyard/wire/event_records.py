@@ -9,20 +9,11 @@ import struct
 from collections.abc import Iterator
 from typing import Union
 
-from runyard.errors import RunyardException
-
 _LENGTH = struct.Struct("<Q")
 _CHECK = struct.Struct("<I")
-_HEAD = _LENGTH.size + _CHECK.size
-_LARGEST = 1 << 30
-_CHECKED = 1 << 16  # larger ones are images and graphs, which nobody reads here: their sums would take longest
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 Field = tuple[int, int, Union[int, bytes]]  # number, wire type, value; fixed ones as the bytes that they are
-
-
-class DamagedRecord(RunyardException):
-    """From here on the file cannot be read; ``at`` is where."""
 
 
 def is_event_file(name: str) -> bool:
@@ -33,24 +24,6 @@ def is_event_file(name: str) -> bool:
 def record(data: bytes) -> bytes:
     head = _LENGTH.pack(len(data))
     return b"".join((head, _CHECK.pack(_masked(head)), data, _CHECK.pack(_masked(data))))
-
-
-def records(data: bytes) -> Iterator[tuple[bytes, int]]:
-    """Each whole record and where it ends. One at the end that is only half written is left for the next time."""
-    at = 0
-    while at + _HEAD <= len(data):
-        head = data[at : at + 8]
-        (length,) = _LENGTH.unpack(head)
-        if _CHECK.unpack_from(data, at + 8)[0] != _masked(head) or length > _LARGEST:
-            raise DamagedRecord("its length is not what its checksum says", at=at)
-        end = at + _HEAD + length + _CHECK.size
-        if end > len(data):
-            return
-        content = data[at + _HEAD : at + _HEAD + length]
-        if length <= _CHECKED and _CHECK.unpack_from(data, end - _CHECK.size)[0] != _masked(content):
-            raise DamagedRecord("its content is not what its checksum says", at=at)
-        yield content, end
-        at = end
 
 
 def fields(message: bytes) -> Iterator[Field]:
@@ -120,13 +93,13 @@ def _table() -> list[int]:
     return found
 
 
-_TABLE = _table()
+TABLE, MASK = _table(), 0xA282EAD8
 
 
 def _masked(data: bytes) -> int:
     """CRC-32C, turned and shifted, so that a checksum of data with checksums in it is none of them."""
-    rest, table = 0xFFFFFFFF, _TABLE
+    rest, table = 0xFFFFFFFF, TABLE
     for byte in data:
         rest = table[(rest ^ byte) & 0xFF] ^ rest >> 8
     rest ^= 0xFFFFFFFF
-    return ((rest >> 15 | rest << 17) + 0xA282EAD8) & 0xFFFFFFFF
+    return ((rest >> 15 | rest << 17) + MASK) & 0xFFFFFFFF
