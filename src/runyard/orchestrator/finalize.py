@@ -10,8 +10,8 @@ from runyard.errors import ComputeTargetException, RunNotFound, RunyardException
 from runyard.orchestrator.finding import written_folders
 from runyard.orchestrator.rooms import Rooms
 from runyard.store.runs import RunRecord
-from runyard.tracking.event_files import EventFile, find_event_files, ingest_event_files
 from runyard.tracking.catalogue import system_run
+from runyard.tracking.event_files import EventFile, find_event_files, ingest_event_files
 from runyard.tracking.ingest import dropped_points, ingest
 from runyard.wire.event_records import is_event_file
 

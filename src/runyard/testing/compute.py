@@ -21,11 +21,13 @@ from typing import Any
 import pytest
 
 from runyard.compute.base import Compute, Handle
-from runyard.launch.order import WorkOrder
+from runyard.launch.order import Node, WorkOrder
 from runyard.launch.variables import PROCESS_TAG, process_tag
 from runyard.lifecycle.state import End, EndReason
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import from_json
+from runyard.spec.launch import TorchDistributed
+from runyard.spec.resources import Resources
 
 DEADLINE_S = 60.0
 
@@ -110,6 +112,11 @@ def processes_of(order: WorkOrder) -> list[int]:
 
 
 class ComputeContract:
+    """A target with a scheduler of its own may let runs wait; one without nodes of its own plays them."""
+
+    nodes = (Node("node-0"), Node("node-1"))  # those that a run of several is ordered for
+    many = 200
+
     @pytest.fixture
     def compute(self, tmp_path: Path) -> Compute:
         raise NotImplementedError
@@ -258,6 +265,67 @@ class ComputeContract:
         end_of(order)
         assert log_of(order) == b"['/d $PATH/x', '/d $PATH', '$NO']\n"
 
+    def test_processes_on_several_nodes_meet_and_end_together(self, compute: Compute, tmp_path: Path) -> None:
+        order = self._gang(tmp_path, MEET + "print('rank', os.environ['RANK'], 'of', size)")
+        compute.start(order)
+        end = end_of(order)
+        assert (end.reason, end.processes_left) == (EndReason.SUCCEEDED, 0), end
+        logs = RunFolder(Path(order.folder)).logs
+        said = sorted((logs / f"70_driver_log_rank_{rank}.txt").read_text() for rank in range(2))
+        assert said == ["rank 0 of 2\n", "rank 1 of 2\n"]
+
+    def test_a_failure_on_one_node_ends_all_and_is_named(self, compute: Compute, tmp_path: Path) -> None:
+        script = "import time\nif os.environ['RANK'] == '1':\n    raise ValueError('bad shard')\ntime.sleep(600)"
+        order = self._gang(tmp_path, MEET + script)
+        compute.start(order)
+        end = end_of(order)
+        assert (end.reason, end.rank, end.processes_left) == (EndReason.SCRIPT_FAILED, 1, 0)
+        assert "ValueError: bad shard" in end.message
+        assert processes_of(order) == []
+
+    def test_cancel_stops_the_processes_of_all_nodes(self, compute: Compute, tmp_path: Path) -> None:
+        order = self._gang(tmp_path, MEET + "print('up', flush=True)\nimport time\ntime.sleep(600)")
+        handle = compute.start(order)
+        logs = [RunFolder(Path(order.folder)).logs / f"70_driver_log_rank_{rank}.txt" for rank in range(2)]
+        wait_until(lambda: all(log.exists() and log.read_bytes() for log in logs), "the first line of both")
+        compute.stop(handle)
+        end = end_of(order)
+        assert (end.reason, end.processes_left) == (EndReason.CANCELED, 0)
+        assert processes_of(order) == []
+
+    def test_many_runs_wait_for_their_turn_and_all_come_to_their_end(self, compute: Compute, tmp_path: Path) -> None:
+        orders = [make_order(tmp_path, f"print({n})", run_id=f"run_{n}") for n in range(self.many)]
+        handles = [compute.start(order) for order in orders]
+        wait_until(lambda: compute.status(handles) == {}, "all to go", 4 * DEADLINE_S)
+        assert [end_of(order).reason for order in orders] == [EndReason.SUCCEEDED] * self.many
+        assert [log_of(order) for order in orders] == [f"{n}\n".encode() for n in range(self.many)]
+
+    def _gang(self, root: Path, script: str) -> WorkOrder:
+        return make_order(
+            root,
+            script,
+            nodes=self.nodes,
+            launch=TorchDistributed(),
+            resources=Resources(nodes=2),
+            secret="known to the agents of one run",
+        )
+
+
+# Two processes that find each other, by the variables of torch.
+MEET = """
+import os, socket, time
+place, size = (os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT'])), int(os.environ['WORLD_SIZE'])
+if os.environ['RANK'] == '0':
+    with socket.create_server(('', place[1])) as server:
+        server.accept()[0].close()
+else:
+    while True:
+        try:
+            socket.create_connection(place).close()
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.01)
+"""
 
 # A process that leaves its parent, its session and its signals behind, as daemons do.
 DAEMON = """

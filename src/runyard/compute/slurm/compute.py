@@ -86,7 +86,9 @@ class SlurmCompute(Compute):
         record.ask_to_stop(reason)
         self._patience_until.setdefault(job_id, clock.monotonic() + record.grace_s + _NO_ANSWER_TO_STOP_S)
         self._slurm.cancel(job_id, "--state=PENDING")
-        self._slurm.cancel(job_id, "--batch", "--signal=TERM")
+        if record.nodes == 1:
+            self._slurm.cancel(job_id, "--batch", "--signal=TERM")
+        # else the batch process is srun, which at a signal kills its tasks before they could say a last word
 
     def sweep(self, handle: Handle) -> int:
         """Slurm ends what is left of a job on its nodes; what is on this machine is looked for as well."""

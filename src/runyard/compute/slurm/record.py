@@ -40,6 +40,10 @@ class JobRecord:
         return float(_read(self.folder.order).get("grace_s", 10.0))
 
     @property
+    def nodes(self) -> int:
+        return int(_read(self.folder.order).get("resources", {}).get("nodes", 1))
+
+    @property
     def agent_pid(self) -> int | None:
         """On its own node; only there it says something."""
         with suppress(OSError, ValueError):
