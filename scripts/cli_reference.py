@@ -9,6 +9,7 @@ from typing import Any
 from runyard.cli.contents import make_command, verb_command
 from runyard.cli.job_file import KEYS
 from runyard.cli.main import VERBS
+from runyard.cli.sweep_words import SWEEP_KEYS
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "cli.md"
 
@@ -36,6 +37,13 @@ Paths are relative to the file. Only `script` must be there; a key that is not k
 |---|---|
 """
 
+_SWEEP = """\
+### The section `sweep` of a job file
+
+| key | takes |
+|---|---|
+"""
+
 
 def page() -> str:
     parts = [_HEAD, "## Before the verb\n\n" + _parameters(make_command(VERBS))]
@@ -45,6 +53,8 @@ def page() -> str:
         parts += [_section(f"runyard {name} {sub}", inner, 3) for sub, inner in _inner(command)]
         if name == "submit":
             parts.append(_JOB + "".join(f"| `{key}` | {takes} |\n" for key, takes in KEYS.items()))
+        if name == "sweep":
+            parts.append(_SWEEP + "".join(f"| `{key}` | {takes} |\n" for key, takes in SWEEP_KEYS.items()))
     return "\n".join(parts)
 
 

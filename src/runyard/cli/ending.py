@@ -19,6 +19,8 @@ _WORTH_SAYING_S = 1.0
 def headline(view: View) -> str:
     """``digits_1731_ab12  train.py --lr 0.1   code 3f9c2a81   Python as it is``"""
     spec = view["spec"]
+    if spec is None:  # a sweep: what its children are stands in its log
+        return f"{view['run_id']}  a sweep   code {view['snapshot_id'][:8]}"
     command = " ".join([spec["script"], *spec["arguments"]])
     return f"{view['run_id']}  {_cut(command, 60)}   code {view['snapshot_id'][:8]}   {environment_text(spec)}"
 

@@ -72,7 +72,7 @@ def _follow(connection: Connection, view: View) -> tuple[View, View]:
     summary: View = {"metrics": {}, "files": []}
     whole_line = True
     for kind, data in _events(connection, view["run_id"], tick_s=_TICK_S, summary=True):
-        if kind == "log" and "/70_" in data["name"]:
+        if kind == "log" and ("/70_" in data["name"] or data["name"].endswith("/hyperdrive.txt")):
             waiting.clear()
             output = data["text"].encode("latin-1")
             write_out(output)

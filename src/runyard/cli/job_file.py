@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from runyard.cli.quick import experiment_name
+from runyard.cli.sweep_words import SWEEP_KEYS, sweep_of
 from runyard.cli.verbs.run import FRAMEWORK_OF_BACKEND, Gang, estimator_class
 from runyard.errors import UserErrorException
 from runyard.sdk.checks import nearest
@@ -41,6 +42,7 @@ KEYS = {
     "max_attempts": "whole number: how often it may start, when a node is lost or its place is taken",
     "retry_on": "list of reasons; default: node lost, preempted",
     "tags": "mapping of names to values",
+    "sweep": "mapping: what `runyard sweep` varies, see below",
 }
 _RESOURCES = ("cpus_per_process", "gpus_per_process", "memory_gb", "share_gpus")
 _PACKAGES = ("pip_packages", "pip_requirements_file", "conda_packages", "conda_dependencies_file")
@@ -64,9 +66,18 @@ def read_job(file: str) -> Job:
         raise UserErrorException(f"{file} has both arguments and script_params", hint="keep one of them")
     return Job(
         experiment=str(said.get("experiment") or experiment_name(str(folder))),
-        estimator=_estimator(file, folder, said),
+        estimator=_swept(file, said, _estimator(file, folder, said)),
         tags=_mapping(file, said, "tags"),
     )
+
+
+def _swept(file: str, said: dict[str, Any], estimator: Any) -> Any:
+    """The estimator itself, or a sweep of it."""
+    section = _mapping(file, said, "sweep")
+    if not section:
+        return estimator
+    _check_keys(file, "sweep: ", section, tuple(SWEEP_KEYS))
+    return sweep_of(estimator, section)
 
 
 def _estimator(file: str, folder: Path, said: dict[str, Any]) -> Any:

@@ -12,6 +12,7 @@ import sys
 VERBS = {
     "run": "Run a script: submit it, follow it, exit as it does.",
     "submit": "Submit the run that a YAML file describes.",
+    "sweep": "Tune hyperparameters: run a job many times, each with values of its own.",
     "runs": "List runs, newest first.",
     "show": "Show what a run is, why it ended and where its time went.",
     "logs": "Print the log of a run, as the script wrote it.",

@@ -66,6 +66,21 @@ def run(
     max_attempts: Annotated[
         int, typer.Option(metavar="N", min=1, help="Start it again when a node is lost or its place is taken.")
     ] = 1,
+    sweep: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            metavar="NAME=EXPRESSION", help="Vary this argument: 'lr=loguniform(-6,-1)', lr=0.1,0.2; repeatable."
+        ),
+    ] = None,
+    metric: Annotated[str, typer.Option(metavar="NAME", help="What a sweep compares its children by.")] = "",
+    goal: Annotated[
+        str, typer.Option(metavar="GOAL", help="Of a sweep: maximize or minimize the metric.")
+    ] = "maximize",
+    max_runs: Annotated[Optional[int], typer.Option(metavar="N", min=1, help="Children of a sweep.")] = None,
+    at_once: Annotated[Optional[int], typer.Option(metavar="N", min=1, help="Children at a time.")] = None,
+    sampling: Annotated[str, typer.Option(metavar="NAME", help="random, grid, bayesian or sobol.")] = "random",
+    policy: Annotated[str, typer.Option(metavar="POLICY", help="Early termination: 'bandit(slack_factor=0.1)'.")] = "",
+    seed: Annotated[Optional[int], typer.Option(metavar="N", min=0, help="Makes a sweep repeatable.")] = None,
     tag: Annotated[Optional[list[str]], typer.Option(metavar="KEY=VALUE", help="A tag; repeatable.")] = None,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Print the run's id and do not follow it.")] = False,
     dry_run: Annotated[
@@ -106,6 +121,22 @@ def run(
     estimator, named = asked.estimator(), experiment or experiment_name(folder)
     if dry_run:
         return show_dry_run(estimator, named)
+    if sweep:
+        from runyard.cli.sweep_words import parameters_of, sweep_of
+
+        estimator = sweep_of(
+            estimator,
+            {
+                "parameters": parameters_of(sweep),
+                "metric": metric,
+                "goal": goal,
+                "max_total_runs": max_runs,
+                "max_concurrent_runs": at_once,
+                "sampling": sampling,
+                "policy": policy,
+                "seed": seed,
+            },
+        )
     return submit_and_follow(estimator, named, pairs("--tag", tag or []), detach)
 
 
@@ -235,7 +266,12 @@ def submit_and_follow(estimator: Any, experiment: str, tags: dict[str, Any], det
     if detach:
         print(made.id)
         return 0
-    return follow_to_exit(workspace.connection, workspace.connection.get(f"/api/runs/{made.id}"), warned=True)
+    code = follow_to_exit(workspace.connection, workspace.connection.get(f"/api/runs/{made.id}"), warned=True)
+    if made.type == "hyperdrive":
+        from runyard.cli.leaderboard import print_leaderboard
+
+        print_leaderboard(workspace.connection.get(f"/api/sweeps/{made.id}"))
+    return code
 
 
 def show_dry_run(estimator: Any, experiment: str) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 from runyard import clock
 from runyard.cli.asking import Json, RunArgument, find_run, print_json
 from runyard.cli.ending import environment_text, verdict
+from runyard.cli.leaderboard import print_leaderboard
 from runyard.cli.verb import Verb, new_verb
 from runyard.cli.words import age_text, count_text, short_duration, size_text, value_text
 from runyard.client.transport import Connection
@@ -32,6 +33,9 @@ def show(run: RunArgument, as_json: Json = False) -> None:
     print()
     for name, text in _facts(view, summary):
         print(f"{name:<13}{text}")
+    if view["type"] == "hyperdrive":
+        print()
+        print_leaderboard(connection.get(f"/api/sweeps/{view['run_id']}"))
 
 
 def budget(view: dict[str, Any], now: float) -> dict[str, float]:

@@ -1,0 +1,33 @@
+"""The children of a sweep, the best first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runyard.cli.table import print_table
+from runyard.cli.words import count_text, value_text
+
+_SHOWN = 10
+
+
+def print_leaderboard(sweep: dict[str, Any]) -> None:
+    sign = 1.0 if sweep["goal"] == "maximize" else -1.0
+    children = sorted(
+        sweep["children"], key=lambda child: -sign * child["best"] if child["best"] is not None else 1e300
+    )
+    names = list(dict.fromkeys(name for child in children for name in child["parameters"]))
+    head = ["CHILD", "STATUS", sweep["primary_metric"], *names, ""]
+    rows = [
+        [
+            str(child["number"]),
+            child["status"],
+            "" if child["best"] is None else value_text(child["best"]),
+            *(value_text(child["parameters"].get(name, "")) for name in names),
+            child["stopped"],
+        ]
+        for child in children[:_SHOWN]
+    ]
+    if rows:
+        print_table(head, rows, right=["CHILD", sweep["primary_metric"]])
+    if len(children) > _SHOWN:
+        print(f"and {count_text(len(children) - _SHOWN, 'more child').replace('childs', 'children')}")

@@ -1,0 +1,150 @@
+"""A sweep in words: `lr=loguniform(-6, -1)`, `bandit(slack_factor=0.1)`, and the section `sweep` of a job file."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from runyard.errors import HyperDriveConfigException, UserErrorException
+from runyard.sdk.checks import nearest
+
+# key of the section -> what it takes, for people
+SWEEP_KEYS = {
+    "parameters": "mapping of arguments to expressions, such as {--lr: 'loguniform(-6, -1)', --units: [16, 32]}",
+    "metric": "the primary metric's name",
+    "goal": "maximize (the default) or minimize",
+    "max_total_runs": "whole number; a grid's own size by default",
+    "max_concurrent_runs": "whole number; default: 4",
+    "max_duration_minutes": "whole number; default: a week",
+    "sampling": "random (the default), grid, bayesian or sobol",
+    "seed": "whole number: the same seed gives the same children",
+    "policy": "'bandit(slack_factor=0.1)', 'median()', 'truncation(20)' or 'hyperband()'",
+    "max_failures_in_a_row": "whole number; default: 10",
+}
+_AT_ONCE = 4
+
+
+def sweep_of(estimator: Any, said: dict[str, Any]) -> Any:
+    """A HyperDriveConfig of the section's words; ``said`` holds keys of SWEEP_KEYS only."""
+    from runyard import hyperdrive
+    from runyard.spec.space import grid_size
+
+    space = said.get("parameters")
+    if not isinstance(space, dict) or not space:
+        raise UserErrorException("the sweep has no parameters", hint="--sweep 'lr=loguniform(-6, -1)'")
+    if not said.get("metric"):
+        raise UserErrorException("the sweep has no metric to compare its children by", hint="--metric accuracy")
+    kinds = {
+        "random": hyperdrive.RandomParameterSampling,
+        "grid": hyperdrive.GridParameterSampling,
+        "bayesian": hyperdrive.BayesianParameterSampling,
+        "sobol": hyperdrive.SobolParameterSampling,
+    }
+    kind = str(said.get("sampling") or "random").lower()
+    if kind not in kinds:
+        raise UserErrorException(
+            f"there is no sampling {kind!r}", hint=nearest(kind, kinds) + f"samplings: {', '.join(kinds)}"
+        )
+    parameters = {str(name): expression_of(str(name), given) for name, given in space.items()}
+    total = said.get("max_total_runs")
+    if total is None:
+        if kind != "grid":
+            raise UserErrorException("the sweep says not how many children it has", hint="--max-runs 20")
+        total = grid_size(parameters)
+    goal = str(said.get("goal") or "maximize")
+    at_once = said.get("max_concurrent_runs")
+    more = {key: said[key] for key in ("max_duration_minutes", "max_failures_in_a_row") if said.get(key) is not None}
+    return hyperdrive.HyperDriveConfig(
+        kinds[kind](parameters, seed=said.get("seed")),
+        str(said["metric"]),
+        hyperdrive.PrimaryMetricGoal.from_str(goal),
+        total,
+        min(_AT_ONCE, total) if at_once is None else at_once,
+        policy=policy_of(str(said["policy"])) if said.get("policy") else None,
+        estimator=estimator,
+        **more,
+    )
+
+
+def parameters_of(given: list[str]) -> dict[str, Any]:
+    """``lr=loguniform(-6,-1)`` for each."""
+    found: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not name.strip() or not equals:
+            raise UserErrorException(
+                f"--sweep takes NAME=EXPRESSION, not {text!r}", hint="--sweep 'lr=loguniform(-6, -1)'"
+            )
+        found[name.strip()] = value.strip()
+    return found
+
+
+def expression_of(name: str, given: Any) -> Any:
+    """An expression from its words, from a list of options, or from ``1,2,3``."""
+    from runyard import hyperdrive
+
+    if isinstance(given, (list, tuple)):
+        return hyperdrive.choice(*given)
+    if not isinstance(given, str):
+        return hyperdrive.choice(given)
+    functions = {
+        word: getattr(hyperdrive, word)
+        for word in (
+            *("choice", "randint", "uniform", "quniform", "loguniform"),
+            *("qloguniform", "normal", "qnormal", "lognormal", "qlognormal"),
+        )
+    }
+    if "(" not in given:
+        return hyperdrive.choice(*(_literal(part) for part in given.split(",")))
+    word, arguments, keywords = _call(given, f"--sweep {name}")
+    if word not in functions:
+        raise UserErrorException(
+            f"{name}: there is no expression {word!r}",
+            hint=nearest(word, functions) + f"expressions: {', '.join(functions)}",
+        )
+    try:
+        return functions[word](*arguments, **keywords)
+    except (TypeError, HyperDriveConfigException) as error:
+        raise UserErrorException(f"{name}: {error}") from None
+
+
+def policy_of(text: str) -> Any:
+    from runyard import hyperdrive
+
+    policies = {
+        "bandit": hyperdrive.BanditPolicy,
+        "median": hyperdrive.MedianStoppingPolicy,
+        "truncation": hyperdrive.TruncationSelectionPolicy,
+        "hyperband": hyperdrive.HyperbandPolicy,
+    }
+    word, arguments, keywords = _call(text if "(" in text else f"{text}()", "--policy")
+    if word.lower() not in policies:
+        raise UserErrorException(
+            f"there is no policy {word!r}", hint=nearest(word, policies) + f"policies: {', '.join(policies)}"
+        )
+    try:
+        return policies[word.lower()](*arguments, **keywords)
+    except TypeError as error:
+        raise UserErrorException(f"--policy {word}: {error}") from None
+
+
+def _call(text: str, where: str) -> tuple[str, list[Any], dict[str, Any]]:
+    """``f(1, q=2)`` taken apart; only plain values are taken, nothing is evaluated."""
+    try:
+        parsed = ast.parse(text.strip(), mode="eval").body
+        if not isinstance(parsed, ast.Call) or not isinstance(parsed.func, ast.Name):
+            raise ValueError
+        arguments = [ast.literal_eval(argument) for argument in parsed.args]
+        keywords = {str(one.arg): ast.literal_eval(one.value) for one in parsed.keywords}
+    except (SyntaxError, ValueError):
+        raise UserErrorException(
+            f"{where}: {text!r} cannot be read", hint="write it as in Python: uniform(0, 1), choice('a', 'b')"
+        ) from None
+    return parsed.func.id, arguments, keywords
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text.strip())
+    except (SyntaxError, ValueError):
+        return text.strip()

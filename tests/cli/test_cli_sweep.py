@@ -1,0 +1,71 @@
+"""Sweeps from the command line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cli_support import CommandLine
+
+SCRIPT = """\
+import sys
+from runyard import Run
+values = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+Run.get_context().log("score", float(values["--x"]))
+"""
+
+
+def test_a_sweep_of_options_shows_its_children_best_first(cli: CommandLine) -> None:
+    cli.script("train.py", SCRIPT)
+    done = cli("run", "--sweep", "x=1,3,2", "--metric", "score", "--sampling", "grid", "train.py")
+    assert done.code == 0, done.err
+    rows = [line.split() for line in done.text.splitlines() if "Completed" in line and not line.startswith("[")]
+    assert [row[2] for row in rows] == ["3", "2", "1"]
+    shown = cli("show", "@last")
+    assert "CHILD" in shown.text
+
+
+def test_a_sweep_of_a_file_is_followed_and_can_be_left_alone(cli: CommandLine) -> None:
+    cli.script("train.py", SCRIPT)
+    (cli.folder / "sweep.yaml").write_text(
+        "script: train.py\nexperiment: swept\nsweep:\n  parameters: {--x: 'uniform(0, 1)'}\n"
+        "  metric: score\n  goal: minimize\n  max_total_runs: 3\n  seed: 4\n  policy: hyperband(reduction_factor=2)\n"
+    )
+    done = cli("sweep", "sweep.yaml", "--detach")
+    assert done.code == 0, done.err
+    sweep_id = done.text.strip()
+    followed = cli("logs", "-f", sweep_id, "--name", "hyperdrive")
+    assert "3 Completed" in followed.text
+    assert json.loads(cli("show", sweep_id, "--json").out)["type"] == "hyperdrive"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--sweep", "x"], "takes NAME=EXPRESSION"),
+        (["--sweep", "x=unifrom(0,1)", "--metric", "m"], "did you mean 'uniform'"),
+        (["--sweep", "x=uniform(1,0)", "--metric", "m", "--max-runs", "2"], "x: "),
+        (["--sweep", "x=__import__('os')", "--metric", "m"], "no expression"),
+        (["--sweep", "x=uniform(0, y)", "--metric", "m"], "cannot be read"),
+        (["--sweep", "x=1,2"], "no metric"),
+        (["--sweep", "x=1,2", "--metric", "m"], "how many children"),
+        (["--sweep", "x=1,2", "--metric", "m", "--sampling", "lucky"], "no sampling 'lucky'"),
+        (["--sweep", "x=1,2", "--metric", "m", "--max-runs", "2", "--policy", "bandit"], "exactly one of slack"),
+        (["--sweep", "x=1,2", "--metric", "m", "--max-runs", "2", "--goal", "win"], "MAXIMIZE or MINIMIZE"),
+    ],
+)
+def test_what_cannot_be_a_sweep_is_said_in_one_error(cli: CommandLine, options: list[str], said: str) -> None:
+    cli.script("train.py", SCRIPT)
+    done = cli("run", *options, "train.py")
+    assert done.code == 1
+    assert said in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_file_without_a_section_is_no_sweep(cli: CommandLine) -> None:
+    cli.script("train.py", SCRIPT)
+    (cli.folder / "job.yaml").write_text("script: train.py\n")
+    assert "no section `sweep`" in cli("sweep", "job.yaml").err
+    (cli.folder / "job.yaml").write_text("script: train.py\nsweep: {parameter: {--x: [1]}}\n")
+    assert "did you mean 'parameters'" in cli("sweep", "job.yaml").err
