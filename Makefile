@@ -45,6 +45,9 @@ check: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+ifneq ($(shell command -v npm),)
+	cd ui && npm run --silent check
+endif
 
 test: setup
 	@scripts/test

@@ -15,6 +15,7 @@ export default defineConfig({
     assetsInlineLimit: 0, // the content security policy allows no data: addresses
     target: "es2022",
     chunkSizeWarningLimit: 300,
+    rolldownOptions: { checks: { pluginTimings: false } }, // a slow machine is no reason to complain
   },
   server: { proxy: { "/api": { target: yard, changeOrigin: true } } },
   test: { include: ["src/**/*.test.ts"], environment: "node" },

@@ -1,9 +1,10 @@
 // An axis: where a value stands between 0 and 1, and which values are written beside it. Numbers on a line, or on a
 // logarithmic one where they span more than two powers of ten; anything else in a row, sorted.
 
-import type { Value } from "../api/shapes";
+import type { Row, Value } from "../api/shapes";
 import { number } from "../format/number";
 import { dateTime, duration } from "../format/time";
+import { valueOf } from "../runs/columns";
 import { byWords } from "./differences";
 
 export interface Scale {
@@ -85,4 +86,10 @@ function cleaned(value: number): number {
 export function writing(name: string): (value: number) => string {
   if (name === "duration_s") return duration;
   return name.endsWith("_at") ? dateTime : number;
+}
+
+/** The value of a run, as it is written beside a point or a line. */
+export function written(row: Row, name: string): string {
+  const value = valueOf(row, name);
+  return typeof value === "number" ? writing(name)(value) : String(value ?? "–");
 }

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { completed, hasTerm, term, toggled } from "./queries";
+import { completed, hasTerm, isUnfinished, term, toggled } from "./queries";
 
 it("quotes what the language would read otherwise", () => {
   expect(term("experiment", "digits")).toBe("experiment:digits");
@@ -24,4 +24,9 @@ it("takes a part of a longer term for no term", () => {
 
 it("puts a completion where it belongs, and the caret after it", () => {
   expect(completed("lr>1 sta x", 5, 8, "status:")).toEqual({ text: "lr>1 status: x", caret: 12 });
+});
+
+it("waits for the rest of a word, a bracket or a quote", () => {
+  for (const text of ["lr>", "status:", "a or", "not ", "(a or b", 'name:"two wo']) expect(isUnfinished(text)).toBe(true);
+  for (const text of ["", "lr>1", "(a or b)", 'name:"a:"', "tags.or:x", "floor"]) expect(isUnfinished(text)).toBe(false);
 });

@@ -23,6 +23,14 @@ export function hasTerm(query: string, wanted: string): boolean {
   return ` ${query.trim()} `.includes(` ${wanted} `);
 }
 
+/** True for what somebody is in the middle of writing: it is not asked yet. The yard knows better, once it is. */
+export function isUnfinished(query: string): boolean {
+  const bare = query.replace(/"(?:[^"\\]|\\.)*"/g, "x");
+  if (bare.includes('"')) return true;
+  const opened = (bare.match(/\(/g) ?? []).length - (bare.match(/\)/g) ?? []).length;
+  return opened > 0 || /[:<>=!~]\s*$/.test(bare) || /(^|[\s()])(or|and|not)\s*$/i.test(bare);
+}
+
 /** Text and caret after taking an offered completion. */
 export function completed(query: string, from: number, to: number, option: string): { text: string; caret: number } {
   const text = query.slice(0, from) + option + query.slice(to);

@@ -12,6 +12,7 @@ const AGAIN_MS = 700; // at most this often is a page asked for again because of
 export class RunsTable {
   total = $state(0);
   ready = $state(false); // an answer for the present question is here
+  asking = $state(false); // what is shown is still the answer to the question before
   problem = $state.raw<Problem | null>(null);
   /** Counts changes of rows: whoever shows them reads it. */
   tick = $state(0);
@@ -34,6 +35,7 @@ export class RunsTable {
     this.#sort = sort;
     this.#shown = { from: 0, to: PAGE };
     this.#outdated = "all";
+    this.asking = true;
     this.#askSeen();
   }
 
@@ -113,7 +115,9 @@ export class RunsTable {
       const got = await ask(asked, { signal: mine.signal });
       if (!mine.signal.aborted) this.#take(page, got);
     } catch (error) {
-      if (!isAbort(error)) this.problem = asProblem(error);
+      if (isAbort(error)) return;
+      this.problem = asProblem(error);
+      this.asking = false;
     } finally {
       if (this.#asking.get(page) === mine) this.#asking.delete(page);
     }
@@ -132,6 +136,7 @@ export class RunsTable {
     this.total = got.total;
     this.problem = null;
     this.ready = true;
+    this.asking = false;
     this.tick += 1;
   }
 }

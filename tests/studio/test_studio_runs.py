@@ -1,0 +1,240 @@
+"""The table of runs, as people use it: live, asked, sorted, chosen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from runyard import Experiment, Run, Workspace
+from studio_support import fill_home
+from support import a_home, with_this_python
+
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("studio")]
+
+LIVE = """
+import os, pathlib, time
+from runyard import Run
+run = Run.get_context()
+run.log("loss", 0.5)
+while not pathlib.Path(os.environ.get("GO", "/nowhere")).exists() and not pathlib.Path({go!r}).exists():
+    time.sleep(0.02)
+run.log("loss", 0.25)
+"""
+
+
+@pytest.fixture(scope="module")
+def many() -> Iterator[Path]:
+    """A home with 10,000 runs."""
+    with a_home() as home:
+        fill_home(home, 10_000)
+        yield home
+
+
+def test_a_first_visit_teaches_and_the_first_run_appears_by_itself(studio, own_home, project, tmp_path) -> None:
+    page = studio(own_home).open("/")
+    expect(page.get_by_role("heading", name="Your runs will be here")).to_be_visible()
+    expect(page.get_by_text("runyard run train.py")).to_be_visible()
+    assert "token" not in page.url
+
+    go = tmp_path / "go"
+    folder = project(train=LIVE.format(go=str(go)))
+    run = Experiment(Workspace(), "digits").submit(with_this_python(folder, arguments=["--lr", 0.1]))
+    row = row_of(page, run)
+    expect(row.get_by_text("Running")).to_be_visible()
+    expect(row).to_contain_text("0.5")
+    expect(row).to_contain_text("0.1")
+    go.touch()
+    expect(row.get_by_text("Completed")).to_be_visible()
+    expect(row).to_contain_text("0.25")
+    assert page.evaluate("performance.getEntriesByType('navigation').length") == 1  # nothing was loaded again
+
+
+def test_ten_thousand_runs_are_asked_sorted_and_scrolled(studio, many) -> None:
+    page = studio(many).open("/runs?cols=status,name,experiment,metrics.loss")
+    expect(page.get_by_text("10,000 runs")).to_be_visible()
+    assert page.get_by_role("row").count() < 100  # those in sight, not ten thousand
+
+    page.keyboard.press("/")
+    page.keyboard.type("experiment:translate status:failed ")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("500 runs match")).to_be_visible()
+    page.get_by_role("button", name="loss", exact=True).click()
+    losses = column(page, "loss")
+    assert losses == sorted(losses, reverse=True)
+    page.get_by_role("button", name="loss", exact=True).click()
+    expect(page.get_by_role("columnheader", name="loss", exact=True)).to_have_attribute("aria-sort", "ascending")
+    losses = column(page, "loss")
+    assert losses == sorted(losses)
+    assert statuses(page) == {"Failed"}
+
+    # the address says it all: another tab shows the same, and the way back leads to where one was
+    asked = page.url
+    page.goto(asked)
+    expect(page.get_by_text("500 runs match")).to_be_visible()
+    assert column(page, "loss") == losses
+    page.get_by_role("button", name="Clear the query").click()
+    expect(page.get_by_text("10,000 runs")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_text("500 runs match")).to_be_visible()
+
+    page.get_by_role("grid").evaluate("grid => grid.scrollTop = grid.scrollHeight")
+    expect(page.locator("[role=row][aria-rowindex='501']")).to_contain_text("Failed")
+
+
+def test_a_row_far_down_is_reached_at_once(studio, many) -> None:
+    page = studio(many).open("/runs?sort=created_at")
+    expect(page.locator("[role=row][aria-rowindex='2']")).to_contain_text("trial 0")
+    page.get_by_role("grid").evaluate("grid => grid.scrollTop = 34 * 7000")
+    expect(page.locator("[role=row][aria-rowindex='7002']")).to_contain_text("trial 7000")
+
+
+def test_a_mistake_in_a_query_is_pointed_at_and_the_last_answer_stays(studio, many) -> None:
+    tab = studio(many)
+    tab.expected.append("status of 400")
+    page = tab.open("/runs")
+    expect(page.get_by_text("10,000 runs")).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("lr>abc")
+    page.keyboard.press("Enter")
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("'abc' is no number")
+    expect(alert.locator(".pointer")).to_have_attribute("style", re.compile(r"--at:\s*3ch"))
+    expect(page.get_by_label("Query", exact=True)).to_have_attribute("aria-invalid", "true")
+    assert page.get_by_role("row").count() > 10
+    page.get_by_label("Query", exact=True).fill("lr>0.05")
+    page.keyboard.press("Enter")
+    expect(alert).to_have_count(0)
+    expect(page.get_by_text("runs match")).to_be_visible()
+
+
+def test_a_query_is_completed_with_fields_and_values_that_are_there(studio, many) -> None:
+    page = studio(many).open("/runs")
+    expect(page.get_by_text("10,000 runs")).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("exper")
+    page.get_by_role("option", name=re.compile("^experiment")).first.wait_for()
+    page.keyboard.press("Tab")
+    page.keyboard.type(":spe")
+    option = page.get_by_role("option", name=re.compile("^speech"))
+    expect(option).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("2,500 runs match")).to_be_visible()
+
+
+def test_columns_are_chosen_and_kept_in_the_address(studio, many) -> None:
+    page = studio(many).open("/runs")
+    page.get_by_role("button", name="Columns").click()
+    page.get_by_label("Find a column").fill("team")
+    page.get_by_role("dialog", name="Columns").get_by_text("team").click()
+    expect(page.get_by_role("columnheader", name="team")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.reload()
+    expect(page.get_by_role("columnheader", name="team")).to_be_visible()
+    expect(page.get_by_role("row").nth(1)).to_contain_text(re.compile("vision|language|audio"))
+
+
+def test_the_keyboard_is_enough(studio, many) -> None:
+    page = studio(many).open("/runs?sort=created_at")
+    expect(page.locator("#run-row-0")).to_be_visible()
+    page.keyboard.press("?")
+    keys = page.get_by_role("dialog", name="Keys")
+    expect(keys.get_by_text("Next run")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(keys).to_have_count(0)
+    for key in "jjkj":
+        page.keyboard.press(key)
+    expect(page.get_by_role("grid")).to_have_attribute("aria-activedescendant", "run-row-1")
+    page.keyboard.press("x")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    expect(page.get_by_role("toolbar")).to_contain_text("2 runs chosen")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("toolbar")).to_have_count(0)
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("/runs/speech_"))
+
+
+def test_chosen_runs_are_canceled(studio, own_home, project, tmp_path) -> None:
+    folder = project(train=LIVE.format(go=str(tmp_path / "never")))
+    page = studio(own_home).open("/runs")
+    run = Experiment(Workspace(), "digits").submit(with_this_python(folder))
+    row = row_of(page, run)
+    expect(row.get_by_text("Running")).to_be_visible()
+    row.get_by_role("checkbox").click()
+    page.get_by_role("button", name="Cancel 1 run").click()
+    dialog = page.get_by_role("dialog", name="Cancel 1 run?")
+    expect(dialog).to_contain_text(run.id)
+    dialog.get_by_role("button", name="Cancel 1 run").click()
+    expect(row.get_by_text("Canceled", exact=True)).to_be_visible()
+    expect(dialog).to_have_count(0)
+
+
+def test_what_users_write_is_shown_and_never_run(studio, own_home) -> None:
+    evil = "<img src=x onerror=\"alert('x')\"><script>alert(1)</script>"
+    run = Experiment(Workspace(), "digits").start_logging(display_name=f"name {evil}")
+    run.tag("team", evil)
+    run.tag(f"key {evil}", "1")
+    run.log(f"loss {evil}", 0.5)
+    run.complete()
+    tab = studio(own_home)
+    page = tab.open("/runs?cols=status,name,tags,tags.team")
+    row = row_of(page, run)
+    expect(row).to_contain_text("<script>alert(1)</script>")
+    for path in ("/runs", f"/compare?runs={run.id}&tab=differences", f"/compare?runs={run.id}", f"/runs/{run.id}"):
+        page.goto(tab.url + path)
+        expect(page.get_by_text(re.compile("script>alert")).first).to_be_visible()
+    page.goto(f"{tab.url}/runs?q=%22%3Cscript%3Ealert(1)%3C/script%3E%22")
+    expect(page.get_by_role("main")).to_contain_text("<script>alert(1)</script>")
+    assert page.evaluate("document.querySelectorAll('main img, main script').length") == 0
+
+
+def test_a_yard_that_goes_away_is_told_and_found_again(studio, own_home) -> None:
+    tab = studio(own_home)
+    tab.expected += ["ERR_", "Failed to fetch"]
+    page = tab.open("/runs")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    page.context.set_offline(True)
+    page.get_by_label("Query", exact=True).fill("status:failed")
+    expect(page.get_by_text("The yard does not answer.")).to_be_visible()
+    page.context.set_offline(False)
+    page.get_by_role("button", name="Try again").click()
+    expect(page.get_by_text("The yard does not answer.")).to_have_count(0)
+
+
+@pytest.mark.parametrize("width", [390, 800])
+def test_nothing_is_cut_off_on_a_narrow_screen(studio, many, width) -> None:
+    tab = studio(many, width=width, height=780)
+    page = tab.open("/runs")
+    expect(page.get_by_text("10,000 runs")).to_be_visible()
+    for path in ("/runs", "/compare", "/computes", "/environments"):
+        page.goto(tab.url + path)
+        page.get_by_role("heading").first.wait_for()
+        wide = "document.documentElement.scrollWidth - innerWidth"
+        assert page.evaluate(wide) <= 0, path
+        main = "document.querySelector('main').scrollWidth - document.querySelector('main').clientWidth"
+        assert page.evaluate(main) <= 0, path
+
+
+def row_of(page: Page, run: Run):
+    return page.get_by_role("row").filter(has=page.locator(f"a[href='/runs/{run.id}']"))
+
+
+def column(page: Page, name: str) -> list[float]:
+    """The numbers that stand under a head, once they are those that were asked for."""
+    expect(page.get_by_role("grid")).to_have_attribute("aria-busy", "false")
+    heads = [text.strip() for text in page.get_by_role("columnheader").all_inner_texts()]
+    at = heads.index(name)
+    texts = page.evaluate(
+        "at => [...document.querySelectorAll('[role=rowgroup] [role=row]')].map(r => r.children[at].innerText)", at
+    )
+    return [float(text.replace(",", "").replace("−", "-")) for text in texts]
+
+
+def statuses(page: Page) -> set[str]:
+    return set(page.evaluate("[...document.querySelectorAll('[role=rowgroup] .status')].map(s => s.innerText.trim())"))
