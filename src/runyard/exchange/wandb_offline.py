@@ -74,9 +74,18 @@ def _run(path: Path, told: _Told) -> FoundRun:
         user=told.user,
         message=f"exit code {told.exit_code}" if told.exit_code else "",
         tags=tags,
-        params={key: value if isinstance(value, str) else json.dumps(value) for key, value in told.config.items()},
+        params=dict(_params("", told.config)),
         files=files_below(path.parent / "files"),
     )
+
+
+def _params(prefix: str, config: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Nested ones by their parts, as W&B shows them."""
+    for key, value in config.items():
+        if isinstance(value, dict) and value:
+            yield from _params(f"{prefix}{key}.", value)
+        else:
+            yield prefix + key, value if isinstance(value, str) else json.dumps(value)
 
 
 def _read(path: Path) -> _Told:

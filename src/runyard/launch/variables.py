@@ -14,7 +14,12 @@ from runyard.spec.run import RunSpec
 PROCESS_TAG = "RUNYARD_PROCESS_TAG"  # every process of a run inherits it, wherever it went
 ROLE = "RUNYARD_ROLE"  # carried by a yard and its nursery: never counted among the processes of a run
 
-_DROPPED_NAMES = frozenset({"VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "PYTHONPATH", "PYTHONHOME", "CUDA_VISIBLE_DEVICES"})
+_DROPPED_NAMES = frozenset(
+    {
+        *("VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "PYTHONPATH", "PYTHONHOME", "CUDA_VISIBLE_DEVICES"),
+        *("MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME"),  # of what started the yard
+    }
+)
 _MLFLOW_RUN_ID = re.compile(r"[a-zA-Z0-9][\w\-]{0,255}")
 _DROPPED_PREFIXES = ("RUNYARD_", "AZUREML_", "CONDA_", "_CONDA_")
 
@@ -76,6 +81,9 @@ def _mlflow_variables(run_id: str, experiment: str, url: str, token: str) -> dic
         "MLFLOW_TRACKING_URI": url,
         "MLFLOW_TRACKING_TOKEN": token,
         "MLFLOW_EXPERIMENT_NAME": experiment,
+        # those of another server that the machine may know: they would be sent in place of the token
+        "MLFLOW_TRACKING_USERNAME": "",
+        "MLFLOW_TRACKING_PASSWORD": "",
     }
     if _MLFLOW_RUN_ID.fullmatch(run_id):  # MLflow's client ends a script whose run has another kind of id
         variables["MLFLOW_RUN_ID"] = run_id
