@@ -16,7 +16,9 @@ from bench import (
     logging_rows,
     reading_rows,
     snapshotting_rows,
+    studio_rows,
     submit_rows,
+    sweep_rows,
     training_rows,
 )
 from bench.place import Place, a_place
@@ -34,6 +36,10 @@ ROWS: dict[str, Callable[[Place, Size], Iterator[Row]]] = {
     "training": training_rows.throughput,
     "snapshot": snapshotting_rows.snapshots,
     "list": listing_rows.listing,
+    "chart": studio_rows.charts,
+    "page": studio_rows.open_page,
+    "sweep": sweep_rows.children_per_second,
+    "sweep-growth": sweep_rows.growth,
     "environment": environment_rows.environments,
     "gang": gang_rows.two_ranks,
     "horovod": gang_rows.horovod,
