@@ -77,6 +77,18 @@ def make_order(root: Path, script: str, *arguments: str, run_id: str = "run_1", 
     return WorkOrder(run_id, str(folder.root), argv, variables, **fields)
 
 
+def a_gang(root: Path, nodes: tuple[Node, ...], script: str) -> WorkOrder:
+    """An order for one process of torch on each of the nodes."""
+    return make_order(
+        root,
+        script,
+        nodes=nodes,
+        launch=TorchDistributed(),
+        resources=Resources(nodes=len(nodes)),
+        secret="known to the agents of one run",
+    )
+
+
 def events_of(order: WorkOrder) -> list[dict[str, Any]]:
     path = RunFolder(Path(order.folder)).events
     return [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
@@ -114,12 +126,16 @@ def processes_of(order: WorkOrder) -> list[int]:
 class ComputeContract:
     """A target with a scheduler of its own may let runs wait; one without nodes of its own plays them."""
 
-    nodes = (Node("node-0"), Node("node-1"))  # those that a run of several is ordered for
     many = 200
 
     @pytest.fixture
     def compute(self, tmp_path: Path) -> Compute:
         raise NotImplementedError
+
+    @pytest.fixture
+    def nodes(self) -> tuple[Node, ...]:
+        """Those that a run of two nodes is ordered for."""
+        return (Node("node-0"), Node("node-1"))
 
     def test_a_script_runs_to_its_end(self, compute: Compute, tmp_path: Path) -> None:
         order = make_order(
@@ -265,8 +281,10 @@ class ComputeContract:
         end_of(order)
         assert log_of(order) == b"['/d $PATH/x', '/d $PATH', '$NO']\n"
 
-    def test_processes_on_several_nodes_meet_and_end_together(self, compute: Compute, tmp_path: Path) -> None:
-        order = self._gang(tmp_path, MEET + "print('rank', os.environ['RANK'], 'of', size)")
+    def test_processes_on_several_nodes_meet_and_end_together(
+        self, compute: Compute, nodes: tuple[Node, ...], tmp_path: Path
+    ) -> None:
+        order = a_gang(tmp_path, nodes, MEET + "print('rank', os.environ['RANK'], 'of', size)")
         compute.start(order)
         end = end_of(order)
         assert (end.reason, end.processes_left) == (EndReason.SUCCEEDED, 0), end
@@ -274,17 +292,21 @@ class ComputeContract:
         said = sorted((logs / f"70_driver_log_rank_{rank}.txt").read_text() for rank in range(2))
         assert said == ["rank 0 of 2\n", "rank 1 of 2\n"]
 
-    def test_a_failure_on_one_node_ends_all_and_is_named(self, compute: Compute, tmp_path: Path) -> None:
+    def test_a_failure_on_one_node_ends_all_and_is_named(
+        self, compute: Compute, nodes: tuple[Node, ...], tmp_path: Path
+    ) -> None:
         script = "import time\nif os.environ['RANK'] == '1':\n    raise ValueError('bad shard')\ntime.sleep(600)"
-        order = self._gang(tmp_path, MEET + script)
+        order = a_gang(tmp_path, nodes, MEET + script)
         compute.start(order)
         end = end_of(order)
         assert (end.reason, end.rank, end.processes_left) == (EndReason.SCRIPT_FAILED, 1, 0)
         assert "ValueError: bad shard" in end.message
         assert processes_of(order) == []
 
-    def test_cancel_stops_the_processes_of_all_nodes(self, compute: Compute, tmp_path: Path) -> None:
-        order = self._gang(tmp_path, MEET + "print('up', flush=True)\nimport time\ntime.sleep(600)")
+    def test_cancel_stops_the_processes_of_all_nodes(
+        self, compute: Compute, nodes: tuple[Node, ...], tmp_path: Path
+    ) -> None:
+        order = a_gang(tmp_path, nodes, MEET + "print('up', flush=True)\nimport time\ntime.sleep(600)")
         handle = compute.start(order)
         logs = [RunFolder(Path(order.folder)).logs / f"70_driver_log_rank_{rank}.txt" for rank in range(2)]
         wait_until(lambda: all(log.exists() and log.read_bytes() for log in logs), "the first line of both")
@@ -299,16 +321,6 @@ class ComputeContract:
         wait_until(lambda: compute.status(handles) == {}, "all to go", 4 * DEADLINE_S)
         assert [end_of(order).reason for order in orders] == [EndReason.SUCCEEDED] * self.many
         assert [log_of(order) for order in orders] == [f"{n}\n".encode() for n in range(self.many)]
-
-    def _gang(self, root: Path, script: str) -> WorkOrder:
-        return make_order(
-            root,
-            script,
-            nodes=self.nodes,
-            launch=TorchDistributed(),
-            resources=Resources(nodes=2),
-            secret="known to the agents of one run",
-        )
 
 
 # Two processes that find each other, by the variables of torch.
