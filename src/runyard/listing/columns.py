@@ -14,6 +14,7 @@ from runyard import clock
 from runyard.listing.fields import FIELDS, GROUPS, canonical
 from runyard.listing.query import All, AnyOf, Compare, Not, Part
 from runyard.listing.rows import Row, Value, duration_of
+from runyard.listing.texts import Texts
 
 Numbers = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -28,6 +29,7 @@ class Columns:
         self._fields: dict[str, list[Value]] = {name: [] for name in _KEPT}
         self._loaded: dict[str, list[Value]] = {}
         self._numbers: dict[str, Numbers] = {}
+        self._texts: dict[str, Texts] = {}
         self._searched: Optional[list[str]] = None
 
     def put(self, place: Optional[int], row: Row) -> None:
@@ -42,12 +44,15 @@ class Columns:
             for name, column in self._loaded.items():
                 column.append(labels.get(name))
             self._numbers.clear()
+            self._texts.clear()
         else:
             for columns, values in ((self._fields, row.fields), (self._loaded, labels)):
                 for name, column in columns.items():
                     column[place] = values.get(name)
                     if name in self._numbers:
                         self._numbers[name][place] = _as_number(column[place])
+                    if name in self._texts:
+                        self._texts[name].put(place, _as_text(column[place]))
         (self.going_on.discard if row.has_ended else self.going_on.add)(place)
 
     def load(self, heads: Sequence[bytes], wanted: Part, sort: str) -> None:
@@ -62,6 +67,7 @@ class Columns:
         if len(self._loaded) + len(missing) > _MOST_LOADED:
             self._loaded.clear()
             self._numbers.clear()
+            self._texts.clear()
         parts = [(name.partition(".")[0], name.partition(".")[2], list[Value]()) for name in missing]
         for place, head in enumerate(heads):
             row = parsed(head, place in self.going_on)
@@ -81,8 +87,13 @@ class Columns:
             self._numbers[field] = known
         return known
 
-    def texts(self, field: str) -> list[Optional[str]]:
-        return [value if value is None or type(value) is str else _as_text(value) for value in self._column(field)]
+    def texts(self, field: str) -> Texts:
+        known = self._texts.get(field)
+        if known is None:
+            known = Texts(map(_as_text, self._column(field)), self.count)
+            if field != "duration_s":  # it grows by itself
+                self._texts[field] = known
+        return known
 
     def searched(self) -> list[str]:
         """What free words are looked for in."""
@@ -144,7 +155,9 @@ def _as_number(value: Value) -> float:
     return float(value) if isinstance(value, int) else np.nan
 
 
-def _as_text(value: Value) -> str:
+def _as_text(value: Value) -> Optional[str]:
+    if value is None or type(value) is str:
+        return value
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from runyard.lifecycle.state import TERMINAL, RunState
 from runyard.listing.columns import Columns, groups_of
 from runyard.listing.query import AnyOf, Compare, Not, Part, Words
+from runyard.listing.texts import Mask
 
-Mask = npt.NDArray[np.bool_]
 _ACTIVE = ",".join(state.value for state in RunState if state not in TERMINAL)
 _COMPARE: dict[str, Callable[[npt.NDArray[np.float64], float], Mask]] = {
     ">": lambda numbers, bound: numbers > bound,
@@ -47,7 +47,7 @@ def _compared(columns: Columns, field: str, wanted: Compare) -> Mask:
             return _COMPARE[wanted.operator](columns.numbers(field), wanted.number)
     if wanted.operator == "~":
         part = wanted.text.lower()
-        return _texts(columns, field, lambda text: part in text.lower())
+        return columns.texts(field).where(lambda text: part in text.lower())
     if wanted.operator in ("=", "!="):
         return _equal(columns, field, wanted)
     return _means(columns, field, wanted)
@@ -55,8 +55,8 @@ def _compared(columns: Columns, field: str, wanted: Compare) -> Mask:
 
 def _equal(columns: Columns, field: str, wanted: Compare) -> Mask:
     """As a number where both are one; what is not there is neither equal nor different."""
-    there = _texts(columns, field, lambda text: True)
-    same = _texts(columns, field, lambda text: text == wanted.text)
+    there = columns.texts(field).where(lambda text: True)
+    same = columns.texts(field).where(lambda text: text == wanted.text)
     if wanted.number is not None and not wanted.quoted:
         same |= columns.numbers(field) == wanted.number
     return same if wanted.operator == "=" else there & ~same
@@ -70,7 +70,7 @@ def _means(columns: Columns, field: str, wanted: Compare) -> Mask:
     choices = [text] if wanted.quoted else text.split(",")
     patterns = [re.escape(choice) if wanted.quoted else fnmatch.translate(_only_stars(choice)) for choice in choices]
     matches = re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE).fullmatch
-    found = _texts(columns, field, lambda text: matches(text) is not None)
+    found = columns.texts(field).where(lambda text: matches(text) is not None)
     if wanted.number is not None and not wanted.quoted:
         found |= columns.numbers(field) == wanted.number
     return found
@@ -78,18 +78,3 @@ def _means(columns: Columns, field: str, wanted: Compare) -> Mask:
 
 def _only_stars(text: str) -> str:
     return text.replace("[", "[[]").replace("?", "[?]")
-
-
-def _texts(columns: Columns, field: str, meets: Callable[[str], bool]) -> Mask:
-    """Runs have few different values: each is looked at once."""
-    known: dict[str, bool] = {}
-
-    def is_met(text: str | None) -> bool:
-        if text is None:
-            return False
-        verdict = known.get(text)
-        if verdict is None:
-            verdict = known[text] = meets(text)
-        return verdict
-
-    return np.fromiter(map(is_met, columns.texts(field)), np.bool_, columns.count)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from runyard.errors import UserErrorException
-from runyard.listing.columns import Columns, Indices
+from runyard.listing.columns import Columns, Indices, Numbers
 from runyard.listing.fields import FIELDS, GROUPS, SHORT, canonical
 
 
@@ -20,18 +20,20 @@ def in_order(columns: Columns, chosen: Indices, sort: str) -> Indices:
 
 
 def _sorted(columns: Columns, order: Indices, field: str, descending: bool) -> Indices:
-    numbers = columns.numbers(field)[order]
-    without = np.isnan(numbers)
-    numbered = order[~without]
-    values = numbers[~without]
-    by_number = numbered[np.argsort(-values if descending else values, kind="stable")]
-    if not without.any():
-        return by_number
-    texts = columns.texts(field)
-    rest = order[without].tolist()
-    named = sorted((place for place in rest if texts[place]), key=lambda place: texts[place] or "", reverse=descending)
-    nameless = [place for place in rest if not texts[place]]
-    return np.concatenate([by_number, np.array(named + nameless, by_number.dtype)])
+    """Numbers first, then texts, then those that have neither."""
+    numbered, rest = _by(columns.numbers(field), order, descending)
+    if not len(rest):
+        return numbered
+    named, nameless = _by(columns.texts(field).ranks(), rest, descending)
+    return np.concatenate([numbered, named, nameless])
+
+
+def _by(values: Numbers, order: Indices, descending: bool) -> tuple[Indices, Indices]:
+    """Those that have a value, sorted by it, and the rest as it stood."""
+    wanted = values[order]
+    without = np.isnan(wanted)
+    kept = wanted[~without]
+    return order[~without][np.argsort(-kept if descending else kept, kind="stable")], order[without]
 
 
 def _check(field: str) -> None:

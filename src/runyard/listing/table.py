@@ -104,7 +104,7 @@ class RunTable:
         with self._lock:
             self._refresh()
             self._columns.load_names(self._heads, [field])
-            counts = Counter(text for text in self._columns.texts(field) if text)
+            counts = Counter(self._columns.texts(field).counts())
         return counts.most_common(most)
 
     def _refresh(self) -> None:
