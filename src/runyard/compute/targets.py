@@ -20,6 +20,7 @@ from runyard.compute.slurm.queue import HandedOver
 from runyard.compute.ssh import kind as ssh
 from runyard.compute.ssh.host import Hooks
 from runyard.errors import ComputeTargetException
+from runyard.spec import launch
 from runyard.store.computes import ComputeRecord, ComputeStore
 
 LOCAL = "local"
@@ -52,6 +53,8 @@ class Kind:
 
     make: Maker
     check: Checker = lambda name, configuration, around: configuration
+    title: str = ""  # how a person calls it
+    launches: tuple[str, ...] = tuple(launch.KINDS)  # which ways of launching work there
 
 
 def _cluster(name: str, configuration: Configuration, around: Around) -> tuple[Compute, Queue]:
@@ -78,14 +81,17 @@ def _ssh(name: str, configuration: Configuration, around: Around) -> tuple[Compu
     return ssh.make(name, configuration, around.home, around.kit, hooks, around.local)
 
 
-_SSH = Kind(_ssh, lambda name, configuration, around: ssh.check(name, configuration, around.home, around.kit))
+_SSH = Kind(
+    _ssh, lambda name, configuration, around: ssh.check(name, configuration, around.home, around.kit), "SSH hosts"
+)
 
 KINDS: dict[str, Kind] = {
     **dict.fromkeys(ssh.KINDS, _SSH),
-    CLUSTER: Kind(_cluster, _check_cluster),
+    CLUSTER: Kind(_cluster, _check_cluster, "a cluster of nodes played on this machine"),
     slurm.KIND: Kind(
         lambda name, configuration, around: slurm.make(name, configuration, around.kit),
         lambda name, configuration, around: slurm.check(name, configuration),
+        "Slurm",
     ),
 }
 
