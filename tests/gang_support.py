@@ -42,10 +42,13 @@ class Gang:
         for order in self.orders:
             self.start_node(order.node_rank)
             if self.hosts and order.node_rank == 0:
-                wait_until(self.folder.lead.exists, "the lead to say where it listens")
-                place = json.loads(self.folder.lead.read_bytes())["place"]
+                place = wait_until(self._place, "the lead to say where it listens")
                 self.orders = [replace(order, lead=place) for order in self.orders]
         return self
+
+    def _place(self) -> str:
+        said = json.loads(self.folder.lead.read_bytes()) if self.folder.lead.exists() else {}
+        return said["place"] if said.get("attempt") == self.orders[0].attempt else ""
 
     def start_node(self, node_rank: int) -> None:
         order = self.orders[node_rank]
@@ -57,8 +60,11 @@ class Gang:
             command = self.hosts[node_rank].command(*command)
         self.agents.append(subprocess.Popen(command, env={**os.environ, "PYTHONPATH": SOURCE}))
 
+    def end_of_the_lead(self) -> End:
+        return end_of(self.orders[0])
+
     def end(self) -> End:
-        end = end_of(self.orders[0])
+        end = self.end_of_the_lead()
         for agent in self.agents:
             agent.wait(timeout=60)
         return end

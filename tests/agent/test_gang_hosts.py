@@ -115,10 +115,28 @@ def test_a_host_that_stays_away_is_a_lost_node_and_stops_its_own_processes(tmp_p
     with running(gang):
         gang.wait_for_line("_rank_0", "_rank_1")
         hosts[1].cut()
-        end = gang.end()
+        end = gang.end_of_the_lead()
         assert (end.reason, end.node) == (EndReason.NODE_LOST, hosts[1].name)
         assert end.message.startswith(f"{hosts[1].name}: nothing was heard from it for 4.")
         wait_until(lambda: not gang.left(), "the host that was cut off to stop its processes")
+
+
+def test_the_next_attempt_takes_a_host_over_from_an_agent_that_was_cut_off(tmp_path, hosts):
+    """It does not know yet that its run is over."""
+    script = UP + "if os.environ['RUNYARD_ATTEMPT'] == '1': time.sleep(600)"
+    gang = a_pair(tmp_path, hosts, script)
+    gang.orders[1] = replace(gang.orders[1], patience_s=600.0)
+    with running(gang):
+        gang.wait_for_line("_rank_0", "_rank_1")
+        hosts[1].cut()
+        assert gang.end_of_the_lead().reason is EndReason.NODE_LOST
+        again = Gang([replace(order, attempt=2, retried_for="node lost") for order in gang.orders], hosts=hosts)
+        hosts[1].mend()
+        with running(again):
+            wait_until(lambda: [e for e in again.events() if (e["event"], e["attempt"]) == ("script_ended", 2)])
+            assert again.end().reason is EndReason.SUCCEEDED
+        assert [agent.wait(timeout=10) for agent in gang.agents] == [0, 0]
+    assert gang.log("_rank_1").splitlines()[1] == "--- attempt 2: node lost ---"
 
 
 @pytest.mark.parametrize("victim", [0, 1])

@@ -241,10 +241,12 @@ class _Member:
             stalled = self.standstill.look()
             if stalled is not None:
                 self._judge(stalled)
-        if not self.is_lead:
-            for how in self.talk.lost().values():
-                lead = self.nodes[0].name
-                self._judge(End(EndReason.NODE_LOST, f"{lead}, which led the run: {how}", node=lead), is_known=True)
+        for node_rank, how in self.talk.lost().items():
+            if node_rank not in self.others.left:
+                name = self.nodes[node_rank].name
+                whose = name if node_rank else f"{name}, which led the run"
+                end = End(EndReason.NODE_LOST, f"{whose}: {how}", node=name)
+                self._judge(end, is_known=not self.is_lead)
 
     def _look_at_memory(self) -> None:
         limit = self.order.memory_limit_gb
@@ -254,10 +256,6 @@ class _Member:
             self._judge(End(EndReason.OUT_OF_MEMORY, message, node=self.name))
 
     def _look_at_others(self) -> None:
-        for node_rank, how in self.talk.lost().items():
-            if node_rank in self.others.running:
-                name = self.nodes[node_rank].name
-                self._judge(End(EndReason.NODE_LOST, f"{name}: {how}", node=name))
         through = {end["rank"] for end in (*self.ends, *self.others.ends) if end["decides"] and end["exit_code"] == 0}
         if self.deciding and through >= self.deciding and self.team.may_end:
             self._judge(End(EndReason.SUCCEEDED, exit_code=0))

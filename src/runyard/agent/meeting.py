@@ -6,6 +6,7 @@ import json
 import os
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
@@ -21,6 +22,7 @@ from runyard.spec.json import from_json, to_json
 
 _PATIENCE_S = 120.0
 _LOOK_S = 0.02
+_NUDGE_S = 1.0
 
 
 class Missing(Exception):
@@ -43,7 +45,7 @@ def line_of(order: WorkOrder, folder: RunFolder) -> Talk:
     if not order.secret:
         raise Missing("the order has no secret by which the agents of its nodes could know each other")
     if order.node_rank:
-        return Dial(order, lambda: order.lead or _written(folder, order.attempt))
+        return Dial(order, _LeadFile(order, folder).read)
     switchboard = Switchboard(order)
     write_whole(folder.lead, {"place": switchboard.place, "attempt": order.attempt})
     return switchboard
@@ -106,9 +108,29 @@ def write_whole(path: Path, value: Any) -> None:
     draft.replace(path)
 
 
-def _written(folder: RunFolder, attempt: int) -> str:
-    try:
-        said = json.loads(folder.lead.read_bytes())
-    except (OSError, ValueError):
-        return ""
-    return str(said["place"]) if said["attempt"] == attempt else ""  # else it is where an earlier one was
+class _LeadFile:
+    def __init__(self, order: WorkOrder, folder: RunFolder) -> None:
+        self._order, self._folder = order, folder
+        self._nudge_at = clock.monotonic() + _NUDGE_S
+
+    def read(self) -> str:
+        """Where the lead listens; "" as long as it has not said so."""
+        if self._order.lead:
+            return self._order.lead
+        try:
+            said = json.loads(self._folder.lead.read_bytes())
+        except (OSError, ValueError):
+            self._nudge()
+            return ""
+        # of another attempt: it is where an earlier lead was
+        return str(said["place"]) if said["attempt"] == self._order.attempt else ""
+
+    def _nudge(self) -> None:
+        """A network's file system remembers for half a minute that a file was not there, unless its folder changes."""
+        if clock.monotonic() < self._nudge_at:
+            return
+        self._nudge_at = clock.monotonic() + _NUDGE_S
+        nudge = self._folder.root / f"lead.{self._order.node_rank}.look"
+        with suppress(OSError):
+            nudge.touch()
+            nudge.unlink()
