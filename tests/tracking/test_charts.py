@@ -57,6 +57,32 @@ def test_a_window_is_read_in_full_detail_with_a_neighbour_on_each_side(long: Dat
     assert len(points) == 103
 
 
+@pytest.mark.parametrize("order", ["up", "down", "up with a last part that is small"])
+def test_a_window_holds_the_same_points_however_they_lie_in_the_series(database: Database, order: str) -> None:
+    steps = np.arange(30_000, dtype=np.int64)
+    steps = steps[::-1].copy() if order == "down" else steps
+    with database.write() as connection:
+        append(connection, "r", {"s": columns_of(steps, steps * 1.0, BEGAN)}, {})
+        if "small" in order:
+            append(connection, "r", {"s": columns_of(np.arange(30_000, 30_050), np.arange(50.0), BEGAN + 9e6)}, {})
+    total = 30_050 if "small" in order else 30_000
+    for begin, end in (
+        (0, 10),
+        (4095, 4097),
+        (8191.5, 8192.5),
+        (12_000, 20_000),
+        (29_990, 40_000),
+        (-5, None),
+        (None, 3),
+    ):
+        found = read_series(database, "r", "s", Window("step", begin, end), most=10**6)
+        low, high = -1 if begin is None else begin, 10**6 if end is None else end
+        inside = {step for step in range(total) if low <= step <= high}
+        assert inside <= set(found.steps.tolist())
+        assert len(found) <= len(inside) + 2
+        assert found.next == total
+
+
 def test_a_wide_window_is_thinned_and_keeps_its_peak(long: Database) -> None:
     points = read_series(long, "r", "wave", Window("step", 100_000, None), most=200)
     assert len(points) <= 200

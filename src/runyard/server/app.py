@@ -76,7 +76,7 @@ def create_app(
     app.include_router(sweeps.routes(conductor, sweep_driver), prefix="/api")
     app.include_router(mlflow_routes(conductor), prefix="/api")
     if net is not None:
-        app.include_router(network.routes(net), prefix="/api")
+        app.include_router(network.routes(net, table.page), prefix="/api")
 
     @app.get("/api/health", response_model=Health)
     async def health() -> Response:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Optional
 
 import numpy as np
 
 from runyard.errors import UserErrorException
 from runyard.store.database import Database
-from runyard.tracking.blocks import Floats, Integers
+from runyard.tracking.blocks import Columns, Floats, Integers
 from runyard.tracking.metrics import Points, downsample, encode_points, read_chart, read_points
+from runyard.tracking.stretch import Stretch, find_stretch
 from runyard.wire.points import NO_STEP
 
 AXES = ("step", "time", "relative")
@@ -36,6 +37,17 @@ class Window:
     def is_whole(self) -> bool:
         return self.begin is None and self.end is None
 
+    def places(self, steps: Integers, times: Floats) -> Floats:
+        if self.axis == "step":
+            return steps.astype(np.float64)
+        return times - self.origin if self.axis == "relative" else times
+
+    def known_places(self, columns: Columns) -> Optional[Floats]:
+        """None where a step was not given: its place is known only by counting."""
+        if self.axis == "step" and (columns.steps == NO_STEP).any():
+            return None
+        return self.places(columns.steps, columns.times)
+
 
 def read_series(
     database: Database, run_id: str, name: str, window: Window, *, most: int, after: Optional[int] = None
@@ -47,9 +59,13 @@ def read_series(
             # people read the last value off a chart: it must be the one that was logged last, peak or not
             whole = _joined(whole, read_points(database, run_id, name, after=whole.next - 1))
         return _stepped(whole, np.linspace(0, max(whole.next - 1, 0), len(whole)).astype(np.int64))
-    first = after or 0
-    points = read_points(database, run_id, name, after=first)
-    points = _stepped(points, np.arange(first, first + len(points)))
+    stretch = Stretch(after or 0)
+    if after is None:
+        stretch = find_stretch(database, run_id, name, window.known_places, window.begin, window.end)
+    points = read_points(database, run_id, name, after=stretch.first, limit=stretch.limit)
+    points = _stepped(points, np.arange(stretch.first, stretch.first + len(points)))
+    if stretch.total is not None:
+        points = replace(points, next=stretch.total)
     if not window.is_whole:
         points = _within(points, window)
     few = downsample(points, most)
@@ -89,7 +105,7 @@ def _joined(few: Points, last: Points) -> Points:
 
 
 def _within(points: Points, window: Window) -> Points:
-    at = _places(points, window)
+    at = window.places(points.steps, points.times)
     inside = np.ones(len(points), np.bool_)
     if window.begin is not None:
         inside &= at >= window.begin
@@ -102,11 +118,3 @@ def _within(points: Points, window: Window) -> Points:
             inside[max(edges[0] - 1, 0)] = True
             inside[min(edges[-1] + 1, len(inside) - 1)] = True
     return Points(points.steps[inside], points.times[inside], points.values[inside], points.next)
-
-
-def _places(points: Points, window: Window) -> Floats:
-    if window.axis == "time":
-        return points.times
-    if window.axis == "relative":
-        return points.times - window.origin
-    return points.steps.astype(np.float64)

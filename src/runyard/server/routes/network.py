@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+
 from fastapi import APIRouter, Response
 
 from runyard.server.answers import answer
@@ -9,7 +12,8 @@ from runyard.server.network import Network
 from runyard.wire.yard import Listen, StudioAddress
 
 
-def routes(net: Network) -> APIRouter:
+def routes(net: Network, warm_up: Callable[[], object]) -> APIRouter:
+    """``warm_up`` is done in the background while the browser starts."""
     router = APIRouter(tags=["yard"])
 
     @router.get("/studio", response_model=StudioAddress | None)
@@ -20,6 +24,7 @@ def routes(net: Network) -> APIRouter:
     @router.post("/studio", response_model=StudioAddress)
     def listen(request: Listen) -> Response:
         """Listen on the network. Where it listens already, it stays."""
+        threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
         return answer(net.open(request))
 
     @router.delete("/studio", status_code=204)
