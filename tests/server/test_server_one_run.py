@@ -207,8 +207,10 @@ def test_its_environment_its_processes_and_where_its_time_went(ask: Connection, 
     assert process["log"] == "70_driver_log.txt"
     assert "hunter2" not in json.dumps(process)
     phases = ask.get(f"/api/runs/{done.id}/timeline")
+    assert [phase["phase"] for phase in phases][:2] == ["snapshot", "environment"]
     assert [phase["phase"] for phase in phases][-2:] == ["run", "finalize"]
-    assert all(before["to"] == after["from"] for before, after in zip(phases, phases[1:]))
+    assert all(before["to"] == after["from"] for before, after in zip(phases[1:], phases[2:]))
+    assert phases[0]["to"] <= phases[1]["from"]
 
 
 def test_it_can_be_run_again(ask: Connection, done: Run) -> None:

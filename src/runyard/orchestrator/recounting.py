@@ -22,6 +22,7 @@ HERE_ALONE = (Node("local"),)
 _HIDDEN = "••••••"
 _DIGITS = re.compile(r"(\d+)")
 _TASK_OF_LOG = re.compile(r"70_driver_log_([a-z]+)_(\d+)\.txt")
+SNAPSHOT = "Snapshot"  # in a timeline: when the freezing of the code began; it ended with the submission
 _PHASES = {
     RunState.PREPARING: "environment",
     RunState.QUEUED: "queue",
@@ -67,6 +68,8 @@ def timeline(record: RunRecord) -> list[PhaseView]:
     times = sorted((at, state) for state, at in record.timeline.items() if state in {s.value for s in _PHASES})
     ends = [at for at, _ in times[1:]] + [record.ended_at]
     found: list[PhaseView] = []
+    if SNAPSHOT in record.timeline:
+        found.append(PhaseView("snapshot", record.timeline[SNAPSHOT], record.created_at))
     for (at, state), end in zip(times, ends):
         phase = _PHASES[RunState(state)]
         if found and found[-1].phase == phase:

@@ -37,6 +37,7 @@ def submit_run(
     from runyard.sdk.run import Run
 
     connection = experiment.workspace.connection
+    began = time.time()
     frozen = _freeze(connection, submission.source_directory)
     request = SubmitRun(
         run_id=_new_id(experiment),
@@ -47,6 +48,7 @@ def submit_run(
         warnings=list(frozen.warnings),
         submitted_by=_user(),
         parent_id=parent_id,
+        frozen_from=began,
     )
     view = _post_with_code(connection, "/api/runs", to_json(request), frozen)
     return Run(experiment, request.run_id, _view=view)

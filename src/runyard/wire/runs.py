@@ -19,6 +19,7 @@ class SubmitRun:
     warnings: list[str] = field(default_factory=list)
     submitted_by: str = ""
     parent_id: Optional[str] = None
+    frozen_from: Optional[float] = None  # when the freezing of its code began, by the client's clock
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class RunView:
     started_at: Optional[float]
     ended_at: Optional[float]
     end: Optional[EndView]
-    timeline: dict[str, float]  # state -> when it was first entered
+    timeline: dict[str, float]  # state -> when it was first entered; and "Snapshot"
     activity: str  # what is being done or waited for right now
     activity_since: Optional[float]
     warnings: list[str]
