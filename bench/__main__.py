@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 from bench import (
+    cluster_rows,
     environment_rows,
     gang_rows,
     import_rows,
@@ -44,6 +45,9 @@ ROWS: dict[str, Callable[[Place, Size], Iterator[Row]]] = {
     "gang": gang_rows.two_ranks,
     "horovod": gang_rows.horovod,
     "death": gang_rows.death,
+    "slurm": cluster_rows.slurm_first_line,
+    "slurm-queue": cluster_rows.slurm_polled,
+    "ssh": cluster_rows.ssh_second_run,
 }
 
 
