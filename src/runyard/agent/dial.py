@@ -16,7 +16,7 @@ from runyard.agent.link import Link, Message
 from runyard.agent.talk import REDIAL_S
 from runyard.launch.order import WorkOrder
 
-_FIRST_S, _FIRST_PAUSE_S = 5.0, 0.01  # as long as all nodes may be starting in the same moment
+_FIRST_S, _FIRST_PAUSE_S = 5.0, 0.002  # as long as all nodes may be starting in the same moment
 _AGAIN_S = 0.1
 _SLOWEST_S = 3.0
 _LONGEST = 4096

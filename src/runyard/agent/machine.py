@@ -22,11 +22,11 @@ MACHINE = _boot()  # the same for two processes only where they have one clock
 
 def interface_of(address: str) -> str:
     """The name of the network interface that has this address; "" for loopback, and where none has it."""
+    if address.startswith("127."):
+        return ""
     try:
         wanted = socket.gethostbyname(address)
     except OSError:
-        return ""
-    if wanted.startswith("127."):
         return ""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
         for _, name in socket.if_nameindex():

@@ -21,6 +21,7 @@ from runyard.spec.folder import RunFolder
 from runyard.spec.json import from_json, to_json
 
 _PATIENCE_S = 120.0
+_AT_FIRST_S, _QUICK_LOOK_S = 1.0, 0.002  # all nodes of a run that is played here start within milliseconds
 _LOOK_S = 0.02
 _NUDGE_S = 1.0
 
@@ -74,11 +75,12 @@ class Meeting:
 
     def wait(self, pause: Callable[[float], bool], patience_s: float = _PATIENCE_S) -> Optional[list[Hello]]:
         """What everybody said, in order of the nodes; None when ``pause`` says that there is nothing to wait for."""
-        deadline = clock.monotonic() + patience_s
+        began = clock.monotonic()
+        deadline = began + patience_s
         while self.world is None:
             if clock.monotonic() > deadline and self._is_mine_to_say:
                 raise Missing(self._complaint(patience_s))
-            if not pause(_LOOK_S):
+            if not pause(_QUICK_LOOK_S if clock.monotonic() < began + _AT_FIRST_S else _LOOK_S):
                 return None
         return self.world
 

@@ -19,6 +19,7 @@ import sys
 from typing import NoReturn, Optional
 
 from runyard.agent import hold
+from runyard.agent.handshake import Claim, nonce, proof
 from runyard.agent.memory import oom_kills
 from runyard.launch.order import WorkOrder
 from runyard.lifecycle.state import End, EndReason
@@ -57,6 +58,8 @@ def _warm_up() -> None:
     to_json(from_json(WorkOrder, to_json(WorkOrder("", "", ("",), {"": ""}))))
     to_json(from_json(End, to_json(End(EndReason.SUCCEEDED))))
     oom_kills()
+    socket.getaddrinfo("127.0.0.1", 0, type=socket.SOCK_STREAM)
+    proof("", "", Claim("", 1, 0, nonce(), nonce()), 0)
     importlib.import_module("runyard.agent.gang")  # here once, for every agent that will need it
 
 
