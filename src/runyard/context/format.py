@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import os
 import struct
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 # kinds of records: what the eight value bytes are
 FLOAT, INT, BOOL, NONE = 1, 2, 3, 4
@@ -48,8 +48,7 @@ INTERRUPTED_AT = 248  # one byte, set when an exception may have left a claimed 
 SEGMENT_SUFFIX, NAMES_SUFFIX, SIDE_SUFFIX = ".seg", ".names", ".side"
 
 
-@dataclass(frozen=True)
-class Header:
+class Header(NamedTuple):
     number: int  # of the segment, from 0
     rank: int
     pid: int

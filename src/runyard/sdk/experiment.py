@@ -91,7 +91,7 @@ class Experiment:
         include_children: bool = False,
     ) -> Iterator[Run]:
         """Newest first; a label given as text must be there, one given in a dict must have that value."""
-        from runyard.sdk.run import list_runs
+        from runyard.sdk.run_listing import list_runs
 
         return list_runs(
             self.workspace,

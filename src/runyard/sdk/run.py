@@ -5,7 +5,6 @@ Every training script imports this, and few of them submit anything: what submit
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,19 +12,16 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Optional, Union
 
 from runyard.client.transport import Connection
 from runyard.errors import RunEnvironmentException, RunNotFound, RunyardException, UserErrorException
-from runyard.lifecycle.state import TERMINAL
-from runyard.sdk import run_details, run_files, run_waiting
 from runyard.sdk.labels import as_labels
 from runyard.sdk.run_metrics import MetricLogging
-from runyard.spec.names import RUN_ID
+from runyard.spec.names import ENDED, RUN_ID
 
 if TYPE_CHECKING:
     from runyard.sdk.environment import Environment
     from runyard.sdk.experiment import Experiment
     from runyard.sdk.offline import OfflineRun
-    from runyard.sdk.workspace import Workspace
+    from runyard.sdk.run_files import Uploaded
 
-_ENDED = frozenset(state.value for state in TERMINAL)
 _contexts: dict[tuple[int, str], Run] = {}
 
 
@@ -61,7 +57,9 @@ class Run(MetricLogging):
             return OfflineRun()
         key = (os.getpid(), run_id)
         if key not in _contexts:
-            _contexts[key] = _RunOfThisScript(run_id)
+            from runyard.sdk.run_of_script import RunOfThisScript
+
+            _contexts[key] = RunOfThisScript(run_id)
         return _contexts[key]
 
     @classmethod
@@ -102,17 +100,23 @@ class Run(MetricLogging):
     @property
     def parent(self) -> Optional[Run]:
         parent_id = self._view["parent_id"]
+        from runyard.sdk.run_listing import opened
+
         return opened(self.experiment, self._connection.get(f"/api/runs/{parent_id}")) if parent_id else None
 
     def get_status(self) -> str:
-        if self.status not in _ENDED:
+        if self.status not in ENDED:
             self._refresh()
         return self.status
 
     def get_details(self) -> dict[str, Any]:
+        from runyard.sdk import run_details
+
         return run_details.details(self._refresh(), self._file_names())
 
     def get_details_with_logs(self) -> dict[str, Any]:
+        from runyard.sdk import run_files
+
         details = self.get_details()
         details["logFiles"] = {
             name: run_files.read(self._connection, self.id, name).decode(errors="replace")
@@ -137,6 +141,8 @@ class Run(MetricLogging):
         self, show_output: bool = False, wait_post_processing: bool = False, raise_on_error: bool = True
     ) -> dict[str, Any]:
         """The details of the ended run; a failed one raises ActivityFailedException, a canceled one does not."""
+        from runyard.sdk import run_details, run_waiting
+
         self._view = run_waiting.wait(self._connection, self._view, show_output)
         return run_waiting.verdict(run_details.details(self._view, self._file_names()), raise_on_error)
 
@@ -210,6 +216,8 @@ class Run(MetricLogging):
         return self._file_names()
 
     def download_file(self, name: str, output_file_path: str | None = None, _validate_checksum: bool = False) -> None:
+        from runyard.sdk import run_files
+
         run_files.download(self._connection, self.id, name, output_file_path)
 
     def download_files(
@@ -221,11 +229,15 @@ class Run(MetricLogging):
         append_prefix: bool = True,
         timeout_seconds: float | None = None,
     ) -> None:
+        from runyard.sdk import run_files
+
         run_files.download_many(self._connection, self.id, prefix, output_directory, output_paths, append_prefix)
 
     def upload_file(
         self, name: str, path_or_stream: Union[str, Path, BinaryIO], datastore_name: str | None = None
-    ) -> run_files.Uploaded:
+    ) -> Uploaded:
+        from runyard.sdk import run_files
+
         return run_files.upload(self._connection, self.id, name, path_or_stream)
 
     def upload_files(
@@ -242,6 +254,8 @@ class Run(MetricLogging):
             self.upload_file(name, path)
 
     def upload_folder(self, name: str, path: str, datastore_name: str | None = None) -> None:
+        from runyard.sdk import run_files
+
         run_files.upload_folder(self._connection, self.id, name, path)
 
     def restore_snapshot(self, snapshot_id: str | None = None, path: str | None = None) -> str:
@@ -249,6 +263,8 @@ class Run(MetricLogging):
         wanted = snapshot_id or self._refresh()["snapshot_id"]
         if not wanted:
             raise UserErrorException(f"run {self.id} has no snapshot", hint="run.take_snapshot(folder) takes one")
+        from runyard.sdk import run_files
+
         return run_files.restore_snapshot(self._connection, wanted, path)
 
     def take_snapshot(self, file_or_folder_path: str) -> str:
@@ -293,6 +309,8 @@ class Run(MetricLogging):
         status: str | None = None,
         _rehydrate_runs: bool = True,
     ) -> Iterator[Run]:
+        from runyard.sdk.run_listing import list_runs
+
         children = list_runs(
             self.experiment.workspace, parent=self.id, tags=tags, properties=properties, type=type, status=status
         )
@@ -349,77 +367,3 @@ class Run(MetricLogging):
                 self._interactive.upload_outputs()
             self._interactive.release()
             self._interactive = None
-
-
-class _RunOfThisScript(Run):
-    """Made from the environment alone: logging needs no yard, so a script never waits for one to log."""
-
-    def __init__(self, run_id: str) -> None:
-        from runyard.sdk.experiment import Experiment
-        from runyard.sdk.workspace import Workspace
-
-        workspace = Workspace(
-            os.environ.get("AZUREML_ARM_SUBSCRIPTION") or "local",
-            os.environ.get("AZUREML_ARM_RESOURCEGROUP") or "local",
-            os.environ.get("AZUREML_ARM_WORKSPACE_NAME") or "runyard",
-        )
-        self.experiment = Experiment(workspace, os.environ["AZUREML_ARM_PROJECT_NAME"])
-        self.id = run_id
-        self._inside = True
-        self._interactive = None
-        self._connection = workspace.connection
-        self._fetched: dict[str, Any] | None = None
-        MetricLogging.__init__(
-            self, Path(os.environ["RUNYARD_RUN_FOLDER"]), rank=int(os.environ.get("RUNYARD_RANK", "0"))
-        )
-
-    @property
-    def _view(self) -> dict[str, Any]:
-        if self._fetched is None:
-            self._fetched = dict(self._connection.get(f"/api/runs/{self.id}"))
-        return self._fetched
-
-    @_view.setter
-    def _view(self, view: dict[str, Any]) -> None:
-        self._fetched = view
-
-    def cancel(self) -> None:
-        """A script does not cancel itself: it ends."""
-
-    def __repr__(self) -> str:
-        return super().__repr__()
-
-
-def list_runs(workspace: Workspace, *, tags: Any = None, properties: Any = None, **query: Any) -> Iterator[Run]:
-    from runyard.sdk.experiment import Experiment
-
-    before: Optional[int] = None
-    while True:
-        page = workspace.connection.get(
-            "/api/runs",
-            tags=_wanted(tags, "tags"),
-            properties=_wanted(properties, "properties"),
-            before=before,
-            limit=200,
-            **query,
-        )
-        for view in page["runs"]:
-            yield opened(Experiment(workspace, view["experiment"]), view)
-        before = page["next"]
-        if before is None:
-            return
-
-
-def opened(experiment: Experiment, view: dict[str, Any]) -> Run:
-    """As what it is: a sweep can do more than a run."""
-    if view["type"] == "hyperdrive":
-        from runyard.sdk.hyperdrive.run import HyperDriveRun
-
-        return HyperDriveRun(experiment, view["run_id"], _view=view)
-    return Run(experiment, view["run_id"], _view=view)
-
-
-def _wanted(labels: Any, what: str) -> str | None:
-    if labels is None:
-        return None
-    return json.dumps({labels: None} if isinstance(labels, str) else as_labels(labels, what))

@@ -7,6 +7,8 @@ import re
 EXPERIMENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,400}")
 
+ENDED = frozenset({"Completed", "Failed", "Canceled"})  # lifecycle.state has them too, and takes longer to import
+
 
 def experiment_name(title: str) -> str:
     """A name for an experiment that is called otherwise elsewhere: itself where it can be, and always the same one."""

@@ -1,0 +1,49 @@
+"""The run that this very script is, known from the environment that its agent gave it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from runyard.sdk.run import Run
+from runyard.sdk.run_metrics import MetricLogging
+
+
+class RunOfThisScript(Run):
+    """Made from the environment alone: logging needs no yard, so a script never waits for one to log."""
+
+    def __init__(self, run_id: str) -> None:
+        from runyard.sdk.experiment import Experiment
+        from runyard.sdk.workspace import Workspace
+
+        workspace = Workspace(
+            os.environ.get("AZUREML_ARM_SUBSCRIPTION") or "local",
+            os.environ.get("AZUREML_ARM_RESOURCEGROUP") or "local",
+            os.environ.get("AZUREML_ARM_WORKSPACE_NAME") or "runyard",
+        )
+        self.experiment = Experiment(workspace, os.environ["AZUREML_ARM_PROJECT_NAME"])
+        self.id = run_id
+        self._inside = True
+        self._interactive = None
+        self._connection = workspace.connection
+        self._fetched: dict[str, Any] | None = None
+        MetricLogging.__init__(
+            self, Path(os.environ["RUNYARD_RUN_FOLDER"]), rank=int(os.environ.get("RUNYARD_RANK", "0"))
+        )
+
+    @property
+    def _view(self) -> dict[str, Any]:
+        if self._fetched is None:
+            self._fetched = dict(self._connection.get(f"/api/runs/{self.id}"))
+        return self._fetched
+
+    @_view.setter
+    def _view(self, view: dict[str, Any]) -> None:
+        self._fetched = view
+
+    def cancel(self) -> None:
+        """A script does not cancel itself: it ends."""
+
+    def __repr__(self) -> str:
+        return super().__repr__()
