@@ -20,6 +20,7 @@ from bench import (
     studio_rows,
     submit_rows,
     sweep_rows,
+    tracking_rows,
     training_rows,
 )
 from bench.place import Place, a_place
@@ -33,6 +34,8 @@ ROWS: dict[str, Callable[[Place, Size], Iterator[Row]]] = {
     "end": submit_rows.end_to_waiting,
     "log": logging_rows.cost_of_a_call,
     "points": logging_rows.points_until_readable,
+    "durable": tracking_rows.durable_points,
+    "mlflow": tracking_rows.by_mlflow,
     "read": reading_rows.reading,
     "training": training_rows.throughput,
     "snapshot": snapshotting_rows.snapshots,

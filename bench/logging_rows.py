@@ -12,7 +12,7 @@ from time import perf_counter
 from bench.peers import present
 from bench.place import Place, as_it_is, to_the_end
 from bench.row import Goal, Row, Sample, Size
-from bench.turns import in_turns
+from bench.turns import Contender, in_turns
 from runyard.wire.points import decode_points
 
 _COST = """\
@@ -66,6 +66,7 @@ time.sleep(0.3)  # it is still running when its points are read
 _PEERS = [
     ("trackio", "log_trackio.py"),
     ("tensorboardX", "log_tensorboardx.py"),
+    ("aim", "log_aim.py"),
     ("wandb", "log_wandb.py"),
     ("mlflow-skinny", "log_mlflow.py"),
 ]
@@ -98,8 +99,21 @@ def cost_of_a_call(place: Place, size: Size) -> Iterator[Row]:
 
 
 def points_until_readable(place: Place, size: Size) -> Iterator[Row]:
-    """The clock runs from the script's first point until another client has the last one in its hands."""
     points = size.of(500_000)
+    ours = points_a_second(place, points)
+    rounds = min(size.rounds, 9)
+    times = in_turns({"sqlite": lambda: _rows_a_second(place.root, points), "ours": ours}, rounds)
+    yield Row(
+        f"points until another client has read them, {points:,} by `run.log`",
+        times["ours"],
+        ("rows into bare SQLite", times["sqlite"]),
+        Goal(500_000, at_least=True),
+        unit="/s",
+    )
+
+
+def points_a_second(place: Place, points: int) -> Contender:
+    """The clock runs from the script's first point until another client has the last one in its hands."""
     folder = place.project("points", train=_MANY)
     mark = place.root / "points.mark"
     experiment = place.experiment("points")
@@ -118,15 +132,7 @@ def points_until_readable(place: Place, size: Size) -> Iterator[Row]:
         run.wait_for_completion()
         return rate
 
-    rounds = min(size.rounds, 9)
-    times = in_turns({"sqlite": lambda: _rows_a_second(place.root, points), "ours": ours}, rounds)
-    yield Row(
-        f"points until another client has read them, {points:,} by `run.log`",
-        times["ours"],
-        ("rows into bare SQLite", times["sqlite"]),
-        Goal(500_000, at_least=True),
-        unit="/s",
-    )
+    return ours
 
 
 def _rows_a_second(folder: Path, points: int) -> float:

@@ -8,6 +8,7 @@ import logging
 import socket
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import TimeoutError as Late  # before Python 3.11 not the usual one
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -77,7 +78,7 @@ class Listening:
                 return None
             try:
                 address = self.open(Listen())
-            except (UserErrorException, RuntimeError, TimeoutError) as error:  # no port is free, or the yard is closing
+            except (UserErrorException, RuntimeError, Late) as error:  # no port is free, or the yard is closing
                 log.warning("scripts cannot reach the yard by TCP: %s", error)
                 return None
         return address.url.rstrip("/"), address.token
