@@ -16,6 +16,7 @@ from runyard.compute.node_queue import NodeQueue
 from runyard.compute.placing import Queue, Refusing
 from runyard.compute.queue import LocalQueue
 from runyard.compute.slurm import kind as slurm
+from runyard.compute.slurm.options import SlurmOptions, read_options
 from runyard.compute.slurm.queue import HandedOver
 from runyard.compute.ssh import kind as ssh
 from runyard.compute.ssh.host import Hooks
@@ -66,13 +67,25 @@ def _cluster(name: str, configuration: Configuration, around: Around) -> tuple[C
         return around.local, Refusing(error)
     if options is None:
         return around.local, NodeQueue(name, most)
-    return slurm.of_options(options, around.kit, most)
+    return _partition(name, options, around, most)
 
 
 def _check_cluster(name: str, configuration: Configuration, around: Around) -> Configuration:
     options = engines.partition_of(around.home, name, str(configuration.get("vm_size") or ""))
     if options is not None:
-        slurm.check_partition(name, options)
+        slurm.check(name, options, around.home, around.kit)
+    return configuration
+
+
+def _partition(
+    name: str, options: SlurmOptions, around: Around, most_nodes: int | None = None
+) -> tuple[Compute, Queue]:
+    hooks = Hooks(around.news, around.say, lambda: around.place(name))
+    return slurm.make(options, around.home, around.kit, hooks, around.local, most_nodes)
+
+
+def _check_slurm(name: str, configuration: Configuration, around: Around) -> Configuration:
+    slurm.check(name, read_options(name, configuration), around.home, around.kit)
     return configuration
 
 
@@ -89,8 +102,8 @@ KINDS: dict[str, Kind] = {
     **dict.fromkeys(ssh.KINDS, _SSH),
     CLUSTER: Kind(_cluster, _check_cluster, "a cluster of nodes played on this machine"),
     slurm.KIND: Kind(
-        lambda name, configuration, around: slurm.make(name, configuration, around.kit),
-        lambda name, configuration, around: slurm.check(name, configuration),
+        lambda name, configuration, around: _partition(name, read_options(name, configuration), around),
+        _check_slurm,
         "Slurm",
     ),
 }

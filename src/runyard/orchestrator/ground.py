@@ -65,12 +65,13 @@ def inherited(target: Target) -> Mapping[str, str]:
 
 def gpus(target: Target, placement: Placement) -> tuple[int, ...] | None:
     """Those that the queue gave; None where it is not the queue that gives them, or where there are none."""
-    is_ours = target.name == LOCAL or isinstance(target.compute, SshCompute)
+    is_ours = target.name == LOCAL or _are_hosts(target)
     return placement.gpus if is_ours and target.compute.capacity().gpus else None
 
 
 def nodes(target: Target, spec: RunSpec, placement: Placement) -> tuple[Node, ...]:
-    if isinstance(target.compute, SshCompute):  # their addresses are theirs to say again, when they are asked to start
+    if isinstance(target.compute, SshCompute) and target.compute.nodes_are_hosts:
+        # their addresses are theirs to say again, when they are asked to start
         hosts = list(target.compute.hosts.items())
         return tuple(Node(hosts[number][0], hosts[number][1].seen_at) for number in placement.nodes)
     if isinstance(spec.launch, Single):
@@ -82,10 +83,14 @@ def nodes(target: Target, spec: RunSpec, placement: Placement) -> tuple[Node, ..
 
 def numbers(target: Target, placed: Sequence[Node]) -> tuple[int, ...]:
     """Of the nodes in an order: as the queue counts them."""
-    if isinstance(target.compute, SshCompute):
+    if isinstance(target.compute, SshCompute) and target.compute.nodes_are_hosts:
         names = list(target.compute.hosts)
         return tuple(names.index(node.name) for node in placed if node.name in names) or (0,)
     return tuple(int(node.name.rpartition("-")[2]) for node in placed if node.name.startswith("node-")) or (0,)
+
+
+def _are_hosts(target: Target) -> bool:
+    return isinstance(target.compute, SshCompute) and target.compute.nodes_are_hosts
 
 
 def _on_hosts(

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from runyard.compute.base import Capacity, Gpu
 from runyard.errors import ComputeTargetException
 
 _ANSWER_S = 20.0
@@ -49,6 +50,11 @@ class Partition:
     memory_gb: float
     gpus: int
     time_limit: str
+
+    @property
+    def capacity(self) -> Capacity:
+        """Of its largest node."""
+        return Capacity(self.cpus, self.memory_gb, tuple(Gpu(index) for index in range(self.gpus)))
 
 
 def call_here(words: Sequence[str]) -> Answer:

@@ -11,7 +11,7 @@ from pathlib import Path
 from runyard import clock
 from runyard.agent.processes import stop_everything
 from runyard.agent.scratch import clear_left
-from runyard.compute.base import Capacity, Compute, Gpu, Handle, Observed
+from runyard.compute.base import Capacity, Compute, Handle, Observed
 from runyard.compute.slurm.client import Partition, QueuedJob, Slurm, SlurmSilent
 from runyard.compute.slurm.line import Line, Look
 from runyard.compute.slurm.options import SlurmOptions
@@ -52,22 +52,21 @@ class SlurmCompute(Compute):
         return render(order, self.options, python=sys.executable, kit=str(self._kit), node_cpus=cpus)
 
     def start(self, order: WorkOrder) -> Handle:
-        record, name = JobRecord(RunFolder(Path(order.folder))), job_name(order)
-        handle = Handle(order.run_id, order.folder)
+        record, handle = JobRecord(RunFolder(Path(order.folder))), Handle(order.run_id, order.folder)
+        name = job_name(order)
         if record.name == name and (record.job_id or self._submitted_before(record, name)):
             return handle
         self.partition()  # how many CPUs a node has: asked here, so that the text can be made without asking
         try:
-            record.announce(order, self.job_text(order), name)
+            job_id = self._hand_in(record, order, name)
         except OSError as error:
             raise ComputeTargetException(
                 f"the job of {order.run_id} could not be written: {error}", hint="is the disk of the yard's home full?"
             ) from error
-        try:
-            self._submitted(record, name, self._slurm.submit(str(record.script)))
         except ComputeTargetException:
             record.refused()
             raise
+        self._submitted(record, name, job_id)
         return handle
 
     def status(self, handles: Sequence[Handle]) -> dict[Handle, Observed]:
@@ -83,7 +82,7 @@ class SlurmCompute(Compute):
         if job_id is None or job_id in self._ended:
             return
         # The reason first: an agent that is just starting finds it, and agents of several nodes look for it.
-        record.ask_to_stop(reason)
+        self._ask_to_stop(record, reason)
         self._patience_until.setdefault(job_id, clock.monotonic() + record.grace_s + _NO_ANSWER_TO_STOP_S)
         self._slurm.cancel(job_id, "--state=PENDING")
         if record.nodes == 1:
@@ -103,9 +102,7 @@ class SlurmCompute(Compute):
 
     def capacity(self) -> Capacity:
         there = self.partition()
-        if there is None:
-            return Capacity(1, 0.0)
-        return Capacity(there.cpus, there.memory_gb, tuple(Gpu(index) for index in range(there.gpus)))
+        return Capacity(1, 0.0) if there is None else there.capacity
 
     def why_gone(self, handle: Handle) -> End | None:
         record = _record(handle)
@@ -131,6 +128,14 @@ class SlurmCompute(Compute):
                 there = next((p for p in self._slurm.partitions() if p.name == self.options.partition), None)
                 self._partition = (clock.monotonic(), there)
         return there
+
+    def _hand_in(self, record: JobRecord, order: WorkOrder, name: str) -> str:
+        """The job's number."""
+        record.announce(order, self.job_text(order), name)
+        return self._slurm.submit(str(record.script))
+
+    def _ask_to_stop(self, record: JobRecord, reason: str) -> None:
+        record.ask_to_stop(reason)
 
     def _submitted_before(self, record: JobRecord, name: str) -> bool:
         """A yard that was killed in the middle of sbatch may have submitted it: the job's name tells."""

@@ -3,37 +3,52 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from runyard.compute.base import Compute
+from runyard.compute.local import LocalCompute
 from runyard.compute.placing import Queue
 from runyard.compute.slurm.client import Slurm
 from runyard.compute.slurm.compute import SlurmCompute
-from runyard.compute.slurm.options import SlurmOptions, read_options
+from runyard.compute.slurm.login import LoginCompute, LoginHost, call_on
+from runyard.compute.slurm.options import SlurmOptions
 from runyard.compute.slurm.queue import HandedOver
+from runyard.compute.ssh.connection import checked_address
+from runyard.compute.ssh.host import Hooks
 from runyard.errors import ComputeTargetException
 
 KIND = "Slurm"
 
 
-def make(name: str, configuration: dict[str, Any], kit: Path) -> tuple[Compute, Queue]:
+def make(
+    options: SlurmOptions, home: Path, kit: Path, hooks: Hooks, local: LocalCompute, most_nodes: int | None = None
+) -> tuple[Compute, Queue]:
     """Asks nobody: Slurm may be away while the yard starts."""
-    return of_options(read_options(name, configuration), kit)
+    if not options.login:
+        compute = SlurmCompute(options, kit)
+        return compute, HandedOver(compute.partition, compute.waiting_for, most_nodes)
+    there = LoginCompute(options, _login_node(options, home, kit, hooks), kit=kit, local=local)
+    return there, HandedOver(there.jobs.partition, there.jobs.waiting_for, most_nodes)
 
 
-def of_options(options: SlurmOptions, kit: Path, most_nodes: int | None = None) -> tuple[Compute, Queue]:
-    compute = SlurmCompute(options, kit)
-    return compute, HandedOver(compute.partition, compute.waiting_for, most_nodes)
-
-
-def check(name: str, configuration: dict[str, Any]) -> dict[str, Any]:
-    check_partition(name, read_options(name, configuration))
-    return configuration
-
-
-def check_partition(name: str, options: SlurmOptions) -> None:
+def check(name: str, options: SlurmOptions, home: Path, kit: Path) -> None:
     """Refuses a target on which nothing could ever run."""
-    partitions = Slurm().partitions()
+    if not options.login:
+        _check_partition(name, options, Slurm())
+        return
+    silent = Hooks(lambda run_id: None, lambda run_id, text: None, lambda: None)
+    host = _login_node(options, home, kit, silent)
+    try:
+        _check_partition(name, options, Slurm(call_on(host)))
+    finally:
+        host.close()
+
+
+def _login_node(options: SlurmOptions, home: Path, kit: Path, hooks: Hooks) -> LoginHost:
+    return LoginHost(checked_address(options.login), home=home, kit=kit, hooks=hooks, folder=options.folder)
+
+
+def _check_partition(name: str, options: SlurmOptions, slurm: Slurm) -> None:
+    partitions = slurm.partitions()
     there = next((one for one in partitions if one.name == options.partition), None)
     if there is None:
         names = ", ".join(one.name for one in partitions) or "none at all"

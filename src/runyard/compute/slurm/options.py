@@ -42,20 +42,20 @@ class SlurmOptions:
     account: str = ""
     qos: str = ""
     constraint: str = ""
-    options: tuple[
-        str, ...
-    ] = ()  # any further flags of sbatch, each as it is written: "--exclusive", "--gres=gpu:a100:2"
+    login: str = ""  # user@host of its login node; "" = Slurm's commands are here
+    folder: str = ""  # Runyard's on the login node; "" = the usual one
+    options: tuple[str, ...] = ()  # further flags of sbatch, each as it is written: "--gres=gpu:a100:2"
 
 
 def read_options(name: str, configuration: Mapping[str, Any]) -> SlurmOptions:
     """From what was asked for; raises for what cannot be meant."""
-    known = {field.name for field in fields(SlurmOptions)} | {"login", "folder"}
+    known = {field.name for field in fields(SlurmOptions)}
     unknown = sorted(set(configuration) - known)
     if unknown:
         raise ComputeTargetException(
             f"Slurm target {name!r}: {', '.join(unknown)} is not known", hint=f"known: {', '.join(sorted(known))}"
         )
-    texts = {key: str(configuration.get(key) or "") for key in ("partition", "account", "qos", "constraint")}
+    texts = {key: str(configuration.get(key) or "") for key in known - {"options"}}
     if not texts["partition"]:
         raise ComputeTargetException(f"Slurm target {name!r} needs a partition", hint="sinfo lists them")
     options = tuple(str(option) for option in configuration.get("options") or ())

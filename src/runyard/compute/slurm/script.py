@@ -19,15 +19,18 @@ def job_name(order: WorkOrder) -> str:
     return f"{process_tag(order.run_id, RunFolder(Path(order.folder)))}.{order.attempt}"
 
 
-def render(order: WorkOrder, options: SlurmOptions, *, python: str, kit: str, node_cpus: int = 0) -> str:
-    """``python`` and ``kit`` (the folder for PYTHONPATH) run the agents, and must be the same on every node.
+def render(
+    order: WorkOrder, options: SlurmOptions, *, python: str, kit: str, node_cpus: int = 0, name: str = ""
+) -> str:
+    """``name`` is the job's, where its folder goes by another name than the yard's. ``python`` and ``kit`` (the folder
+    for PYTHONPATH) run the agents, and must be the same on every node.
 
     ``node_cpus`` is what the largest node has, where that is known: more processes than that take turns.
     """
     cpus = min(order.resources.cpus_per_node, node_cpus or order.resources.cpus_per_node)
     root = Path(order.folder)
     order_path = RunFolder(root).order
-    flags = "\n".join(f"#SBATCH {flag}" for flag in _flags(order, options, cpus))
+    flags = "\n".join(f"#SBATCH {flag}" for flag in _flags(order, options, cpus, name or job_name(order)))
     agent = shlex.join([python, "-S", "-m", "runyard.agent.slurm_node", str(order_path)])
     return (
         "#!/bin/sh\n"
@@ -43,11 +46,11 @@ def render(order: WorkOrder, options: SlurmOptions, *, python: str, kit: str, no
     )
 
 
-def _flags(order: WorkOrder, options: SlurmOptions, cpus: int) -> list[str]:
+def _flags(order: WorkOrder, options: SlurmOptions, cpus: int, name: str) -> list[str]:
     asked = order.resources
     limit_s = order.max_run_duration_seconds
     return [
-        f"--job-name={_word(job_name(order))}",
+        f"--job-name={_word(name)}",
         f"--partition={_word(options.partition)}",
         *([f"--account={_word(options.account)}"] if options.account else []),
         *([f"--qos={_word(options.qos)}"] if options.qos else []),

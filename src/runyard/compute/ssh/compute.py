@@ -36,6 +36,8 @@ _SWEEP_PATIENCE_S = 20.0
 
 
 class SshCompute(Compute):
+    nodes_are_hosts = True  # False: behind the host is a scheduler, which gives the nodes
+
     def __init__(
         self, hosts: Sequence[Host], capacities: Sequence[Capacity], *, kit: Path, local: LocalCompute
     ) -> None:
@@ -60,7 +62,7 @@ class SshCompute(Compute):
         if _place(root).get("attempt") != order.attempt:
             root.mkdir(parents=True, exist_ok=True)
             bases = trail.sizes(root)  # what earlier attempts wrote stays; what comes now is written behind it
-            _write(root / PLACE, {"attempt": order.attempt, "hosts": list(hosts), "bases": bases})
+            write_place(root, {"attempt": order.attempt, "hosts": list(hosts), "bases": bases})
         _write(RunFolder(root).order, to_json(order))
         try:
             self._start(order, root, list(hosts.values()))
@@ -72,7 +74,7 @@ class SshCompute(Compute):
         """From what the couriers told: a host that is away is not asked, and its runs count as living."""
         found = {}
         for handle in handles:
-            lead = self._followed(handle)
+            lead = self.followed(handle)
             if lead is not None and not lead.is_gone and not self._lost(handle):
                 found[handle] = Observed(lead.agent_pid)
         return found
@@ -178,9 +180,9 @@ class SshCompute(Compute):
     def _start(self, order: WorkOrder, root: Path, hosts: list[Host]) -> None:
         begun = hosts[0].call("attempt", run=order.run_id, node_rank=0, patience_s=_START_PATIENCE_S)
         if begun != order.attempt:
-            entries, contents = _entries(RunFolder(root).work)
+            entries, contents = working_copy(RunFolder(root).work)
             with ThreadPoolExecutor(len(hosts), "lay-out") as pool:
-                list(pool.map(lambda host: _lay_out(host, order.run_id, entries, contents), hosts))
+                list(pool.map(lambda host: lay_out(host, order.run_id, entries, contents), hosts))
         nodes = tuple(Node(node.name, str(host.facts["address"])) for node, host in zip(order.nodes, hosts))
         order = replace(order, nodes=nodes, secret=order.secret or secrets.token_hex(32))
         lead = self._begin(hosts[0], replace(order, node_rank=0), root)
@@ -197,12 +199,12 @@ class SshCompute(Compute):
             raise
 
     def _begin(self, host: Host, order: WorkOrder, root: Path) -> Host:
-        pid = host.call("begin", order=to_json(self._translated(host, order)), patience_s=_START_PATIENCE_S)
+        pid = host.call("begin", order=to_json(self.translated(host, order)), patience_s=_START_PATIENCE_S)
         bases = _place(root).get("bases", {})
         host.follow(order.run_id, Followed(root, order.node_rank, bases, agent_pid=int(pid)))
         return host
 
-    def _translated(self, host: Host, order: WorkOrder) -> WorkOrder:
+    def translated(self, host: Host, order: WorkOrder) -> WorkOrder:
         """The order in the host's own terms."""
         facts = host.facts
         folder, home = str(facts["folder"]), str(facts["home"])
@@ -253,7 +255,7 @@ class SshCompute(Compute):
         lead = next(iter(self._hosts_at(handle)), None)
         return lead if lead is not None and lead.away_s > _patience_s() else None
 
-    def _followed(self, handle: Handle) -> Followed | None:
+    def followed(self, handle: Handle) -> Followed | None:
         """The lead's. A run that a former yard started is followed from here on."""
         hosts = self._hosts_at(handle)
         if not hosts:
@@ -277,13 +279,13 @@ def _kind_of(host: Host) -> str:
     return f"{host.facts['machine']}, Python {host.facts['version']}"
 
 
-def _lay_out(host: Host, run_id: str, entries: list[dict[str, Any]], contents: dict[str, Path]) -> None:
+def lay_out(host: Host, run_id: str, entries: list[dict[str, Any]], contents: dict[str, Path]) -> None:
     host.call("forget", run=run_id, patience_s=_START_PATIENCE_S)  # of an attempt before this one
     host.bring(contents)
     host.call("lay_out", run=run_id, entries=entries, timeout_s=600.0)
 
 
-def _entries(work: Path) -> tuple[list[dict[str, Any]], dict[str, Path]]:
+def working_copy(work: Path) -> tuple[list[dict[str, Any]], dict[str, Path]]:
     """The working copy as a list, and where each content is."""
     entries: list[dict[str, Any]] = []
     contents: dict[str, Path] = {}
@@ -337,6 +339,10 @@ def _fetch(host: Host, handle: Handle, names: Sequence[str], *, only_new: bool) 
         patience_s=120.0,
     )
     return said
+
+
+def write_place(root: Path, value: dict[str, Any]) -> None:
+    _write(root / PLACE, value)
 
 
 def _place(root: Path) -> dict[str, Any]:

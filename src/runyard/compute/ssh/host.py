@@ -83,6 +83,11 @@ class Host:
         return self._facts
 
     @property
+    def is_known(self) -> bool:
+        """Whether it was reached before: then its facts can be had without asking it."""
+        return self._facts is not None
+
+    @property
     def away_s(self) -> float:
         """For how long it could not be reached; 0 while there is a connection, or nobody tried."""
         since = self.away_since

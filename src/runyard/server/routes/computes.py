@@ -9,6 +9,7 @@ from fastapi import APIRouter, Response
 
 from runyard.compute.node_queue import NodeQueue
 from runyard.compute.slurm.compute import SlurmCompute
+from runyard.compute.slurm.login import LoginCompute
 from runyard.compute.slurm.queue import HandedOver
 from runyard.compute.targets import Target
 from runyard.orchestrator.conductor import Conductor
@@ -89,8 +90,9 @@ def _status(target: Target) -> dict[str, Any]:
         "gpus": [str(gpu) for gpu in capacity.gpus],
         "runs": queue.runs(),
     }
-    if isinstance(target.compute, SlurmCompute):
-        found.update(_of_partition(target, target.compute))
+    jobs = target.compute.jobs if isinstance(target.compute, LoginCompute) else target.compute
+    if isinstance(jobs, SlurmCompute):
+        found.update(_of_partition(target, jobs))
     return found
 
 
