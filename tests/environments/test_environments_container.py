@@ -14,13 +14,17 @@ from pathlib import Path
 
 import pytest
 
+from runyard import Estimator, Experiment, Mpi, PyTorch, PyTorchConfiguration, Workspace
 from runyard.environments import container
 from runyard.environments.base import EnvironmentDepot, PreparationAbandoned, Prepared
 from runyard.environments.container import Engine, Image
 from runyard.environments.interpreters import Interpreter
 from runyard.environments.kit import kit
-from runyard.errors import EnvironmentException
+from runyard.errors import EnvironmentException, UserErrorException
+from runyard.launch.argv import expand
+from runyard.launch.variables import OF_ONE_PROCESS
 from runyard.spec.environment import Container, EnvironmentSpec
+from support import a_home
 
 PROJECT = Path(__file__).parents[2]
 
@@ -47,14 +51,14 @@ def test_a_run_in_a_container_sees_its_folder_the_kit_and_its_own_variables_only
         inherited={"PATH": "/usr/bin", "SECRET": "of the yard"},
     )  # fmt: skip
     line = " ".join(argv)
-    assert line.startswith("/usr/bin/podman --runtime runc run --rm --name runyard-digits_1 ")
+    assert line.startswith("/usr/bin/podman --runtime runc run --rm --name runyard-digits_1-$RUNYARD_RANK ")
     assert "--volume /home/runs/digits_1:/home/runs/digits_1 --volume /home/kit/1:/home/kit/1:ro" in line
     assert line.endswith(
         "--cgroups no-conmon --workdir /home/runs/digits_1/work --env A --env PATH=/image/bin --env TEXT "
-        "--entrypoint python3 trainer:1 train.py --lr 0.1"
+        f"{' '.join(f'--env {name}' for name in OF_ONE_PROCESS)} --entrypoint python3 trainer:1 train.py --lr 0.1"
     )
     assert environ == {"PATH": "/usr/bin", "SECRET": "of the yard", "A": "from the spec", "TEXT": "two\nlines"}
-    assert prepared.stop_argv == ("/usr/bin/podman", "--runtime", "runc", "stop", "-t", "10", "runyard-digits_1")
+    assert prepared.stop_argv == ("/usr/bin/podman", "--runtime", "runc", "stop", "-t", "10", "runyard-digits_1-0")
     assert prepared.lock == "# Python 3.11.7\n# image trainer:1@sha256:abc\nnumpy==2.0\n"
 
 
@@ -63,7 +67,8 @@ def test_variables_of_this_machine_stay_outside_of_the_container() -> None:
     run = {**machine, "RUNYARD_RUN_ID": "digits_1", "LANG": "de_DE", "LD_LIBRARY_PATH": "/image/lib"}
     argv, environ = rendered(Engine("/usr/bin/docker")).command(("train.py",), run, Path("/w"), inherited=machine)
     passed = [argv[place + 1] for place, word in enumerate(argv) if word == "--env" and "HOME=" not in argv[place + 1]]
-    assert passed == ["LANG", "LD_LIBRARY_PATH=/image/lib", "RUNYARD_HOME", "RUNYARD_RUN_ID"]
+    of_the_run = [name for name in passed if name not in OF_ONE_PROCESS]
+    assert of_the_run == ["LANG", "LD_LIBRARY_PATH=/image/lib", "RUNYARD_HOME", "RUNYARD_RUN_ID"]
     assert (environ["PATH"], environ["LANG"]) == ("/usr/bin", "de_DE")
     assert "LD_LIBRARY_PATH" not in environ
 
@@ -147,6 +152,12 @@ def depot(tmp_path: Path, offline_environ: dict[str, str], podman: dict[str, str
     return EnvironmentDepot(tmp_path / "environments", environ={**offline_environ, **podman})
 
 
+def as_first(command: tuple[tuple[str, ...], dict[str, str]]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """As the agent starts the first process: the container's name has its number."""
+    argv, environ = command
+    return (*argv[:1], *expand(argv[1:], {"RUNYARD_RANK": "0"})), environ
+
+
 SPEC = EnvironmentSpec(container=Container("localhost/trainer:1"))
 
 SCRIPT = """
@@ -165,7 +176,7 @@ def test_a_script_runs_in_its_image_and_writes_to_its_run_folder(tmp_path, depot
     work.mkdir()
     (work / "train.py").write_text(SCRIPT)
     variables = {"PYTHONPATH": str(prepare.folder), "TEXT": "two\nlines = 'quoted'", "EMPTY": ""}
-    argv, environ = prepared.command(("train.py",), variables, work)
+    argv, environ = as_first(prepared.command(("train.py",), variables, work))
     done = subprocess.run(argv, env=environ, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["kit", str(prepare.folder / "runyard" / "errors.py"), "pid", "True"]
@@ -180,7 +191,7 @@ def test_a_script_runs_in_its_image_and_writes_to_its_run_folder(tmp_path, depot
 def test_packages_come_over_the_image_without_changing_it(depot, prepare, shelf) -> None:
     shelf.add("leaf", "1.0")
     prepared = prepare(depot, EnvironmentSpec(container=SPEC.container, pip=("leaf",)))
-    argv, environ = prepared.command(("-c", "import leaf; print(leaf.VERSION)"), {}, prepare.folder / "run_1")
+    argv, environ = as_first(prepared.command(("-c", "import leaf; print(leaf.VERSION)"), {}, prepare.folder / "run_1"))
     done = subprocess.run(argv, env=environ, capture_output=True, text=True)
     assert done.stdout.strip() == "1.0", done.stderr
     assert "leaf==1.0" in prepared.lock
@@ -190,10 +201,10 @@ def test_packages_come_over_the_image_without_changing_it(depot, prepare, shelf)
 @pytest.mark.real
 def test_the_exit_code_is_the_scripts_and_stopping_ends_the_container(depot, prepare) -> None:
     prepared = prepare(depot, SPEC)
-    argv, environ = prepared.command(("-c", "raise SystemExit(7)"), {}, prepare.folder / "run_1")
+    argv, environ = as_first(prepared.command(("-c", "raise SystemExit(7)"), {}, prepare.folder / "run_1"))
     assert subprocess.run(argv, env=environ, capture_output=True).returncode == 7
     wait = "import signal, sys; signal.signal(15, lambda *a: sys.exit(3)); print('up', flush=True); signal.pause()"
-    argv, environ = prepared.command(("-c", wait), {}, prepare.folder / "run_1")
+    argv, environ = as_first(prepared.command(("-c", wait), {}, prepare.folder / "run_1"))
     with subprocess.Popen(argv, env=environ, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "up\n"
@@ -222,3 +233,41 @@ def test_a_pull_can_be_abandoned(depot, prepare) -> None:
     abandoned.set()
     with pytest.raises(PreparationAbandoned):
         prepare(depot, EnvironmentSpec(container=Container("localhost:9/no/such:image")), abandoned=abandoned)
+
+
+@pytest.mark.real
+def test_every_process_of_a_gang_is_in_a_container_of_its_own(podman, monkeypatch, tmp_path) -> None:
+    for name, value in podman.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "train.py").write_text(
+        "import os\nfrom runyard import Run\n"
+        "print(os.environ['RANK'], os.environ['WORLD_SIZE'], os.path.exists('/usr/bin/env'))\n"
+        "Run.get_context().log('rank', int(os.environ['RANK']))\n"
+    )
+    estimator = PyTorch(
+        tmp_path,
+        entry_script="train.py",
+        compute_target="local",
+        custom_docker_image="localhost/trainer:1",
+        user_managed=True,
+        distributed_training=PyTorchConfiguration("Gloo", 2),
+    )
+    with a_home() as home:
+        monkeypatch.setenv("RUNYARD_HOME", str(home))
+        run = Experiment(Workspace(), "gang").submit(estimator)
+        run.wait_for_completion()
+        logs = run.get_details_with_logs()["logFiles"]
+        assert [logs[f"azureml-logs/70_driver_log_rank_{rank}.txt"].split() for rank in (0, 1)] == [
+            ["0", "2", "False"],
+            ["1", "2", "False"],
+        ]
+        assert sorted(run.get_metrics()["rank"]) == [0, 1]
+        mpi = Estimator(
+            tmp_path,
+            entry_script="train.py",
+            compute_target="local",
+            custom_docker_image="localhost/trainer:1",
+            distributed_training=Mpi(2),
+        )
+        with pytest.raises(UserErrorException, match=r"MPI.*container"):
+            Experiment(Workspace(), "gang").submit(mpi)

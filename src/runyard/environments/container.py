@@ -23,6 +23,7 @@ from runyard.environments.interpreters import Interpreter
 from runyard.environments.prepared import Prepared
 from runyard.environments.process import Watch
 from runyard.errors import EnvironmentException
+from runyard.launch.variables import OF_ONE_PROCESS
 from runyard.spec.environment import Container
 
 _DEFAULT_SHM_SIZE = "2g"  # data loaders hand tensors over in shared memory; the engines' 64 MB break them
@@ -93,6 +94,8 @@ class ContainerPrepared(Prepared):
             else:
                 flags += ["--env", name]
                 final[name] = value
+        # set for each process when it starts, or not at all: an engine leaves out what it does not find
+        flags += [word for name in OF_ONE_PROCESS if name not in wanted for word in ("--env", name)]
         argv = (*self.argv_prefix, *flags, "--entrypoint", self.python, self.image, *argv_tail)
         return argv, final
 
@@ -183,7 +186,7 @@ def prepared(
     if os.getuid() != 0:
         own.setdefault("HOME", str(run_folder))  # the calling user has no home in the image
     prefix = engine.argv(
-        "run", "--rm", "--name", name, "--label", f"runyard.run={run_id}", "--pull", "never",
+        "run", "--rm", "--name", f"{name}-$RUNYARD_RANK", "--label", f"runyard.run={run_id}", "--pull", "never",
         "--network", "host", "--shm-size", container.shm_size or _DEFAULT_SHM_SIZE, "--security-opt", "label=disable",
         *(word for mount in mounts for word in ("--volume", mount)),
         *_user_flags(engine), *_init_flags(engine), *(_gpu_flags(engine) if has_gpu else ()),
@@ -196,7 +199,7 @@ def prepared(
         variables=own,
         lock=f"# Python {image.python.version}\n# image {image.name}@{image.digest}\n{packages}",
         warnings=warnings,
-        stop_argv=engine.argv("stop", "-t", str(_STOP_GRACE_S), name),
+        stop_argv=engine.argv("stop", "-t", str(_STOP_GRACE_S), f"{name}-0"),
         overlay=overlay,
         image=image.name,
     )

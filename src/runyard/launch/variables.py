@@ -14,6 +14,14 @@ from runyard.spec.run import RunSpec
 PROCESS_TAG = "RUNYARD_PROCESS_TAG"  # every process of a run inherits it, wherever it went
 ROLE = "RUNYARD_ROLE"  # carried by a yard and its nursery: never counted among the processes of a run
 
+# What tells the processes of a gang apart, or is known on the node only: it is handed into each one's container.
+OF_ONE_PROCESS = (
+    *("RANK", "LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"),
+    *("GLOO_SOCKET_IFNAME", "TF_CONFIG", "AZ_BATCHAI_TASK_INDEX", "AZ_BATCHAI_PYTORCH_INIT_METHOD"),
+    *("AZ_BATCHAI_PS_HOSTS", "AZ_BATCHAI_WORKER_HOSTS", "AZ_BATCHAI_MPI_MASTER_NODE", "AZ_BATCHAI_JOB_MASTER_NODE_IP"),
+    *("AZ_BATCH_HOST_LIST", "AZ_BATCH_MASTER_NODE", "AZUREML_CR_NODE_RANK", "RUNYARD_NODE_RANK", "RUNYARD_RANK"),
+)
+
 _DROPPED_NAMES = frozenset(
     {
         *("VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "PYTHONPATH", "PYTHONHOME", "CUDA_VISIBLE_DEVICES"),

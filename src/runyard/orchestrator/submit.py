@@ -16,6 +16,7 @@ from runyard.orchestrator.recounting import SNAPSHOT
 from runyard.snapshots.freeze import freeze
 from runyard.snapshots.handover import pack_missing
 from runyard.spec.json import from_json, to_json
+from runyard.spec.launch import Mpi
 from runyard.spec.names import EXPERIMENT_NAME, RUN_ID
 from runyard.spec.run import RunSpec
 from runyard.store.runs import Labels, RunRecord
@@ -29,6 +30,7 @@ def submit(conductor: Conductor, request: SubmitRun) -> RunRecord:
     spec = from_json(RunSpec, request.spec)
     _check_watched(spec)
     _check_attempts(spec)
+    _check_container(spec)
     target = rooms.targets.get(spec.target)
     if not rooms.snapshots.has(request.snapshot_id):
         raise SnapshotException(f"snapshot {request.snapshot_id} is not here yet", hint="offer it first")
@@ -169,6 +171,15 @@ def _frozen(request: SubmitRun) -> dict[str, float]:
     """A clock that is an hour away from the yard's says nothing about how long it took."""
     began = request.frozen_from
     return {SNAPSHOT: began} if began is not None and 0 <= clock.now() - began < 3600 else {}
+
+
+def _check_container(spec: RunSpec) -> None:
+    """Open MPI starts ranks by daemons of its own, which a container per rank would keep from finding each other."""
+    if isinstance(spec.launch, Mpi) and spec.environment.container is not None:
+        raise UserErrorException(
+            "MPI runs cannot be started in container images",
+            hint="leave the image out and name the packages; torch's and TensorFlow's own launchers work in images",
+        )
 
 
 def _check_watched(spec: RunSpec) -> None:
