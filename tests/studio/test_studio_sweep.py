@@ -1,0 +1,53 @@
+"""The page of a sweep in a real browser: from the first child to the last without a reload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from runyard import Experiment, Workspace
+from runyard.hyperdrive import BanditPolicy, GridParameterSampling, HyperDriveConfig, PrimaryMetricGoal, choice
+from support import with_this_python
+
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("studio")]
+
+SCRIPT = """\
+import sys, time
+from runyard import Run
+run = Run.get_context()
+x = float(sys.argv[2])
+for report in range(30 if x > 1 else 2000):
+    run.log("score", x)
+    time.sleep(0.05)
+"""
+
+
+def test_a_sweep_is_followed_from_its_first_child_to_its_last(
+    own_home: Path, project: Callable[..., Path], studio: Callable[..., object]
+) -> None:
+    sweep = Experiment(Workspace(), "swept").submit(
+        HyperDriveConfig(
+            GridParameterSampling({"--x": choice(10, 1, 8)}),
+            "score",
+            PrimaryMetricGoal.MAXIMIZE,
+            3,
+            2,
+            policy=BanditPolicy(slack_factor=0.5, evaluation_interval=3),
+            run_config=with_this_python(project(train=SCRIPT), "train.py"),
+        )
+    )
+    page = studio(own_home).open(f"/runs/{sweep.id}")  # type: ignore[attr-defined]
+    board = page.get_by_role("table").filter(has=page.get_by_role("columnheader", name="Why it was stopped"))
+    expect(board.get_by_role("row")).to_have_count(4, timeout=60_000)
+    expect(board).to_contain_text("stopped early by Bandit")
+    expect(page.get_by_role("progressbar", name="Children that have ended")).to_have_attribute(
+        "aria-valuenow", "3", timeout=60_000
+    )
+    rows = board.get_by_role("row").all()[1:]
+    assert [row.get_by_role("rowheader").inner_text() for row in rows] == ["0", "2", "1"]
+    expect(page.get_by_role("img", name="score", exact=False).first).to_be_visible()
+    board.get_by_role("link", name="0", exact=True).click()
+    page.wait_for_url(f"**/runs/{sweep.id}_0*")
