@@ -71,7 +71,7 @@ def ordering(order: Sequence[Order]) -> list[ColumnElement[Any]]:
     found: list[ColumnElement[Any]] = []
     for one in order:
         value = _sorted_by(one)
-        found += [value.is_(None), value.asc() if one.ascending else value.desc()]
+        found.append((value.asc() if one.ascending else value.desc()).nulls_last())
     return [*found, _attribute("start_time").desc(), _runs.number.desc()]
 
 
@@ -148,14 +148,15 @@ def _compared(value: ColumnElement[Any], one: Comparison) -> ColumnElement[bool]
         return func.lower(value).like(given.lower())
     if one.operator in ("IN", "NOT IN"):
         return value.in_(given) if one.operator == "IN" else value.not_in(given)
-    return {
+    holds: dict[str, ColumnElement[bool]] = {
         "=": value == given,
         "!=": value != given,
         "<": value < given,
         "<=": value <= given,
         ">": value > given,
         ">=": value >= given,
-    }[one.operator]
+    }
+    return holds[one.operator]
 
 
 def _glob(pattern: str) -> str:

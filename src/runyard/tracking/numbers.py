@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sqlalchemy import select
+from sqlalchemy import Text, null, select, type_coerce
 
 from runyard.context import format as layout
 from runyard.context.values import checked_name
@@ -63,10 +63,12 @@ def last_numbers(database: Database, run_ids: Sequence[str]) -> dict[str, dict[s
     table = schema.series.c
     with database.read() as connection:
         for begin in range(0, len(run_ids), _SOME):
-            query = select(table.run_id, table.name, table.last).where(table.kind == SCALAR)
+            query = select(table.run_id, table.name, type_coerce(table.last, Text))
+            query = query.where(table.kind == SCALAR, table.last.is_not(null()))
             for run_id, name, last in connection.execute(query.where(table.run_id.in_(run_ids[begin : begin + _SOME]))):
-                if isinstance(last, (int, float)):
-                    found[run_id][name] = float(last)
+                number = _number(last)
+                if number is not None:
+                    found[run_id][name] = number
     return found
 
 
@@ -86,6 +88,14 @@ def last_points(database: Database, run_id: str) -> dict[str, Point]:
                     step = int(last.steps[-1])
                     found[series.name] = Point(step, float(last.times[-1]), float(value))
     return found
+
+
+def _number(said: str) -> float | None:
+    """Of JSON as Python writes it; None for texts and the like."""
+    try:
+        return float(said)  # reads NaN and Infinity as well
+    except ValueError:
+        return {"true": 1.0, "false": 0.0}.get(said)
 
 
 def _columns(steps: Integers, times: Floats, values: Floats) -> Columns:
