@@ -17,7 +17,8 @@ export default defineConfig({
     chunkSizeWarningLimit: 300,
     rolldownOptions: { checks: { pluginTimings: false } }, // a slow machine is no reason to complain
   },
-  server: { proxy: { "/api": { target: yard, changeOrigin: true } } },
+  // the host that `runyard studio` signed the browser in to: cookies know hosts, not ports
+  server: { host: "127.0.0.1", proxy: { "/api": { target: yard, changeOrigin: true } } },
   test: { include: ["src/**/*.test.ts"], environment: "node" },
 });
 

@@ -114,7 +114,10 @@ export interface Compute {
   status: {
     nodes?: { name: string; run_id: string | null }[];
     waiting?: string[];
-    running?: string[];
+    answers?: boolean; // a cluster of elsewhere: whether it can be reached now
+    partition?: string;
+    node_count?: number;
+    time_limit?: string | number | null;
     cpus?: number;
     memory_gb?: number;
     gpus?: string[];

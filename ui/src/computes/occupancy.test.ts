@@ -34,3 +34,12 @@ it("tells it by the runs' own words where the target has no queue to ask", () =>
 it("says what a target was configured as, and leaves out what was not", () => {
   expect(facts(compute({}, { max_nodes: 4, vm_size: "", vnet: null }))).toEqual([{ name: "max nodes", value: "4" }]);
 });
+
+it("names the hosts of a target, and none of its secrets", () => {
+  const found = facts(compute({ partition: "gpu", node_count: 4 }, { hosts: ["a", "b"], password: "x", options: { y: 1 } }));
+  expect(found).toEqual([
+    { name: "hosts", value: "a, b" },
+    { name: "partition", value: "gpu" },
+    { name: "nodes", value: "4" },
+  ]);
+});

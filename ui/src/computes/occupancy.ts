@@ -25,10 +25,18 @@ export function occupancy(compute: Compute, rows: ReadonlyMap<string, Row>): Occ
   };
 }
 
+const SECRET = /password|secret|token|passphrase/i;
+
 /** The configuration's words as people say them: `vm_size` is "vm size". */
 export function facts(compute: Compute): { name: string; value: string }[] {
-  const told = Object.entries(compute.configuration).filter(
-    ([, value]) => value !== null && value !== "" && typeof value !== "object",
-  );
-  return told.map(([name, value]) => ({ name: name.replaceAll("_", " "), value: String(value) }));
+  const told = Object.entries(compute.configuration).flatMap(([name, value]) => {
+    const values = (Array.isArray(value) ? value : [value]).filter((one) => ["string", "number", "boolean"].includes(typeof one));
+    return values.length === 0 || values[0] === "" || SECRET.test(name) ? [] : [{ name, value: values.join(", ") }];
+  });
+  const { partition, node_count, time_limit } = compute.status;
+  const found = { partition, nodes: node_count, "time limit": time_limit };
+  for (const [name, value] of Object.entries(found)) {
+    if (value && !(name in compute.configuration)) told.push({ name, value: String(value) });
+  }
+  return told.map((fact) => ({ ...fact, name: fact.name.replaceAll("_", " ") }));
 }

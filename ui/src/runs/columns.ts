@@ -27,7 +27,7 @@ const own = (name: string, title: string, kind: Kind, width: number, sortable = 
 
 export const OWN: readonly Column[] = [
   own("status", "Status", "status", 116),
-  own("name", "Run", "run", 224),
+  own("name", "Run", "run", 248),
   own("experiment", "Experiment", "experiment", 136),
   own("created_at", "Submitted", "time", 104),
   own("duration_s", "Duration", "duration", 106),

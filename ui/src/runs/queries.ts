@@ -39,9 +39,9 @@ export function completed(query: string, from: number, to: number, option: strin
 
 export const EXAMPLES: readonly { query: string; words: string }[] = [
   { query: "status:failed", words: "runs that failed" },
-  { query: "experiment:digits lr>0.01", words: "of one experiment, with a parameter above a value" },
+  { query: "experiment:digits lr>0.01", words: "of one experiment, by a parameter" },
   { query: "metrics.loss<0.3", words: "by the last value of a metric" },
   { query: "tags.team:vision", words: "by a tag" },
-  { query: "created>2d not status:canceled", words: "of the last two days, without those that were canceled" },
+  { query: "created>2d not status:canceled", words: "of the last two days, but not these" },
   { query: "duration>1h or status:running", words: "long ones, and those that still run" },
 ];
