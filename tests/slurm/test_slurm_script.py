@@ -77,7 +77,8 @@ def test_what_a_run_asks_for_becomes_flags() -> None:
         processes_per_node=2,
         max_run_duration_seconds=3600,
     )
-    options = SlurmOptions("gpu", "lab", "long", "a100&nvlink", ("--exclusive", "--comment=a b", "--mail-user=me@here"))
+    further = ("--exclusive", "--comment=a b", "--mail-user=me@here")
+    options = SlurmOptions("gpu", "lab", "long", "a100&nvlink", options=further)
     text = rendered(order, options)
     assert flags(text)[1:13] == [
         "--partition=gpu",
