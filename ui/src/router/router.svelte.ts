@@ -1,7 +1,7 @@
 // Where the reader is. Everything that they chose is in the address, so that it can be sent to somebody, and the
 // browser's back button does what it says.
 
-import { match, type Route } from "./routes";
+import { fromMlflow, match, type Route } from "./routes";
 
 class Router {
   #url = $state.raw(new URL(typeof location === "undefined" ? "http://here/" : location.href));
@@ -13,6 +13,8 @@ class Router {
   constructor() {
     if (typeof window === "undefined") return;
     window.addEventListener("popstate", () => this.#look());
+    window.addEventListener("hashchange", () => this.#comeFromMlflow());
+    this.#comeFromMlflow();
     document.addEventListener("click", (event) => this.#clicked(event));
   }
 
@@ -39,6 +41,11 @@ class Router {
       else to.searchParams.set(name, String(value));
     }
     return to.pathname + to.search;
+  }
+
+  #comeFromMlflow(): void {
+    const address = fromMlflow(this.#url.hash);
+    if (address !== null) this.go(address, { replace: true });
   }
 
   #look(): void {

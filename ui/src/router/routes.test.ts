@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { compareAddress, match, runAddress } from "./routes";
+import { compareAddress, fromMlflow, match, runAddress } from "./routes";
 
 it("knows its pages", () => {
   expect(match("/")).toEqual({ page: "runs" });
@@ -15,4 +15,11 @@ it("finds a run by the address that it gave it, whatever its id", () => {
 
 it("compares by one address", () => {
   expect(compareAddress(["a", "b"])).toBe("/compare?runs=a,b");
+});
+
+it("follows the links that MLflow's client prints", () => {
+  expect(fromMlflow("#/experiments/digits/runs/digits_1_a")).toBe("/runs/digits_1_a");
+  expect(fromMlflow("#/experiments/digits")).toBe(`/runs?q=${encodeURIComponent('experiment:"digits"')}`);
+  expect(fromMlflow("#/experiments/0")).toBe(`/runs?q=${encodeURIComponent('experiment:"Default"')}`);
+  for (const other of ["", "#", "#logs", "#/elsewhere"]) expect(fromMlflow(other)).toBeNull();
 });

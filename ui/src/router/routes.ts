@@ -34,6 +34,15 @@ export function runsAddress(query: string): string {
   return query ? `/runs?q=${encodeURIComponent(query)}` : "/runs";
 }
 
+/** MLflow's client prints links as its own server has them: `#/experiments/{experiment}/runs/{run}`. */
+export function fromMlflow(hash: string): string | null {
+  const steps = hash.split("/").map(decoded);
+  const [start, experiments, experiment, runs, run] = steps;
+  if (start !== "#" || experiments !== "experiments" || !experiment) return null;
+  if (runs === "runs" && run) return runAddress(run);
+  return runsAddress(`experiment:"${experiment === "0" ? "Default" : experiment}"`);
+}
+
 function decoded(step: string): string {
   try {
     return decodeURIComponent(step);
