@@ -74,7 +74,7 @@ class Gang:
         return next((path.read_text() for path in paths if path.exists()), "")
 
     def wait_for_line(self, *suffixes: str) -> None:
-        wait_until(lambda: all(self.log(suffix) for suffix in suffixes), f"a line of {suffixes}")
+        wait_until(lambda: all("\n" in self.log(suffix) for suffix in suffixes), f"a line of {suffixes}")
 
     def left(self) -> list[int]:
         return sorted({pid for order in self.orders for pid in processes_of(order)})
