@@ -81,15 +81,17 @@ class Sampler:
 
 def _rates(before: _Counters, now: _Counters) -> dict[str, float]:
     """Processors in percent of all of them; the rest in megabytes a second."""
-    passed = now.at - before.at
     ticks = max(now.total - before.total, 1)
-    return {
-        "cpu": 100.0 * (now.busy - before.busy) / ticks,
-        "disk_read": (now.read - before.read) / _MB / passed,
-        "disk_write": (now.written - before.written) / _MB / passed,
-        "network_in": (now.received - before.received) / _MB / passed,
-        "network_out": (now.sent - before.sent) / _MB / passed,
-    }
+    rates = {"cpu": 100.0 * (now.busy - before.busy) / ticks}
+    for name, moved in (
+        ("disk_read", now.read - before.read),
+        ("disk_write", now.written - before.written),
+        ("network_in", now.received - before.received),
+        ("network_out", now.sent - before.sent),
+    ):
+        # an interface or a disk that went away took its count along: that is not less than nothing
+        rates[name] = max(moved, 0) / _MB / (now.at - before.at)
+    return rates
 
 
 def _levels(folder: str) -> dict[str, float]:
