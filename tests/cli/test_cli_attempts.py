@@ -1,0 +1,47 @@
+"""A run that is tried again, on the command line and from a job file."""
+
+import json
+
+import pytest
+
+# The agent's end is its script's, too: the first attempt is lost as with its machine.
+LOST_ONCE = """
+import os, signal, time
+print('attempt', os.environ['RUNYARD_ATTEMPT'], flush=True)
+if os.environ['RUNYARD_ATTEMPT'] == '1':
+    os.kill(int(open(os.environ['RUNYARD_RUN_FOLDER'] + '/agent.lock').read()), signal.SIGKILL)
+    time.sleep(60)
+"""
+
+
+def test_a_lost_run_is_followed_into_its_next_attempt_and_show_tells_of_both(cli):
+    done = cli("run", "--max-attempts", "2", cli.script("lost.py", LOST_ONCE))
+    assert (done.code, done.text) == (0, "attempt 1\n--- attempt 2: agent lost ---\nattempt 2\n")
+    shown = cli("show", "@last").text
+    assert "attempt 1    agent lost: the agent that held the run's processes is gone" in shown
+    assert "up to 2 attempts" in shown
+    [earlier] = json.loads(cli("show", "@last", "--json").out)["attempts"]
+    assert (earlier["number"], earlier["reason"]) == (1, "agent lost")
+
+
+def test_a_job_file_may_name_the_attempts_and_the_reasons(cli):
+    failing = "import os\nassert os.environ['RUNYARD_ATTEMPT'] == '3'\nprint('third time')"
+    cli.script("train.py", failing)
+    cli.script("job.yml", "script: train.py\nmax_attempts: 3\nretry_on: [script failed]\n")
+    done = cli("submit", "--follow", "job.yml")
+    assert done.code == 0, done.err
+    assert done.text.endswith("third time\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("max_attempts: 0", "max_attempts must be at least 1, not 0"),
+        ("retry_on: [canceled]", "retry_on takes a list of"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_starts(cli, line, complaint):
+    cli.script("train.py", "")
+    cli.script("job.yml", f"script: train.py\n{line}\n")
+    done = cli("submit", "job.yml")
+    assert (done.code, complaint in done.err) == (1, True), done.err
