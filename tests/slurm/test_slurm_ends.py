@@ -82,6 +82,20 @@ def test_a_preempted_run_is_tried_again_where_that_was_asked_for(submit) -> None
     assert run.get_metrics() == {"attempt": [1, 2]}
 
 
+def test_a_preempted_gang_is_tried_again_on_all_its_nodes(submit) -> None:
+    script = (
+        "import os, time\nattempt = int(os.environ['RUNYARD_ATTEMPT'])\nprint('attempt', attempt, flush=True)\n"
+        "while attempt < 2: time.sleep(0.01)\n"
+    )
+    run = submit(script, job=PyTorchConfiguration("Gloo", process_count=2, node_count=2), max_attempts=2)
+    ranks = ("70_driver_log_rank_0.txt", "70_driver_log_rank_1.txt")
+    eventually(lambda: all("attempt 1" in log_of(run, name) for name in ranks), "both nodes run")
+    preempt()
+    assert run.wait_for_completion()["status"] == "Completed"
+    assert [attempt["reason"] for attempt in run._view["attempts"]] == ["preempted"]
+    assert all("attempt 2" in log_of(run, name) for name in ranks)
+
+
 def test_a_node_that_is_lost_ends_the_run_or_begins_the_next_attempt(submit, slurm_folder: Path) -> None:
     script = (
         "import os, time\nattempt = int(os.environ['RUNYARD_ATTEMPT'])\n"

@@ -39,6 +39,7 @@ class SlurmCompute(Compute):
         self._ending_since: dict[str, float] = {}
         self._patience_until: dict[str, float] = {}  # of jobs that were asked to stop
         self._ended: set[str] = set()
+        self._states: dict[str, str] = {}  # of jobs, as they were at the last look
         self._reasons: dict[str, str] = {}  # of runs that wait
         self._partition: tuple[float, Partition | None] = (-_PARTITION_FOR_S, None)
 
@@ -83,6 +84,7 @@ class SlurmCompute(Compute):
             return
         # The reason first: an agent that is just starting finds it, and agents of several nodes look for it.
         self._ask_to_stop(record, reason)
+        self._line.hurry()
         self._patience_until.setdefault(job_id, clock.monotonic() + record.grace_s + _NO_ANSWER_TO_STOP_S)
         self._slurm.cancel(job_id, "--state=PENDING")
         if record.nodes == 1:
@@ -146,6 +148,7 @@ class SlurmCompute(Compute):
 
     def _submitted(self, record: JobRecord, name: str, job_id: str) -> None:
         self._submitted_at[job_id] = clock.monotonic()
+        self._line.hurry()
         record.submitted(name, job_id)
 
     def _seen(self, handle: Handle, job_id: str, look: Look | None) -> Observed | None:
@@ -159,6 +162,9 @@ class SlurmCompute(Compute):
         if job is None or at is Phase.ENDED:
             self._forget(handle, job_id)
             return None
+        if self._states.get(job_id) != job.state:
+            self._states[job_id] = job.state
+            self._line.hurry()
         if at is Phase.WAITING:
             return self._waits(handle, look, job)
         self._reasons.pop(handle.run_id, None)
@@ -187,6 +193,7 @@ class SlurmCompute(Compute):
     def _forget(self, handle: Handle, job_id: str) -> None:
         self._ended.add(job_id)
         self._reasons.pop(handle.run_id, None)
+        self._states.pop(job_id, None)
         for memory in (self._submitted_at, self._ending_since, self._patience_until):
             memory.pop(job_id, None)
 

@@ -13,7 +13,8 @@ from runyard.errors import ComputeTargetException
 
 log = logging.getLogger(__name__)
 
-_EVERY_S = 0.5
+_PACE_S = (0.5, 10.0)  # from one look to the next: soon after something happened to a job of ours, then less and less
+_SLOWING = 1.25
 _SHARE = 10  # a controller that needs a second for its answer is asked every ten
 
 # Slurm's own words, with a person's beside them for the commonest.
@@ -48,13 +49,19 @@ class Line:
         self._lock = threading.Lock()
         self._last: Look | None = None
         self._is_silent = False
+        self._pace_s = _PACE_S[0]
+
+    def hurry(self) -> None:
+        """A job of ours was submitted, is to stop, or changed."""
+        self._pace_s = _PACE_S[0]
 
     def look(self) -> Look | None:
         """None when Slurm does not answer: then nothing is known."""
         with self._lock:
             last, now = self._last, clock.monotonic()
-            if last is not None and now - last.at < max(_EVERY_S, _SHARE * last.took_s):
+            if last is not None and now - last.at < max(self._pace_s, _SHARE * last.took_s):
                 return None if self._is_silent else last
+            self._pace_s = min(self._pace_s * _SLOWING, _PACE_S[1])
             try:
                 jobs = self._slurm.jobs(self._partition)
             except ComputeTargetException as error:
