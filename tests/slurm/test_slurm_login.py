@@ -1,4 +1,4 @@
-"""Slurm behind a login node: a yard that has no Slurm of its own, and reaches one by SSH."""
+"""Slurm behind a login node: a yard that has no Slurm of its own, and reaches one by SSH, as an ordinary user there."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.real, pytest.mark.xdist_group("slurm")]
 @dataclass
 class Login:
     address: str
+    home: Path  # the user's
     folder: Path
     pid_file: Path
     start: list[str]
@@ -45,6 +46,11 @@ def login(slurm_folder: Path) -> Iterator[Login]:
     """A real sshd on this machine, whose sessions know the cluster; the yard's own environment does not."""
     require_sshd()
     base = Path(tempfile.mkdtemp(prefix="login-", dir="/var/tmp"))
+    base.chmod(0o755)
+    user, home = f"ry{os.getpid()}", base / "home"
+    subprocess.run(
+        ["useradd", "--create-home", "--home-dir", home, "--shell", "/bin/sh", "--password", "*", user], check=True
+    )
     for name in ("host", "key"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", base / name], check=True)
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -52,21 +58,22 @@ def login(slurm_folder: Path) -> Iterator[Login]:
     shutil.copyfile(base / "key.pub", base / "authorized_keys")
     (base / "sshd_config").write_text(
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {base}/host\nPidFile {base}/sshd.pid\nUsePAM no\n"
-        f"AuthorizedKeysFile {base}/authorized_keys\nStrictModes no\nPermitRootLogin yes\n"
+        f"AuthorizedKeysFile {base}/authorized_keys\nStrictModes no\n"
         f"SetEnv SLURM_CONF={slurm_folder}/slurm.conf\n"
     )
     (base / "known_hosts").write_text(f"[127.0.0.1]:{port} {(base / 'host.pub').read_text()}")
     (base / "ssh_config").write_text(
-        f"Host login\n  HostName 127.0.0.1\n  Port {port}\n  User root\n  IdentityFile {base}/key\n"
+        f"Host login\n  HostName 127.0.0.1\n  Port {port}\n  User {user}\n  IdentityFile {base}/key\n"
         f"  IdentityAgent none\n  UserKnownHostsFile {base}/known_hosts\n"
     )
     Path("/run/sshd").mkdir(exist_ok=True)
-    found = Login("login", base / "there", base / "sshd.pid", ["/usr/sbin/sshd", "-f", str(base / "sshd_config")])
+    found = Login("login", home, home / "there", base / "sshd.pid", ["/usr/sbin/sshd", "-f", str(base / "sshd_config")])
     found.mend()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RUNYARD_SSH", f"ssh -F {base}/ssh_config")
         yield found
     found.cut()
+    eventually(lambda: subprocess.run(["userdel", user], capture_output=True).returncode in (0, 6), "the user is gone")
     shutil.rmtree(base, ignore_errors=True)
 
 
@@ -94,7 +101,8 @@ def test_a_run_goes_there_and_what_it_made_comes_back(far, login: Login, project
     workspace, home = far
     script = (
         "import os\nfrom runyard import Run\nrun = Run.get_context()\nrun.log('loss', 0.5)\n"
-        "open('outputs/model.txt', 'w').write('m')\nprint('in', os.getcwd(), 'on', os.environ['SLURMD_NODENAME'])"
+        "open('outputs/model.txt', 'w').write('m')\nprint('in', os.getcwd(), 'on', os.environ['SLURMD_NODENAME'])\n"
+        "assert os.getuid() != 0"
     )
     run = submitted(workspace, project(train=script))
     assert run.wait_for_completion()["status"] == "Completed"
@@ -126,9 +134,9 @@ def test_a_run_is_cancelled_there(far, project) -> None:
     assert run.wait_for_completion(raise_on_error=False)["status"] == "Canceled"
 
 
-def test_a_cut_and_a_killed_yard_lose_nothing(far, login: Login, project, tmp_path: Path) -> None:
+def test_a_cut_and_a_killed_yard_lose_nothing(far, login: Login, project) -> None:
     workspace, home = far
-    gate = tmp_path / "gate"
+    gate = login.home / "gate"
     script = (
         "import os, sys, time\nfrom runyard import Run\nrun = Run.get_context()\n"
         "for step in range(200):\n    print('line', step)\n    run.log('step', step)\n    time.sleep(0.01)\n"
