@@ -34,7 +34,7 @@ $(STUDIO): $(UI) ui/node_modules/.package-lock.json
 	@cd ui && npm run --silent build
 
 ui/node_modules/.package-lock.json: ui/package-lock.json
-	@cd ui && npm ci --silent
+	@cd ui && npm install --no-save --silent  # not `npm ci`: a registry may lack what other platforms would take
 	@touch $@
 
 demo: setup
