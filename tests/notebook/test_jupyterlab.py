@@ -106,7 +106,10 @@ def lab(notebook: Notebook) -> Iterator[str]:
             yield f"{found[0]}/tree/{notebook.path.name}?token=open-sesame"
         finally:
             process.terminate()
-            process.wait(30)
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:  # Jupyter may wait for a thread of its own that never ends
+                process.kill()
 
 
 @pytest.fixture

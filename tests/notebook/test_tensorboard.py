@@ -151,7 +151,9 @@ def test_what_was_exported_and_uploaded_becomes_series_of_another_run(
         first.log_text("sample", "Once")
     export_to_tensorboard(experiment, "board")
     with experiment.start_logging(snapshot_directory=None) as second:
-        second.upload_folder("logs", f"board/{first.id}")
+        pass
+    second.upload_folder("logs", f"board/{first.id}")  # also after its end, and twice
+    second.upload_folder("logs", f"board/{first.id}")
     assert second.get_metrics() == {
         "logs/loss": 0.5,
         "logs/weights": {"bin_edges": [0.0, 0.5, 1.0], "bin_counts": [1.0, 1.0]},

@@ -200,8 +200,8 @@ class Chart {
     }
     this.line.setAttribute("d", shown.length === 1 ? `${path}h0.1` : path);
     this.line.classList.toggle("single", shown.length === 1);
-    this.high.textContent = flat ? "" : short(greatest);
-    this.low.textContent = flat ? "" : short(least);
+    this.high.textContent = flat ? "" : short(greatest, 3);
+    this.low.textContent = flat ? "" : short(least, 3);
     this.svg.setAttribute("aria-label", `${this.name}: ${y.length} points, last ${this.last}`);
   }
 
@@ -250,8 +250,10 @@ function lastLines(whole) {
   return cut.slice(cut.indexOf("\n") + 1);
 }
 
-function short(value) {
-  return Number.isInteger(value) && Math.abs(value) < 1e6 ? String(value) : String(Number(value.toPrecision(5)));
+function short(value, digits = 5) {
+  if (Number.isInteger(value) && Math.abs(value) < 10 ** digits) return String(value);
+  const tiny = value !== 0 && Math.abs(value) < 10 ** -digits;
+  return tiny || Math.abs(value) >= 10 ** (digits + 1) ? value.toExponential(digits - 2) : String(Number(value.toPrecision(digits)));
 }
 
 function duration(seconds) {

@@ -12,10 +12,12 @@ from starlette.requests import ClientDisconnect
 
 from runyard.errors import UserErrorException
 from runyard.orchestrator.conductor import Conductor
+from runyard.orchestrator.finalize import read_uploaded_event_files
 from runyard.orchestrator.finding import list_files, locate
 from runyard.server.answers import answer
 from runyard.server.sending import sent, sent_zip
 from runyard.tracking.artifacts import INCOMING
+from runyard.wire.event_records import is_event_file
 from runyard.wire.runs import FileView
 
 
@@ -59,6 +61,8 @@ def routes(conductor: Conductor) -> APIRouter:
                 return Response(status_code=499)  # nobody reads it
             await run_in_threadpool(arrived.flush)
             kept = await run_in_threadpool(rooms.artifacts.keep_file, run_id, name, Path(arrived.name))
+        if is_event_file(kept.path):  # what was written for TensorBoard becomes charts, also after the run's end
+            await run_in_threadpool(read_uploaded_event_files, rooms, run_id)
         return answer(FileView(kept.path, kept.size))
 
     return router
