@@ -9,8 +9,10 @@ import mlflow
 import pytest
 from mlflow import MlflowClient
 
-from runyard import Experiment, Run, Workspace
+from runyard import Estimator, Experiment, Run, Workspace
 from support import stop_yard, with_this_python
+
+pytestmark = pytest.mark.real  # to import mlflow takes a script some seconds
 
 PLAIN = """
 import argparse
@@ -42,6 +44,22 @@ def test_what_a_script_says_to_mlflow_is_said_to_its_own_run(
     assert len(client.search_runs([experiment.name])) == 1
 
 
+def test_a_client_of_the_version_before_logs_as_well(
+    experiment: Experiment, project: Callable[..., Path], client: MlflowClient
+) -> None:
+    estimator = Estimator(
+        source_directory=str(project(train=PLAIN)),
+        entry_script="train.py",
+        compute_target="local",
+        script_params={"--lr": 0.5},
+        pip_packages=["mlflow-skinny<3"],
+    )
+    run = experiment.submit(estimator)
+    run.wait_for_completion()
+    assert run.get_metrics() == {"loss": [1.0, 0.5, 1 / 3]}
+    assert client.get_run(run.id).data.params == {"lr": "0.5", "model": "cnn"}
+
+
 def test_a_script_that_ends_its_mlflow_run_and_then_fails_has_failed(
     experiment: Experiment, project: Callable[..., Path], client: MlflowClient
 ) -> None:
@@ -68,7 +86,6 @@ def test_a_dry_run_does_not_show_the_token(experiment: Experiment, project: Call
     assert (experiment.workspace.home / "token").read_text().strip() not in text
 
 
-@pytest.mark.real
 def test_an_open_run_of_a_client_outlives_the_yard(
     experiment_id: str, client: MlflowClient, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
