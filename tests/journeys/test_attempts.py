@@ -124,6 +124,21 @@ def test_the_scripts_own_error_is_not_tried_again_unless_asked_for(experiment: E
     assert experiment.submit(config).wait_for_completion()["status"] == "Completed"
 
 
+def test_a_cluster_that_shrank_meanwhile_is_told_and_what_the_first_attempt_made_is_kept(
+    experiment: Experiment, config: ScriptRunConfig, cluster: AmlCompute
+) -> None:
+    config.max_attempts = 2
+    run = experiment.submit(config)
+    wait_for_lines(run, "_rank_0", "_rank_1")
+    cluster.update(max_nodes=1)
+    kill_agent(run, "nodes/1")
+    with pytest.raises(ActivityFailedException, match="the run asks for 2 nodes"):
+        run.wait_for_completion()
+    assert [one["reason"] for one in run.get_details()["attempts"]] == ["node lost"]
+    assert run.get_metrics()["step 0"] == list(range(5))
+    assert "outputs/step-0" in run.get_file_names()
+
+
 def test_a_cancel_is_not_followed_by_another_attempt(experiment: Experiment, config: ScriptRunConfig) -> None:
     config.max_attempts = 5
     run = experiment.submit(config)

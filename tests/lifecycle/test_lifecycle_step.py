@@ -147,3 +147,12 @@ def test_a_run_that_is_being_canceled_is_not_tried_again() -> None:
     life, _ = step(RETRIED, on.CancelRequested())
     life, _ = step(life, on.ScriptEnded(LOST))
     assert life.state is RunState.FINALIZING
+
+
+@pytest.mark.parametrize("event", [on.CancelRequested(), on.LaunchFailed(FAILED), on.MarkedFailed(FAILED)])
+def test_what_an_earlier_attempt_made_is_kept_when_the_next_one_never_starts(event: on.Event) -> None:
+    life, _ = step(RETRIED, on.ScriptEnded(LOST))
+    life, actions = step(life, event)
+    assert (life.state, actions[-1]) == (RunState.FINALIZING, do.Finalize())
+    life, _ = step(life, on.Finalized())
+    assert life.state in (RunState.CANCELED, RunState.FAILED)

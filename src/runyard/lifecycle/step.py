@@ -27,12 +27,18 @@ def _to(state: RunState, *actions: do.Action) -> Callable[[Life, Any], Outcome]:
 
 
 def _end_with_event(*actions: do.Action) -> Callable[[Life, Any], Outcome]:
-    """Nothing ran, so there is nothing to finalize."""
-    return lambda life, event: (replace(life, state=event.end.state, end=event.end), list(actions))
+    return lambda life, event: _never_started(life, event.end, *actions)
 
 
 def _cancel_before_start(*actions: do.Action) -> Callable[[Life, Any], Outcome]:
-    return lambda life, event: (replace(life, state=S.CANCELED, end=_canceled(event)), list(actions))
+    return lambda life, event: _never_started(life, _canceled(event), *actions)
+
+
+def _never_started(life: Life, end: End, *actions: do.Action) -> Outcome:
+    """Nothing ran, so there is nothing to finalize; unless it did in an earlier attempt."""
+    if life.earlier:
+        return replace(life, state=S.FINALIZING, end=end), [*actions, do.Finalize()]
+    return replace(life, state=end.state, end=end), list(actions)
 
 
 def _canceled(event: on.CancelRequested) -> End:
@@ -70,7 +76,7 @@ def _script_ended(life: Life, event: Any) -> Outcome:
 def _launch_failed(life: Life, event: on.LaunchFailed) -> Outcome:
     if _is_tried_again(life, event.end):
         return _begun_anew(life, event.end)
-    return replace(life, state=event.end.state, end=event.end), [do.LeaveQueue()]
+    return _never_started(life, event.end, do.LeaveQueue())
 
 
 def _is_tried_again(life: Life, end: End) -> bool:

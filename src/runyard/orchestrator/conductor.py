@@ -78,7 +78,11 @@ class Conductor:
             if do.Requeue() in actions:
                 self.live.discard(record.run_id)  # nobody is there to be watched until it has started
                 queue.leave(record.run_id)
-            begin.enqueue(self.rooms, record)
+            try:
+                begin.enqueue(self.rooms, record)
+            except RunyardException as error:  # its target has become too small for it
+                end = End(EndReason.LAUNCH_FAILED, error.message)
+                return self._decide(record, on.LaunchFailed(end))
             # placed already: decided before, and then there was no room on the disk to save it
             if queue.placement(record.run_id) or queue.place_if_first(record.run_id):
                 return self._decide(record, on.Placed())
