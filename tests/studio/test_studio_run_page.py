@@ -128,6 +128,10 @@ def test_a_live_log_is_followed_until_one_scrolls_up(studio, place, submitted, t
     expect(page.get_by_role("button", name="Follow", exact=True)).to_be_visible()
     page.get_by_role("button", name="Follow", exact=True).click()
     log(page).to_contain_text("line 499")
+
+    # meanwhile the machine is looked at, too
+    page.get_by_role("link", name="System").click()
+    expect(page.get_by_role("slider", name="CPU: arrow keys")).to_be_visible(timeout=20_000)
     stop.touch()
     expect(page.get_by_text("Completed", exact=True)).to_be_visible()
 

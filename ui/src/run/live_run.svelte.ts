@@ -1,10 +1,9 @@
 // One run as it is now: the yard tells what changed, and only that is asked for.
 
-import { asProblem, type Problem } from "../api/http";
+import { asProblem, part, type Problem } from "../api/http";
 import { follow, type LiveState } from "../api/live";
 import { hasEnded, type RunView, type Series } from "../api/shapes";
 import { getLogs, getRun, getSeries, getTimeline, type Log, type Phase } from "./asks";
-import { part } from "../api/http";
 
 export class LiveRun {
   run = $state.raw<RunView | null>(null);
@@ -20,6 +19,8 @@ export class LiveRun {
   logsKnown = $state(false);
   now = $state(Date.now() / 1000);
   ended = $derived(this.run !== null && hasEnded(this.run.status));
+  // an environment that was there already has nothing to tell
+  toldLogs = $derived(this.logs.filter((log) => (this.sizes[log.name] ?? log.size) > 0 || log.rank !== null));
   origin = $derived(this.run ? (this.run.started_at ?? this.run.created_at) : 0);
 
   constructor(readonly id: string) {}
@@ -34,8 +35,9 @@ export class LiveRun {
         logs: (data) => this.#grown(data as Record<string, number>),
         files: (data) => (this.files = (data as { count: number }).count),
         end: (data) => {
+          const known = this.ended && this.seriesKnown; // it had ended before we came: nothing is new
           this.#changed(data as RunView);
-          void this.#reload();
+          if (!known) void this.#reload().catch(() => {});
         },
       },
       state: (state) => (this.state = state),
