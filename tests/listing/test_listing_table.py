@@ -165,3 +165,16 @@ def test_what_agents_measured_is_no_metric_of_the_run(runs: Runs) -> None:
     runs.log("r-1/system", "local/cpu", 50.0)
     assert runs.table.version == version
     assert runs.rows()[0]["metrics"] == {"loss": 1.0}
+
+
+def test_a_run_that_an_mlflow_client_deleted_is_shown_to_who_asks_for_it(runs: Runs) -> None:
+    runs.add("r-1")
+    runs.add("r-2", created_at=2000.0)
+    runs.store.set_tags("r-1", {"mlflow.lifecycleStage": "deleted"})
+    assert runs.find() == ["r-2"]
+    assert runs.find("tags.mlflow.lifecycleStage:deleted") == ["r-1"]
+    (first, second) = runs.table.rows(["r-1", "r-2", "nobody"])
+    assert first == ("r-1", None)
+    assert second[1] is not None
+    runs.store.set_tags("r-1", {"mlflow.lifecycleStage": "active"})
+    assert runs.find() == ["r-1", "r-2"]

@@ -21,6 +21,8 @@ FIELDS: dict[str, str] = {
     "ranks": "number",
     "reason": "text",
 }
+# A run that an MLflow client deleted is kept, with this tag, and shown only to who asks for the tag.
+STAGE, DELETED = "mlflow.lifecycleStage", "deleted"
 GROUPS = ("params", "metrics", "tags")
 TIMES = frozenset(name for name, kind in FIELDS.items() if kind == "time")
 DURATIONS = frozenset(name for name, kind in FIELDS.items() if kind == "duration")

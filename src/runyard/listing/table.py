@@ -15,14 +15,15 @@ import numpy as np
 
 from runyard import clock
 from runyard.listing.columns import Columns, is_number, parsed
-from runyard.listing.fields import GROUPS
+from runyard.listing.fields import DELETED, GROUPS, STAGE
 from runyard.listing.match import matching
 from runyard.listing.order import in_order
-from runyard.listing.query import All, Compare, parse
+from runyard.listing.query import All, Compare, Not, parse
 from runyard.listing.rows import Row, encoded, read_rows
 from runyard.store.database import Database
 
 MOST_CHANGES = 500  # more than this at once, and a reader is better off reading its page anew
+_IS_DELETED = encoded({STAGE: DELETED})[1:-1]  # as it stands among the tags; within a text its quotes would be escaped
 Activity = Callable[[str, str, Optional[str]], str]
 
 
@@ -58,15 +59,20 @@ class RunTable:
             wanted = All((Compare("experiment", "=", experiment, None), wanted))
         with self._lock:
             self._refresh()
+            if self._names[f"tags.{STAGE}"] > 0 and STAGE not in query:
+                wanted = All((wanted, Not(Compare(f"tags.{STAGE}", "=", DELETED, None))))
             self._columns.load(self._heads, wanted, sort)
             chosen = np.flatnonzero(matching(self._columns, wanted))
             shown = in_order(self._columns, chosen, sort)[offset : offset + limit].tolist()
             return Page(len(chosen), self._told(shown), self._version)
 
-    def rows(self, run_ids: Iterable[str]) -> list[bytes]:
+    def rows(self, run_ids: Iterable[str]) -> list[tuple[str, Optional[bytes]]]:
+        """Those that are there; None for one that was deleted."""
         with self._lock:
             self._refresh()
-            return self._told([self._places[run_id] for run_id in run_ids if run_id in self._places])
+            known = [run_id for run_id in run_ids if run_id in self._places]
+            rows = self._told([self._places[run_id] for run_id in known])
+        return [(run_id, None if _IS_DELETED in row else row) for run_id, row in zip(known, rows)]
 
     def changed(self, after: int) -> tuple[int, Optional[list[str]]]:
         """The version by now, and the runs that changed since ``after``, in order; None when they are too many."""

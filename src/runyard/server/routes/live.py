@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from runyard import clock
+from runyard.errors import RunyardException
 from runyard.lifecycle.state import RunState
 from runyard.listing.table import RunTable
 from runyard.orchestrator.bell import EVERY_RUN
@@ -25,28 +27,31 @@ from runyard.tracking.catalogue import series_counts
 from runyard.tracking.ingest import ingest
 from runyard.tracking.logs import log_sizes
 
+log = logging.getLogger(__name__)
 _LOOK_EVERY_S = 1.0  # for what nobody rings for: metrics
 _TABLE_PAUSE_S = 0.25
 _RUN_PAUSE_S = 0.5
 _SAY_SOMETHING_EVERY_S = 15.0
 _FILES_EVERY_S = 2.0
 _METRICS_EVERY_S = 2.0
+_COMPUTES_EVERY_S = 3.0
 
 
 def routes(conductor: Conductor, table: RunTable) -> APIRouter:
     router = APIRouter(tags=["live"])
-    metrics = _Metrics(conductor)
+    metrics, computes = _Metrics(conductor), _Computes(conductor)
 
     @router.get("/live")
     async def live(
         after: int | None = None, last_event_id: Annotated[int | None, Header(alias="Last-Event-ID")] = None
     ) -> Response:
-        """Events `hello` ({version}), `run` (a row of the table), `computes`, and `reset`: too much has changed.
+        """Events `hello` ({version}), `run` (a row of the table), `removed` ({run_id}), `computes`, and `reset`: too
+        much has changed.
 
         The id of an event is the version of the table; `after`, or the header `Last-Event-ID`, goes on from there.
         """
         start = last_event_id if last_event_id is not None else after
-        return _stream(_everything(conductor, table, metrics, start))
+        return _stream(_everything(conductor, table, metrics, computes, start))
 
     @router.get("/runs/{run_id}/live")
     async def live_run(run_id: str) -> Response:
@@ -75,6 +80,31 @@ class _Metrics:
             ingest(rooms.database, run_id, rooms.folder(run_id).journal)
 
 
+class _Computes:
+    """How the targets stand, asked for in the background: one whose scheduler does not answer holds nobody up."""
+
+    def __init__(self, conductor: Conductor) -> None:
+        self._conductor = conductor
+        self._asking = threading.Lock()
+        self._due = 0.0
+        self.latest = b""
+
+    def ask(self) -> None:
+        if clock.monotonic() >= self._due:
+            threading.Thread(target=self._look, name="computes", daemon=True).start()
+
+    def _look(self) -> None:
+        if not self._asking.acquire(blocking=False):
+            return
+        try:
+            self.latest = as_json(computes_view(self._conductor))
+        except RunyardException as error:
+            log.warning("the compute targets cannot be told: %s", error)
+        finally:
+            self._due = clock.monotonic() + _COMPUTES_EVERY_S
+            self._asking.release()
+
+
 def _stream(events: AsyncIterator[bytes]) -> Response:
     # a proxy in between must neither keep events back nor keep them for others
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -82,10 +112,10 @@ def _stream(events: AsyncIterator[bytes]) -> Response:
 
 
 async def _everything(
-    conductor: Conductor, table: RunTable, metrics: _Metrics, after: int | None
+    conductor: Conductor, table: RunTable, metrics: _Metrics, computes: _Computes, after: int | None
 ) -> AsyncIterator[bytes]:
     spoke_at = clock.monotonic()
-    computes = b""
+    told = b""
     async with conductor.bell.listen(EVERY_RUN) as listener:
         version = await run_in_threadpool(lambda: table.version)
         yield event("hello", as_json({"version": version}), version)
@@ -98,14 +128,13 @@ async def _everything(
             if changed is None:
                 yield event("reset", b"{}", found)
             wanted = dict.fromkeys([*(changed or ()), *heard]) if changed is not None else {}
-            for row in await run_in_threadpool(table.rows, wanted) if wanted else ():
+            for run_id, row in await run_in_threadpool(table.rows, wanted) if wanted else ():
                 spoke_at = clock.monotonic()
-                yield event("run", row, found)
-            if wanted or found != version or not computes:
-                now = as_json(await run_in_threadpool(computes_view, conductor))
-                if now != computes:
-                    computes, spoke_at = now, clock.monotonic()
-                    yield event("computes", now, found)
+                yield event("removed", as_json({"run_id": run_id}), found) if row is None else event("run", row, found)
+            computes.ask()
+            if computes.latest != told:
+                told, spoke_at = computes.latest, clock.monotonic()
+                yield event("computes", told, found)
             version = found
             if clock.monotonic() - spoke_at > _SAY_SOMETHING_EVERY_S:
                 spoke_at = clock.monotonic()
