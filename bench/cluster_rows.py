@@ -72,7 +72,7 @@ def slurm_polled(place: Place, size: Size) -> Iterator[Row]:
         starting = Compute(SlurmOptions("main"), ROOT / "src")
         handles: list[Handle] = []
         costs = {}
-        for count in (2, size.of(200)):
+        for count in (2, size.of(200, least=4)):
             for number in range(len(handles), count):
                 handles.append(starting.start(make_order(place.root, "pass", run_id=f"run_{number}")))
             looks = {
