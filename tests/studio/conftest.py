@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from runyard.client.transport import Connection
 from support import a_home
 
 PROJECT = Path(__file__).parents[2]
+expect.set_options(timeout=20_000)  # machines that run tests are busy
 PAGE = PROJECT / "src" / "runyard" / "server" / "studio" / "index.html"
 
 

@@ -109,19 +109,19 @@ def test_nodes_and_queue_of_a_cluster_are_seen_as_they_fill_and_empty(studio, ow
     ComputeTarget.create(workspace, "cluster", AmlCompute.provisioning_configuration(max_nodes=2))
     page = studio(own_home).open("/computes")
     card = page.get_by_role("article", name="cluster")
-    expect(card.get_by_text("0 of 2")).to_be_visible()
+    expect(card.get_by_text("0 of 2", exact=True)).to_be_visible()
 
     runs = []
     for _ in range(3):
         config = with_this_python(folder)
         config.run_config.target = "cluster"
         runs.append(Experiment(workspace, "digits").submit(config))
-    expect(card.get_by_text("2 of 2")).to_be_visible()
+    expect(card.get_by_text("2 of 2", exact=True)).to_be_visible()
     expect(card.get_by_role("region", name="Queue of cluster")).to_contain_text(runs[2].id[-8:])
     go.touch()
     for run in runs:
         run.wait_for_completion()
-    expect(card.get_by_text("0 of 2")).to_be_visible()
+    expect(card.get_by_text("0 of 2", exact=True)).to_be_visible()
     expect(card.get_by_role("region", name="Queue of cluster")).to_have_count(0)
 
 

@@ -207,6 +207,18 @@ def test_a_yard_that_goes_away_is_told_and_found_again(studio, own_home) -> None
     expect(page.get_by_text("The yard does not answer.")).to_have_count(0)
 
 
+def test_nothing_moves_while_a_page_comes(studio, many) -> None:
+    tab = studio(many)
+    tab.page.add_init_script(
+        "window.moved = []; new PerformanceObserver(seen => window.moved.push(...seen.getEntries()))"
+        ".observe({type: 'layout-shift', buffered: true})"
+    )
+    page = tab.open("/runs")
+    expect(page.locator("#run-row-0")).to_be_visible()
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    assert page.evaluate("window.moved.reduce((sum, shift) => sum + shift.value, 0)") < 0.01
+
+
 @pytest.mark.parametrize("width", [390, 800])
 def test_nothing_is_cut_off_on_a_narrow_screen(studio, many, width) -> None:
     tab = studio(many, width=width, height=780)

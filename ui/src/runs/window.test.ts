@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { pagesOf, scrollToShow, visibleRange } from "./window";
+import { pagesOf, rowsDrawn, scrollToShow, visibleRange } from "./window";
 
 it("draws what is seen and a little around it", () => {
   const range = visibleRange(34 * 5000, 680, 34, 10_000);
@@ -24,4 +24,11 @@ it("scrolls no further than needed", () => {
   expect(scrollToShow(3, 34, 0, 340)).toBeNull();
   expect(scrollToShow(10, 34, 0, 340)).toBe(34);
   expect(scrollToShow(0, 34, 100, 340)).toBe(0);
+});
+
+it("never draws more rows than it says, wherever it is scrolled to", () => {
+  for (let top = 0; top < 200; top += 0.7) {
+    const { from, to } = visibleRange(34 * 100 + top, 679, 34, 10_000);
+    expect(to - from).toBeLessThanOrEqual(rowsDrawn(679, 34));
+  }
 });

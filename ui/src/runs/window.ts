@@ -13,6 +13,11 @@ export function visibleRange(scrollTop: number, height: number, rowHeight: numbe
   return { from: Math.max(0, Math.min(first - BEYOND, total)), to: Math.max(0, Math.min(last + BEYOND, total)) };
 }
 
+/** The most rows that `visibleRange` ever has at once. */
+export function rowsDrawn(height: number, rowHeight: number): number {
+  return Math.ceil(Math.max(0, height) / rowHeight) + 1 + 2 * BEYOND;
+}
+
 export function pagesOf(range: Range, size: number): number[] {
   if (range.to <= range.from) return [];
   const pages = [];
