@@ -103,9 +103,9 @@ class SshCompute(Compute):
     def sweep(self, handle: Handle) -> int:
         left = 0
         for host in self._hosts_at(handle):
-            patience_s = 0.0 if host.away_s > _patience_s() else _SWEEP_PATIENCE_S
             try:
-                left += int(host.call("sweep", run=handle.run_id, patience_s=patience_s))
+                _require_hope(host)
+                left += int(host.call("sweep", run=handle.run_id, patience_s=_SWEEP_PATIENCE_S))
             except ComputeTargetException:  # nobody can say what is left there
                 left += 1
         return left
@@ -115,15 +115,17 @@ class SshCompute(Compute):
         warnings: list[str] = []
         for number, host in enumerate(self._hosts_at(handle)):
             try:
+                _require_hope(host)
                 warnings += _fetch(host, handle, names, only_new=number > 0)
             except ComputeTargetException as error:
-                warnings.append(f"files on {host.name} were not kept whole: {error.message}")
+                warnings.append(f"what is on {host.name} was not kept whole: {error.message}")
         return tuple(warnings)
 
     def forget(self, handle: Handle) -> None:
         for host in self._hosts_at(handle):
             host.leave(handle.run_id)
             with suppress(ComputeTargetException):
+                _require_hope(host)
                 host.call("forget", run=handle.run_id)
 
     def prepare(
@@ -253,7 +255,7 @@ class SshCompute(Compute):
     def _lost(self, handle: Handle) -> Host | None:
         """The lead's host, if nobody waits for it any more."""
         lead = next(iter(self._hosts_at(handle)), None)
-        return lead if lead is not None and lead.away_s > _patience_s() else None
+        return lead if lead is not None and lead.away_s > patience_s() else None
 
     def followed(self, handle: Handle) -> Followed | None:
         """The lead's. A run that a former yard started is followed from here on."""
@@ -271,8 +273,15 @@ class SshCompute(Compute):
         return known
 
 
-def _patience_s() -> float:
+def patience_s() -> float:
     return float(os.environ.get(PATIENCE, _PATIENCE_S))
+
+
+def _require_hope(host: Host) -> None:
+    """A host that was given up is not waited for once more at every step of the way out."""
+    if host.away_s > patience_s():
+        since = clock.duration_text(host.away_s)
+        raise ComputeTargetException(f"{host.name} has not been heard of for {since}", passing=True)
 
 
 def _kind_of(host: Host) -> str:

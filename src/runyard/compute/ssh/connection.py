@@ -84,10 +84,11 @@ def command(address: Address, control: Path, words: tuple[str, ...]) -> list[str
     return [*argv, *words[:-1], "--", address.destination, *words[-1:]] if words else argv
 
 
-def hang_up(address: Address, control: Path) -> None:
-    """Ends the shared connection: one to a host that went away would keep everybody waiting."""
+def hang_up(address: Address, control: Path, how: str) -> None:
+    """``exit`` ends the shared connection: one to a host that went away would keep everybody waiting. ``stop`` lets
+    those who use it go on to their end."""
     with suppress(OSError, subprocess.SubprocessError):
-        argv = [*program(), "-o", f"ControlPath={str(control).replace('%', '%%')}", "-O", "exit", "--"]
+        argv = [*program(), "-o", f"ControlPath={str(control).replace('%', '%%')}", "-O", how, "--"]
         subprocess.run([*argv, address.destination], capture_output=True, timeout=3, stdin=subprocess.DEVNULL)
     control.unlink(missing_ok=True)
 

@@ -264,6 +264,8 @@ class Host:
             pipes.close()
         if not self._closing.is_set():
             log.info("%s: the connection ended", self.name)
+            self.trouble = "the connection was lost"  # until there is one again, nothing is started there
+            self._keep()
 
     def _keep(self) -> None:
         with self._lock:

@@ -12,7 +12,7 @@ from runyard.compute.base import Capacity, Compute
 from runyard.compute.local import LocalCompute
 from runyard.compute.placing import Queue
 from runyard.compute.ssh.compute import SshCompute
-from runyard.compute.ssh.connection import checked_address
+from runyard.compute.ssh.connection import Address, checked_address
 from runyard.compute.ssh.host import Hooks, Host
 from runyard.compute.ssh.queue import HostQueue, Place
 from runyard.errors import ComputeTargetException, RunyardException
@@ -48,6 +48,8 @@ def check(name: str, configuration: dict[str, Any], home: Path, kit: Path) -> di
     twice = sorted({text for text in texts if texts.count(text) > 1})
     if twice:
         raise ComputeTargetException(f"{', '.join(twice)} is named twice", hint="name each host once")
+    for text in texts:
+        checked_address(text, str(configuration.get("key") or ""))
     hosts = _hosts(configuration, home, kit, Hooks(lambda run_id: None, lambda run_id, text: None, lambda: None))
     try:
         with ThreadPoolExecutor(min(len(hosts), 16), "look") as pool:
@@ -68,7 +70,7 @@ def check(name: str, configuration: dict[str, Any], home: Path, kit: Path) -> di
 
 def _hosts(configuration: dict[str, Any], home: Path, kit: Path, hooks: Hooks) -> list[Host]:
     key, folder = str(configuration.get("key") or ""), str(configuration.get("folder") or "")
-    addresses = [checked_address(str(text), key) for text in configuration["hosts"]]
+    addresses = [Address(str(text), key) for text in configuration["hosts"]]
     seen = [str(facts["address"]) for facts in configuration.get(FOUND, ())] or [""] * len(addresses)
     return [
         Host(address, home=home, kit=kit, hooks=hooks, folder=folder, seen_at=at)

@@ -46,7 +46,7 @@ class Line:
         self._numbers = itertools.count(1)
         self._asked: dict[int, queue.SimpleQueue[tuple[dict[str, Any], bytes] | None]] = {}
         self._lock = threading.Lock()
-        self.is_cut = False
+        self.is_cut = self._has_hung_up = False
         self.heard_at = clock.monotonic()
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the line
         self._process = subprocess.Popen(
@@ -120,15 +120,23 @@ class Line:
 
     def kill(self) -> None:
         """Also what is shared: it leads to a host that does not answer."""
-        self._process.kill()
-        hang_up(self._address, self._control)
+        self._hang_up("exit")
 
     def close(self) -> None:
         with suppress(OSError):
             self._stdin.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=2)
-        self.kill()
+        self._hang_up("stop")
+
+    def _hang_up(self, how: str) -> None:
+        """Once: by the second time, the shared connection would be one that somebody else has just made."""
+        with self._lock:
+            if self._has_hung_up:
+                return
+            self._has_hung_up = True
+        self._process.kill()
+        hang_up(self._address, self._control, how)
 
     def _arrive(self, folder: str, kit: Path, yard: str) -> dict[str, Any]:
         parts = [luggage.office(kit), luggage.kit(kit)]
