@@ -155,7 +155,7 @@ class Workspace:
     def _repr_html_(self) -> str:
         from runyard.sdk.showing import table_html
 
-        names = list(self.experiments)
+        names = list(self.experiments)[::-1]  # the newest first
         shown = ", ".join(names[:20]) + (f", and {len(names) - 20} more" if len(names) > 20 else "")
         return table_html({"Workspace": self.name, "Home": self.home, "Experiments": shown or "none yet"})
 
