@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Union
+from typing import Union
 
-from playwright.sync_api import ConsoleMessage, Dialog, Error, Page, sync_playwright
+from playwright.sync_api import ConsoleMessage, Dialog, Page, sync_playwright
 
 _INSTALL = Path(__file__).parents[1] / "scripts" / "install-chromium"
 
@@ -31,25 +31,24 @@ class Browser:
 
 def browser_or_reason() -> Union[AbstractContextManager[Browser], str]:
     """A browser to enter, or why there is none."""
-    path = shutil.which("chromium") or _installed()
-    return _open(path) if path else "Chromium is not installed, and scripts/install-chromium could not install it"
-
-
-def _installed() -> Union[str, None]:
-    if not _INSTALL.exists() or subprocess.run([str(_INSTALL)], check=False, capture_output=True).returncode:
-        return None
-    return shutil.which("chromium")
+    if not shutil.which("chromium"):
+        done = subprocess.run([str(_INSTALL)], check=False, capture_output=True, text=True)
+        if done.returncode:
+            return (done.stderr.strip().splitlines() or ["scripts/install-chromium failed"])[-1]
+    return _open(shutil.which("chromium") or "chromium")
 
 
 @contextmanager
 def _open(path: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        # a container's /dev/shm is small, and root is not let into Chromium's sandbox
+        flags = ["--disable-dev-shm-usage", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+        chromium = playwright.chromium.launch(executable_path=path, args=flags)
         try:
             page = chromium.new_page(viewport={"width": 1280, "height": 1000})
             browser = Browser(page)
             page.on("console", lambda said: _note(browser, said))
-            page.on("pageerror", lambda error: browser.errors.append(_told(error)))
+            page.on("pageerror", lambda error: browser.errors.append(str(error)))
             page.on("dialog", lambda dialog: _dismiss(browser, dialog))
             yield browser
         finally:
@@ -59,10 +58,6 @@ def _open(path: str) -> Iterator[Browser]:
 def _note(browser: Browser, said: ConsoleMessage) -> None:
     if said.type == "error":
         browser.errors.append(said.text)
-
-
-def _told(error: Union[Error, Any]) -> str:
-    return str(error)
 
 
 def _dismiss(browser: Browser, dialog: Dialog) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from runyard import Experiment, Run
-from runyard.sdk.widget.feed import MOST_SERIES, RunFeed, readable
+from runyard.sdk.widget.feed import MOST_SERIES, RunFeed
 from support import with_this_python
 
 
@@ -107,7 +107,3 @@ def test_waiting_ends_when_something_happens(run: Run) -> None:
     run.log("loss", 1.0)
     while "points" not in feed.news():
         feed.wait()
-
-
-def test_bytes_of_a_log_are_made_readable() -> None:
-    assert readable(b"\xff\x1b[1mbold\x1b[0m\r\n10%\r50%\r100%\r\nend") == "\N{REPLACEMENT CHARACTER}bold\n100%\nend"

@@ -41,13 +41,19 @@ def test_a_workspace_shows_its_experiments(experiment: Experiment, workspace: Wo
 def test_outside_of_a_notebook_details_are_words(
     experiment: Experiment, project: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    script = "from runyard import Run\nRun.get_context().log('loss', 0.25)\nprint('hello')\nraise ValueError('no data')"
+    script = """
+from runyard import Run
+Run.get_context().log("loss", 0.25)
+print("10%\\rhello")
+raise ValueError("no data")
+"""
     run = experiment.submit(with_this_python(project(train=script)))
     run.wait_for_completion(raise_on_error=False)
     assert RunDetails(run).show() is None
     said = capsys.readouterr().out
     for expected in (run.id, "Failed", "ValueError: no data", "loss 0.25", "hello"):
         assert expected in said
+    assert "10%" not in said  # a progress bar writes over itself
 
 
 def test_details_are_of_a_run() -> None:

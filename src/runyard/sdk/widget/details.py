@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from runyard.errors import UserErrorException
 from runyard.sdk import showing
-from runyard.sdk.widget.feed import RunFeed, readable
+from runyard.sdk.widget.feed import RunFeed, settled
 
 if TYPE_CHECKING:
     from runyard.sdk.run import Run
@@ -71,11 +71,8 @@ class RunDetails:
     def _text(self) -> str:
         view = self._run._refresh()
         summary = self._run._connection.get(f"/api/runs/{self._run.id}/summary")
-        tail = b""
-        logs = [file["name"] for file in summary["files"] if file["name"].startswith("azureml-logs/70_driver_log")]
-        if logs:
-            tail = self._run._connection.read(f"/api/runs/{self._run.id}/files/{logs[0]}")[-16384:]
-        return showing.run_text(view, summary["metrics"], readable(tail))
+        tail = RunFeed(self._run._connection, self._run.id).new_log()
+        return showing.run_text(view, summary["metrics"], settled(tail))
 
 
 def _in_jupyter() -> bool:

@@ -52,7 +52,7 @@ class RunFeed:
         points = self._points(found)
         if points:
             found["points"] = points
-        log = self._log()
+        log = self.new_log()
         if log:
             found["log"] = log
         return found
@@ -87,8 +87,8 @@ class RunFeed:
             self._cursors[name] = decoded.next
         return points
 
-    def _log(self) -> str:
-        """New text of the log that speaks for the run: the script's, before that the environment's."""
+    def new_log(self) -> str:
+        """New text of the log that speaks for the run: the script's, before that the environment's or the sweep's."""
         logs = self._connection.get(f"/api/runs/{self._run_id}/logs")
         chosen = _speaking([log for log in logs if log["size"]])
         if chosen is None:
@@ -123,9 +123,9 @@ def compact(view: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def readable(data: bytes) -> str:
-    """Bytes of a log as text without colours; of a progress bar that overwrites itself, its last state."""
-    return "\n".join(line.rpartition("\r")[2] for line in _plain(data.decode("utf-8", "replace")).split("\n"))
+def settled(text: str) -> str:
+    """Of a progress bar that writes over itself, its last state."""
+    return "\n".join(line.rpartition("\r")[2] for line in text.split("\n"))
 
 
 def _plain(text: str) -> str:
