@@ -178,3 +178,10 @@ def test_a_run_that_an_mlflow_client_deleted_is_shown_to_who_asks_for_it(runs: R
     assert second[1] is not None
     runs.store.set_tags("r-1", {"mlflow.lifecycleStage": "active"})
     assert runs.find() == ["r-1", "r-2"]
+
+
+def test_a_long_text_is_told_by_its_beginning(runs: Runs) -> None:
+    runs.add("r-1", "--prompt", "p" * 100_000, tags={"note": "n" * 100_000})
+    (row,) = runs.rows()
+    assert len(row["params"]["prompt"]) == len(row["tags"]["note"]) == 500
+    assert row["params"]["prompt"].endswith("p…")

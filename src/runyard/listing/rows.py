@@ -14,6 +14,7 @@ from runyard.lifecycle.state import TERMINAL
 from runyard.spec.parameters import number_in
 
 Value = Any  # a number, a text, a bool or None: what JSON has
+_LONGEST = 500
 _ENDED = frozenset(state.value for state in TERMINAL)
 
 # One JSON array of what a row needs of the description, so that it is parsed once; NULL where it is not valid JSON.
@@ -68,7 +69,7 @@ def read_rows(connection: Connection, run_ids: Optional[Sequence[str]] = None) -
     for table in ("tags", "params"):
         of_run = labels[table] = {}
         for run_id, key, value in driver.execute(_LABELS.format(table=table) + where, among):
-            of_run.setdefault(run_id, {})[key] = value if table == "tags" else _param(value)
+            of_run.setdefault(run_id, {})[key] = _short(value) if table == "tags" else _param(value)
     metrics: dict[str, dict[str, Value]] = {}
     for run_id, name, last in driver.execute(_LAST + and_, among):
         metrics.setdefault(run_id, {})[name] = _metric(last)
@@ -138,7 +139,12 @@ def _reason(end: Optional[list[Any]]) -> str:
 
 def _param(text: Optional[str]) -> Value:
     number = number_in(text)
-    return text if number is None else number
+    return _short(text) if number is None else number
+
+
+def _short(text: Value) -> Value:
+    """A table shows how a text begins: a prompt of a megabyte must not travel with every row."""
+    return text[: _LONGEST - 1] + "…" if isinstance(text, str) and len(text) > _LONGEST else text
 
 
 def _metric(last: Value) -> Value:
@@ -146,7 +152,7 @@ def _metric(last: Value) -> Value:
     if not isinstance(last, str):
         return last  # a column of JSON has its numbers as numbers
     try:
-        return orjson.loads(last)
+        return _short(orjson.loads(last))
     except orjson.JSONDecodeError:
         value = json.loads(last)
         if isinstance(value, float) and not math.isfinite(value):
