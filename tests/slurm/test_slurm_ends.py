@@ -151,6 +151,17 @@ def test_slurm_that_does_not_answer_harms_no_run(submit, slurm_folder: Path, tmp
         os.kill(controller, signal.SIGCONT)
 
 
+def test_a_cancel_that_slurm_did_not_hear_is_said_again(submit, slurm_folder: Path) -> None:
+    run = submit("import time\nprint('up', flush=True)\ntime.sleep(600)")
+    eventually(lambda: run.get_status() == "Running", "it runs")
+    os.kill(int((slurm_folder / "slurmctld.pid").read_text()), signal.SIGKILL)
+    run.cancel()
+    stop = Path(run._refresh()["folder"]) / "stop.json"
+    eventually(stop.exists, "the yard tried")
+    subprocess.run([SCRIPTS / "start-slurm", "controller", slurm_folder], check=True)
+    assert run.wait_for_completion(raise_on_error=False)["status"] == "Canceled"
+
+
 def test_scancel_by_hand_cancels_the_run(submit, home: Path, tmp_path: Path) -> None:
     run = submit("import time\nprint('up', flush=True)\ntime.sleep(600)")
     eventually(lambda: run.get_status() == "Running", "it runs")

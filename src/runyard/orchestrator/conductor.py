@@ -69,6 +69,12 @@ class Conductor:
         self._carry_out(record, actions)
         return record
 
+    def cancel(self, run_id: str) -> RunRecord:
+        """A run that waited in its target's own line may have begun since: then it is stopped, not just forgotten."""
+        if self.rooms.runs.load(run_id).life.state is RunState.QUEUED:
+            self.read_news(run_id)
+        return self.post(run_id, on.CancelRequested())
+
     def _decide(self, record: RunRecord, event: on.Event) -> tuple[RunRecord, list[do.Action]]:
         """Pure but for the queue: a run whose turn has come at once is decided on to its start, and saved once."""
         life, actions = step(record.life, event)

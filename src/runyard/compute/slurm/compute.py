@@ -38,6 +38,7 @@ class SlurmCompute(Compute):
         self._submitted_at: dict[str, float] = {}
         self._ending_since: dict[str, float] = {}
         self._patience_until: dict[str, float] = {}  # of jobs that were asked to stop
+        self._untold: set[str] = set()  # those to be stopped while Slurm did not answer
         self._ended: set[str] = set()
         self._states: dict[str, str] = {}  # of jobs, as they were at the last look
         self._reasons: dict[str, str] = {}  # of runs that wait
@@ -86,10 +87,10 @@ class SlurmCompute(Compute):
         self._ask_to_stop(record, reason)
         self._line.hurry()
         self._patience_until.setdefault(job_id, clock.monotonic() + record.grace_s + _NO_ANSWER_TO_STOP_S)
-        self._slurm.cancel(job_id, "--state=PENDING")
-        if record.nodes == 1:
-            self._slurm.cancel(job_id, "--batch", "--signal=TERM")
-        # else the batch process is srun, which at a signal kills its tasks before they could say a last word
+        try:
+            self._tell_to_stop(job_id, record)
+        except SlurmSilent:
+            self._untold.add(job_id)
 
     def sweep(self, handle: Handle) -> int:
         """Slurm ends what is left of a job on its nodes; what is on this machine is looked for as well."""
@@ -131,6 +132,12 @@ class SlurmCompute(Compute):
                 self._partition = (clock.monotonic(), there)
         return there
 
+    def _tell_to_stop(self, job_id: str, record: JobRecord) -> None:
+        self._slurm.cancel(job_id, "--state=PENDING")
+        if record.nodes == 1:
+            self._slurm.cancel(job_id, "--batch", "--signal=TERM")
+        # else the batch process is srun, which at a signal kills its tasks before they could say a last word
+
     def _hand_in(self, record: JobRecord, order: WorkOrder, name: str) -> str:
         """The job's number."""
         record.announce(order, self.job_text(order), name)
@@ -154,6 +161,9 @@ class SlurmCompute(Compute):
     def _seen(self, handle: Handle, job_id: str, look: Look | None) -> Observed | None:
         if look is None:  # nothing is known, so nothing is concluded
             return Observed(_record(handle).agent_pid, self._reasons.get(handle.run_id))
+        if job_id in self._untold:
+            self._untold.discard(job_id)
+            self.stop(handle, _record(handle).stop_reason)
         job = look.jobs.get(job_id)
         if job is None and look.at <= self._submitted_at.get(job_id, -1.0):
             return self._waits(handle, look, QueuedJob(job_id, "PENDING", "None"))

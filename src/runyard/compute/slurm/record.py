@@ -71,6 +71,11 @@ class JobRecord:
     def refused(self) -> None:
         self._file.unlink(missing_ok=True)
 
+    @property
+    def stop_reason(self) -> str:
+        """As it was last asked for."""
+        return str(_read(Path(stop_file(self.folder))).get("reason", "canceled"))
+
     def ask_to_stop(self, reason: str) -> None:
         _write_whole(Path(stop_file(self.folder)), json.dumps({"reason": reason}))
 

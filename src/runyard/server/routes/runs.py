@@ -78,7 +78,7 @@ def routes(conductor: Conductor) -> APIRouter:
 
     @router.post("/runs/{run_id}/cancel", response_model=RunView)
     def cancel_run(run_id: str) -> Response:
-        conductor.post(run_id, on.CancelRequested())
+        conductor.cancel(run_id)
         return answer(view(conductor, store.load(run_id)))
 
     @router.post("/runs/{run_id}/complete", response_model=RunView)
