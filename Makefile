@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 STUDIO := src/runyard/server/studio/index.html
+NODE   := $(shell node -e 'process.exit(parseInt(process.versions.node) < 20)' 2>/dev/null && command -v npm)
 UI     := $(shell find ui -type f -not -path 'ui/node_modules/*')
 
 .PHONY: help setup ui demo check test quick bench clean
@@ -16,7 +17,7 @@ help:
 	@echo "make ui      the studio's page, by Node (setup does it too, where Node is)"
 
 setup: $(STAMP)
-ifneq ($(shell command -v npm),)
+ifneq ($(NODE),)
 setup: $(STUDIO)
 endif
 
@@ -33,6 +34,7 @@ $(STUDIO): $(UI) ui/node_modules/.package-lock.json
 	@echo "ui: the studio's page in $(@D)"
 	@cd ui && npm run --silent build
 
+# not `npm ci`: it refuses a lock that lacks the binaries of platforms which the registry of whoever wrote it does not have
 ui/node_modules/.package-lock.json: ui/package-lock.json
 	@cd ui && npm install --no-save --silent  # not `npm ci`: a registry may lack what other platforms would take
 	@touch $@
@@ -45,7 +47,7 @@ check: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-ifneq ($(shell command -v npm),)
+ifneq ($(NODE),)
 	cd ui && npm run --silent check
 endif
 
