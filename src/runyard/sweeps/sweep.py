@@ -39,6 +39,7 @@ class Sweep:
         self._exhausted = False
         self._end: End | None = None  # known when the sweep stops before its children are through
         self._said_metric = False
+        self._told_to_end: set[str] = set()
         self._sampler = sampler_of(spec.sampling, spec.max_total_runs, spec.known, spec.sign)
         self._diary = Diary(conductor.rooms.folder(sweep_id))
 
@@ -214,7 +215,8 @@ class Sweep:
             self._end = End(EndReason.SCRIPT_FAILED, message, traceback=traceback)
 
     def _end_children(self, why: str) -> None:
-        for run_id in self._live:
+        for run_id in set(self._live) - self._told_to_end:  # once: each time its agent would be asked again
+            self._told_to_end.add(run_id)
             self._conductor.post(run_id, on.CancelRequested(f"its sweep ended: {why}"))
 
     def _conclude(self) -> None:
