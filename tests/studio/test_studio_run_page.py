@@ -163,6 +163,14 @@ def test_a_word_is_found_in_a_log_of_many_megabytes(studio, place, submitted) ->
     log(page).to_contain_text("line 0 ")
     page.keyboard.press("End")
     log(page).to_contain_text("line 299999")
+    page.get_by_role("log").hover()
+    page.mouse.wheel(0, -400)
+    log(page).not_to_contain_text("line 299999")
+    end = page.get_by_role("button", name="End", exact=True)
+    expect(end).to_have_attribute("aria-pressed", "false")
+    page.mouse.wheel(0, 900)
+    log(page).to_contain_text("line 299999")
+    expect(end).to_have_attribute("aria-pressed", "true")
     assert sum(fetched) < 3_000_000  # of 24 million
 
 
