@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Optional
 
@@ -52,7 +53,8 @@ class Row(NamedTuple):
         reason = told.pop("reason")
         if not self.has_ended:
             return encoded(told)[:-1]
-        return encoded({**told, "duration_s": duration_of(self.fields, 0.0), "reason": reason})
+        whole = encoded({**told, "duration_s": duration_of(self.fields, 0.0), "reason": reason})
+        return bytes(memoryview(whole))  # what orjson gives back holds on to 8 kB, however short it is
 
     def labelled(self) -> Iterator[tuple[str, Value]]:
         yield from ((f"params.{name}", value) for name, value in self.params.items())
@@ -102,14 +104,14 @@ def _row(
     fields = {
         "run_id": row[1],
         "number": row[0],
-        "experiment": row[2],
+        "experiment": _same(row[2]),
         "name": row[3],
         "display_name": row[3] or row[1],
-        "status": row[4],
-        "target": row[5],
-        "type": row[6],
+        "status": _same(row[4]),
+        "target": _same(row[5]),
+        "type": _same(row[6]),
         "parent_id": row[7],
-        "submitted_by": row[8],
+        "submitted_by": _same(row[8]),
         "created_at": row[9],
         "started_at": row[10],
         "ended_at": row[11],
@@ -118,6 +120,11 @@ def _row(
         "reason": _reason(end),
     }
     return Row(row[1], fields, tags, params, metrics)
+
+
+def _same(text: Optional[str]) -> Optional[str]:
+    """One object for all runs that have it."""
+    return text if text is None else sys.intern(text)
 
 
 def _size(world: Optional[list[Any]]) -> tuple[int, int]:
