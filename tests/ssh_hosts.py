@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -21,6 +22,7 @@ from support import eventually
 INSTALL = Path(__file__).parents[1] / "scripts" / "install-sshd"
 USER = "ana"
 _FIRST_UID = 21000
+_numbers = itertools.count()
 
 _HOST = """
 set -eu
@@ -121,10 +123,14 @@ class SshHost:
     def stop(self) -> None:
         self.process.kill()
         self.process.wait()
+        self.kill_everything()
+        eventually(lambda: not self.processes(), f"the processes of {self.name} end")
+
+    def kill_everything(self) -> None:
+        """Of the user there, agents and all; the host itself stays."""
         for pid in self.processes():
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
-        eventually(lambda: not self.processes(), f"the processes of {self.name} end")
 
 
 @dataclass
@@ -167,8 +173,8 @@ def ssh_hosts(count: int, *, own_tmp: bool = True) -> Iterator[Net]:
     base.chmod(0o755)
     (base / "shared").mkdir()
     _remove_old_bridges()
-    bridge, number = f"ry{os.getpid()}b{int(own_tmp)}", os.getpid() % 100 * 2 + int(own_tmp)
-    subnet = f"10.213.{number}"
+    number = next(_numbers)
+    bridge, subnet = f"ry{os.getpid()}b{number}", _free_subnet()
     hosts: list[SshHost] = []
     try:
         _ip("link", "add", bridge, "type", "bridge")
@@ -176,7 +182,8 @@ def ssh_hosts(count: int, *, own_tmp: bool = True) -> Iterator[Net]:
         _ip("link", "set", bridge, "up")
         key, wrong_key = _key(base / "key"), _key(base / "wrong_key")
         for index in range(1, count + 1):
-            hosts.append(_started(base / f"h{index}", f"h{index}", f"{subnet}.{index}", bridge, key, own_tmp))
+            uid = _FIRST_UID + os.getpid() % 1000 * 40 + number % 10 * 4 + index
+            hosts.append(_started(base / f"h{index}", f"{subnet}.{index}", uid, bridge, key, own_tmp))
         known = base / "known_hosts"
         known.write_text("".join(f"{h.name} {(h.base / 'host_key.pub').read_text()}" for h in hosts))
         names = "".join(f"Host {h.name}\n  HostName {h.address}\n  HostKeyAlias {h.name}\n" for h in hosts)
@@ -192,8 +199,8 @@ def ssh_hosts(count: int, *, own_tmp: bool = True) -> Iterator[Net]:
         shutil.rmtree(base, ignore_errors=True)
 
 
-def _started(base: Path, name: str, address: str, bridge: str, key: Path, own_tmp: bool) -> SshHost:
-    uid = _FIRST_UID + os.getpid() % 1000 * 10 + int(name[1:]) + 5 * int(own_tmp)
+def _started(base: Path, address: str, uid: int, bridge: str, key: Path, own_tmp: bool) -> SshHost:
+    name = base.name
     home = base / "home" / USER
     home.mkdir(parents=True)
     # there is no way out of these networks: whoever looks for a package there should not wait for it
@@ -255,6 +262,12 @@ def _key(path: Path) -> Path:
 def _ip(*words: str) -> None:
     done = subprocess.run(["ip", *words], capture_output=True, text=True)
     assert done.returncode == 0, f"ip {' '.join(words)}: {done.stderr}"
+
+
+def _free_subnet() -> str:
+    taken = subprocess.run(["ip", "-o", "-4", "address"], capture_output=True, text=True).stdout
+    numbers = ((os.getpid() + n) % 250 for n in range(250))
+    return next(subnet for subnet in (f"10.213.{number}" for number in numbers) if f" {subnet}." not in taken)
 
 
 def _remove_old_bridges() -> None:

@@ -29,7 +29,7 @@ from runyard.spec.json import to_json
 
 PATIENCE = "RUNYARD_HOST_PATIENCE_S"  # how long a host may be away before its runs count as lost
 _PATIENCE_S = 900.0
-PLACE = "mirror.json"
+PLACE, STOP = "mirror.json", "stop.json"
 _START_PATIENCE_S = 60.0
 _STOP_PATIENCE_S = 24 * 3600.0
 _SWEEP_PATIENCE_S = 20.0
@@ -68,6 +68,8 @@ class SshCompute(Compute):
             self._start(order, root, list(hosts.values()))
         except Cut as cut:
             raise ComputeTargetException(f"the connection to a host was lost: {cut}", passing=True) from cut
+        with suppress(OSError, ValueError):  # somebody did not want it any more, while it was on its way
+            self._tell_to_stop(handle, str(json.loads((root / STOP).read_bytes())["reason"]))
         return handle
 
     def status(self, handles: Sequence[Handle]) -> dict[Handle, Observed]:
@@ -84,21 +86,27 @@ class SshCompute(Compute):
         lost = self._lost(handle)
         if lost is None:
             return None
-        self.stop(handle)
+        self._tell_to_stop(handle, EndReason.NODE_LOST.value)
         since = clock.duration_text(lost.away_s)
         return End(EndReason.NODE_LOST, f"{lost.name} has not been heard of for {since}", node=lost.name)
 
     def stop(self, handle: Handle, reason: str = "canceled") -> None:
-        hosts = self._hosts_at(handle)
-        if not hosts:
+        if not Path(handle.folder).is_dir():
             return
+        # The reason first: whoever is just starting the run finds it, even though there is nobody to be told yet.
+        _write(Path(handle.folder) / STOP, {"reason": reason})
+        self._tell_to_stop(handle, reason)
 
-        # a host that is away hears it when it is back
+    def _tell_to_stop(self, handle: Handle, reason: str) -> None:
+        """A host that is away hears it when it is back."""
+        hosts = self._hosts_at(handle)
+
         def tell() -> None:
             with suppress(ComputeTargetException):
                 hosts[0].call("stop", run=handle.run_id, reason=reason, patience_s=_STOP_PATIENCE_S)
 
-        threading.Thread(target=tell, name=f"stop-{handle.run_id}", daemon=True).start()
+        if hosts:
+            threading.Thread(target=tell, name=f"stop-{handle.run_id}", daemon=True).start()
 
     def sweep(self, handle: Handle) -> int:
         left = 0
@@ -145,7 +153,8 @@ class SshCompute(Compute):
         ``lends_python``: a host without the interpreter that is named uses its own."""
         request = {"spec": spec, "run_id": run_id, "lends_python": lends_python}
         hosts = list(self.hosts.values())
-        chosen = hosts if numbers is None else [hosts[number] for number in numbers]
+        # one that is known to be away is not waited for: whoever waits for it makes the environment there, later
+        chosen = [h for h in hosts if not h.trouble] or hosts if numbers is None else [hosts[n] for n in numbers]
         patience_s = _START_PATIENCE_S if len(chosen) == 1 or numbers is not None else 0.0
 
         def on(host: Host) -> dict[str, Any] | RunyardException:

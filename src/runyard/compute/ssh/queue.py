@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from runyard.compute.base import Capacity
+from runyard.compute.line import Line
 from runyard.compute.placing import Placement
 from runyard.compute.queue import fit
 from runyard.compute.share import Share
@@ -31,8 +31,7 @@ class HostQueue:
         self._name, self._places = name, tuple(places)
         self._shares = [Share(place.capacity) for place in places]
         self._lock = threading.Lock()
-        self._waiting: OrderedDict[str, Resources] = OrderedDict()
-        self._turns: dict[str, int] = {}
+        self._line = Line()
         self._placed: dict[str, Placement] = {}
 
     def fit(self, resources: Resources) -> tuple[Resources, tuple[str, ...]]:
@@ -62,23 +61,18 @@ class HostQueue:
 
     def ask(self, run_id: str, resources: Resources, turn: int | None = None) -> None:
         with self._lock:
-            if run_id in self._placed or run_id in self._waiting:
-                return
-            self._waiting[run_id] = resources
-            self._turns[run_id] = max(self._turns.values(), default=0) + 1 if turn is None else turn
-            for later in [other for other in self._waiting if self._turns[other] > self._turns[run_id]]:
-                self._waiting.move_to_end(later)
+            if run_id not in self._placed and run_id not in self._line:
+                self._line.join(run_id, resources, turn)
 
     def adopt(self, run_id: str, resources: Resources, placement: Placement) -> None:
         with self._lock:
             if run_id not in self._placed:
-                self._waiting.pop(run_id, None)
+                self._line.leave(run_id)
                 self._take(placement, resources)
 
     def leave(self, run_id: str) -> None:
         with self._lock:
-            self._turns.pop(run_id, None)
-            self._waiting.pop(run_id, None)
+            self._line.leave(run_id)
             self._placed.pop(run_id, None)
             for share in self._shares:
                 share.give_back(run_id)
@@ -86,16 +80,14 @@ class HostQueue:
     def place(self) -> list[Placement]:
         placements = []
         with self._lock:
-            while self._waiting:
-                placement = self._first()
-                if placement is None:
-                    break
+            while (first := self._line.first) and (placement := self._placed_now(*first)):
                 placements.append(placement)
         return placements
 
     def place_if_first(self, run_id: str) -> bool:
         with self._lock:
-            return next(iter(self._waiting), None) == run_id and self._first() is not None
+            first = self._line.first
+            return first is not None and first[0] == run_id and self._placed_now(*first) is not None
 
     def placement(self, run_id: str) -> Placement | None:
         with self._lock:
@@ -103,14 +95,13 @@ class HostQueue:
 
     def runs(self) -> list[str]:
         with self._lock:
-            return [*self._placed, *self._waiting]
+            return [*self._placed, *self._line]
 
     def reason(self, run_id: str) -> str:
         with self._lock:
-            if run_id not in self._waiting:
+            if run_id not in self._line:
                 return ""
-            place = f"position {list(self._waiting).index(run_id) + 1} of {len(self._waiting)}"
-            resources = self._waiting[run_id]
+            place, resources = self._line.position(run_id), self._line.asked(run_id)
             notes = []
             for number, there in enumerate(self._places):
                 note = there.why_not() or self._shares[number].lacking(resources)
@@ -126,9 +117,8 @@ class HostQueue:
         with self._lock:
             return [run_id for run_id, placed in self._placed.items() if number in placed.nodes]
 
-    def _first(self) -> Placement | None:
-        """Places the first in line, if there is room for it: on the hosts with the most processors to spare."""
-        run_id, resources = next(iter(self._waiting.items()))
+    def _placed_now(self, run_id: str, resources: Resources) -> Placement | None:
+        """Where the first in line goes, if there is room for it: on the hosts with the most processors to spare."""
         free = [
             number
             for number, place in enumerate(self._places)
@@ -141,7 +131,7 @@ class HostQueue:
         gpus = self._common_gpus(chosen, resources)
         if gpus is None:
             return None
-        self._waiting.pop(run_id)
+        self._line.leave(run_id)
         placement = Placement(run_id, gpus, chosen)
         self._take(placement, resources)
         return placement
