@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 
+from runyard.compute.line import Line
 from runyard.compute.placing import Placement
 from runyard.errors import ComputeTargetException
 from runyard.spec.resources import Resources
@@ -17,8 +17,7 @@ class NodeQueue:
         self._name = name
         self._nodes = nodes
         self._lock = threading.Lock()
-        self._waiting: OrderedDict[str, Resources] = OrderedDict()
-        self._turns: dict[str, int] = {}
+        self._line = Line()
         self._placed: dict[str, Placement] = {}
 
     def resize(self, nodes: int) -> None:
@@ -38,43 +37,30 @@ class NodeQueue:
 
     def ask(self, run_id: str, resources: Resources, turn: int | None = None) -> None:
         with self._lock:
-            if run_id in self._placed or run_id in self._waiting:
-                return
-            self._waiting[run_id] = resources
-            self._turns[run_id] = max(self._turns.values(), default=0) + 1 if turn is None else turn
-            for later in [other for other in self._waiting if self._turns[other] > self._turns[run_id]]:
-                self._waiting.move_to_end(later)
+            if run_id not in self._placed and run_id not in self._line:
+                self._line.join(run_id, resources, turn)
 
     def adopt(self, run_id: str, resources: Resources, placement: Placement) -> None:
         with self._lock:
-            self._waiting.pop(run_id, None)
+            self._line.leave(run_id)
             self._placed.setdefault(run_id, placement)
 
     def leave(self, run_id: str) -> None:
         with self._lock:
-            self._turns.pop(run_id, None)
-            self._waiting.pop(run_id, None)
+            self._line.leave(run_id)
             self._placed.pop(run_id, None)
 
     def place(self) -> list[Placement]:
         placements = []
         with self._lock:
-            while self._waiting:
-                run_id, resources = next(iter(self._waiting.items()))
-                free = self._free()
-                if len(free) < resources.nodes:
-                    break
-                placements.append(self._place(run_id, free[: resources.nodes]))
+            while (first := self._line.first) and (placement := self._placed_now(*first)):
+                placements.append(placement)
         return placements
 
     def place_if_first(self, run_id: str) -> bool:
         with self._lock:
-            first = next(iter(self._waiting), None)
-            free = self._free()
-            if first != run_id or len(free) < self._waiting[run_id].nodes:
-                return False
-            self._place(run_id, free[: self._waiting[run_id].nodes])
-            return True
+            first = self._line.first
+            return first is not None and first[0] == run_id and self._placed_now(*first) is not None
 
     def placement(self, run_id: str) -> Placement | None:
         with self._lock:
@@ -87,29 +73,32 @@ class NodeQueue:
 
     def waiting(self) -> list[str]:
         with self._lock:
-            return list(self._waiting)
+            return list(self._line)
 
     def runs(self) -> list[str]:
         with self._lock:
-            return [*self._placed, *self._waiting]
+            return [*self._placed, *self._line]
 
     def reason(self, run_id: str) -> str:
         with self._lock:
-            if run_id not in self._waiting:
+            if run_id not in self._line:
                 return ""
-            place = f"position {list(self._waiting).index(run_id) + 1} of {len(self._waiting)}"
             holders = ", ".join(list(self._placed)[:3]) + (" and more" if len(self._placed) > 3 else "")
             busy = self._nodes - len(self._free())
-            wanted = _count(self._waiting[run_id].nodes)
-            return f"{place}; waiting for {wanted}; {busy} of {self._nodes} in use by {holders}"
+            wanted = _count(self._line.asked(run_id).nodes)
+            return f"{self._line.position(run_id)}; waiting for {wanted}; {busy} of {self._nodes} in use by {holders}"
 
     def _free(self) -> tuple[int, ...]:
         taken = {node for placed in self._placed.values() for node in placed.nodes}
         return tuple(node for node in range(self._nodes) if node not in taken)
 
-    def _place(self, run_id: str, nodes: tuple[int, ...]) -> Placement:
-        self._waiting.pop(run_id, None)
-        placement = self._placed[run_id] = Placement(run_id, nodes=nodes)
+    def _placed_now(self, run_id: str, resources: Resources) -> Placement | None:
+        """Where the first in line goes; None: not enough nodes are free."""
+        free = self._free()
+        if len(free) < resources.nodes:
+            return None
+        self._line.leave(run_id)
+        placement = self._placed[run_id] = Placement(run_id, nodes=free[: resources.nodes])
         return placement
 
 

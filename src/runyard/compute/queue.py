@@ -1,15 +1,12 @@
-"""Who may start on this machine, and on which GPUs: first come, first served.
-
-No I/O, and the costs do not grow with the length of the line.
-"""
+"""Who may start on this machine, and on which GPUs: first come, first served. No I/O."""
 
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left, insort
 from dataclasses import replace
 
 from runyard.compute.base import Capacity
+from runyard.compute.line import Line
 from runyard.compute.placing import Placement
 from runyard.compute.share import Share, count
 from runyard.errors import ComputeTargetException
@@ -71,10 +68,7 @@ class LocalQueue:
         self.capacity = capacity
         self._share = Share(capacity)
         self._lock = threading.Lock()
-        self._next_ticket = 0
-        self._line: list[int] = []  # tickets in order; a ticket finds its place by bisection
-        self._run_of_ticket: dict[int, str] = {}
-        self._waiting: dict[str, tuple[int, Resources]] = {}
+        self._line = Line()
         self._placed: dict[str, Placement] = {}
 
     def fit(self, resources: Resources) -> tuple[Resources, tuple[str, ...]]:
@@ -83,25 +77,20 @@ class LocalQueue:
     def ask(self, run_id: str, resources: Resources, turn: int | None = None) -> None:
         """Join the line; ``resources`` as ``fit`` gave them."""
         with self._lock:
-            if run_id in self._waiting or run_id in self._placed:
-                return
-            ticket = self._next_ticket if turn is None else turn
-            self._next_ticket = max(self._next_ticket, ticket + 1)
-            insort(self._line, ticket)
-            self._run_of_ticket[ticket] = run_id
-            self._waiting[run_id] = (ticket, resources)
+            if run_id not in self._line and run_id not in self._placed:
+                self._line.join(run_id, resources, turn)
 
     def adopt(self, run_id: str, resources: Resources, placement: Placement) -> None:
         """A run that a former yard placed, and that still runs: it holds its share without having to ask."""
         with self._lock:
             if run_id not in self._placed:
-                self._forget_waiting(run_id)
+                self._line.leave(run_id)
                 self._take(placement, resources)
 
     def leave(self, run_id: str) -> None:
         """Out of the line, or off the machine."""
         with self._lock:
-            self._forget_waiting(run_id)
+            self._line.leave(run_id)
             self._placed.pop(run_id, None)
             self._share.give_back(run_id)
 
@@ -109,23 +98,17 @@ class LocalQueue:
         """Those whose turn has come. What they asked for is theirs until they leave."""
         placements = []
         with self._lock:
-            while self._line:
-                run_id = self._run_of_ticket[self._line[0]]
-                resources = self._waiting[run_id][1]
-                if self._share.lacking(resources):
-                    break
-                placements.append(self._place_first(run_id, resources))
+            while (first := self._line.first) and not self._share.lacking(first[1]):
+                placements.append(self._place_first(*first))
         return placements
 
     def place_if_first(self, run_id: str) -> bool:
         """Whether this run, having just asked, may start at once: nobody is before it and there is room."""
         with self._lock:
-            if not self._line or self._run_of_ticket[self._line[0]] != run_id:
+            first = self._line.first
+            if first is None or first[0] != run_id or self._share.lacking(first[1]):
                 return False
-            resources = self._waiting[run_id][1]
-            if self._share.lacking(resources):
-                return False
-            self._place_first(run_id, resources)
+            self._place_first(*first)
             return True
 
     def placement(self, run_id: str) -> Placement | None:
@@ -134,20 +117,18 @@ class LocalQueue:
 
     def runs(self) -> list[str]:
         with self._lock:
-            return [*self._placed, *self._waiting]
+            return [*self._placed, *self._line]
 
     def reason(self, run_id: str) -> str:
         """Why it has not started, in a person's words; empty when it is not waiting."""
         with self._lock:
-            if run_id not in self._waiting:
+            if run_id not in self._line:
                 return ""
-            ticket, resources = self._waiting[run_id]
-            place = f"position {bisect_left(self._line, ticket) + 1} of {len(self._line)}"
-            lacking = self._share.lacking(resources)
-            return f"{place}; {lacking}" if lacking else f"{place}; waiting for its turn"
+            lacking = self._share.lacking(self._line.asked(run_id))
+            return f"{self._line.position(run_id)}; {lacking or 'waiting for its turn'}"
 
     def _place_first(self, run_id: str, resources: Resources) -> Placement:
-        self._forget_waiting(run_id)
+        self._line.leave(run_id)
         placement = Placement(run_id, self._share.free_gpus(resources)[: self._share.gpu_count(resources)])
         self._take(placement, resources)
         return placement
@@ -155,9 +136,3 @@ class LocalQueue:
     def _take(self, placement: Placement, resources: Resources) -> None:
         self._placed[placement.run_id] = placement
         self._share.take(placement.run_id, placement.gpus, resources)
-
-    def _forget_waiting(self, run_id: str) -> None:
-        ticket, _ = self._waiting.pop(run_id, (None, None))
-        if ticket is not None:
-            del self._run_of_ticket[ticket]
-            del self._line[bisect_left(self._line, ticket)]
