@@ -15,8 +15,9 @@ export interface Frame {
   bad: string; // the colour of what is not a number
 }
 
-/** Bands first, then pale raw values, then the lines: what matters is on top. */
-export function drawLines(frame: Frame, lines: Line[], faded: (line: Line) => boolean): void {
+/** Bands first, then pale raw values, then the lines; among them the one that is pointed at last: it is on top. */
+export function drawLines(frame: Frame, all: Line[], faded: (line: Line) => boolean): void {
+  const lines = [...all].sort((a, b) => Number(faded(b)) - Number(faded(a)));
   const { context, left, top, width, height } = frame;
   context.save();
   context.beginPath();

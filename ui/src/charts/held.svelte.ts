@@ -14,13 +14,13 @@ export class Held {
   trouble = $state.raw<unknown>(null);
   waiting = $state(false);
   #asking = false;
-  #again = false;
+  #next: Wanted[] | null = null;
   #zoom = 0;
 
   /** What is not here yet comes whole; of what is here, only what is new. */
   async update(wanted: Wanted[]): Promise<void> {
     if (this.#asking) {
-      this.#again = true; // more came while we asked: once more afterwards, not many times beside each other
+      this.#next = wanted; // more came while we asked: once more afterwards, not many times beside each other
       return;
     }
     this.#asking = true;
@@ -34,10 +34,9 @@ export class Held {
     } finally {
       this.#asking = this.waiting = false;
     }
-    if (this.#again) {
-      this.#again = false;
-      await this.update(wanted);
-    }
+    const next = this.#next;
+    this.#next = null;
+    if (next) await this.update(next);
   }
 
   /** The range at full detail; until it is here, the overview's points of it are shown. */
