@@ -132,8 +132,6 @@ def kill_node(name: str, slurm_folder: Path, run: Run) -> None:
         is_agent = node in environment and run.id.encode() in command
         if is_agent or (mark in environment and node in environment):
             os.kill(int(place.name), signal.SIGKILL)
-    # Slurm itself would find out after its SlurmdTimeout
-    slurm("scontrol", "update", f"NodeName={name}", "State=DOWN", "Reason=power")
 
 
 def test_slurm_that_does_not_answer_harms_no_run(submit, slurm_folder: Path, tmp_path: Path, home: Path) -> None:

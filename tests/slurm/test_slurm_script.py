@@ -34,8 +34,8 @@ ORDER = WorkOrder("digits_1", "/home/me/.runyard/runs/digits_1", ("/env/bin/pyth
 MAIN = Partition("main", True, 4, 2, 4.0, 0, "1:00:00")
 
 
-def rendered(order: WorkOrder = ORDER, options: SlurmOptions | None = None, node_cpus: int = 0) -> str:
-    return render(order, options or SlurmOptions("main"), python="/y/bin/python", kit="/k", node_cpus=node_cpus)
+def rendered(order: WorkOrder = ORDER, options: SlurmOptions | None = None, there: Partition | None = None) -> str:
+    return render(order, options or SlurmOptions("main"), python="/y/bin/python", kit="/k", there=there)
 
 
 def flags(text: str) -> list[str]:
@@ -100,7 +100,14 @@ def test_what_a_run_asks_for_becomes_flags() -> None:
 
 def test_more_processes_than_a_node_has_cpus_take_turns() -> None:
     order = replace(ORDER, resources=Resources(1, 8))
-    assert "--cpus-per-task=2" in flags(rendered(order, node_cpus=2))
+    assert "--cpus-per-task=2" in flags(rendered(order, there=MAIN))
+
+
+def test_a_node_that_was_lost_is_avoided_where_there_are_others() -> None:
+    again = replace(ORDER, attempt=2, retried_for="node lost (n2)")
+    assert "--exclude=n2" in flags(rendered(again, there=MAIN))
+    assert "--exclude" not in rendered(again, there=replace(MAIN, nodes=1))
+    assert "--exclude" not in rendered(replace(again, retried_for="preempted"), there=MAIN)
 
 
 def test_odd_characters_in_the_home_stay_what_they_are() -> None:

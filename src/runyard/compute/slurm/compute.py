@@ -28,6 +28,7 @@ from runyard.spec.folder import RunFolder
 _PARTITION_FOR_S = 300.0
 _LAST_WORDS_S = 60.0  # how long the agents of a job that Slurm ends may take for theirs
 _NO_ANSWER_TO_STOP_S = 60.0  # beyond the run's grace
+_LINGERING_S = 2.0  # how long a job may stay after its agent's last word: srun waits for nodes that are lost
 _SWEEP_GRACE_S = 2.0
 
 
@@ -38,6 +39,7 @@ class SlurmCompute(Compute):
         self._submitted_at: dict[str, float] = {}
         self._ending_since: dict[str, float] = {}
         self._patience_until: dict[str, float] = {}  # of jobs that were asked to stop
+        self._through_since: dict[str, float] = {}  # of jobs whose agent has said its last word
         self._untold: set[str] = set()  # those to be stopped while Slurm did not answer
         self._ended: set[str] = set()
         self._states: dict[str, str] = {}  # of jobs, as they were at the last look
@@ -50,8 +52,7 @@ class SlurmCompute(Compute):
 
     def job_text(self, order: WorkOrder) -> str:
         there = self._partition[1]
-        cpus = there.cpus if there else 0
-        return render(order, self.options, python=sys.executable, kit=str(self._kit), node_cpus=cpus)
+        return render(order, self.options, python=sys.executable, kit=str(self._kit), there=there)
 
     def start(self, order: WorkOrder) -> Handle:
         record, handle = JobRecord(RunFolder(Path(order.folder))), Handle(order.run_id, order.folder)
@@ -178,6 +179,10 @@ class SlurmCompute(Compute):
         if at is Phase.WAITING:
             return self._waits(handle, look, job)
         self._reasons.pop(handle.run_id, None)
+        if self._lingers(handle, job_id):
+            self._slurm.cancel(job_id)
+            self._forget(handle, job_id)
+            return None
         if at is Phase.ENDING:
             since = self._ending_since.setdefault(job_id, clock.monotonic())
             if clock.monotonic() - since > _LAST_WORDS_S:
@@ -187,6 +192,13 @@ class SlurmCompute(Compute):
             del self._patience_until[job_id]  # the agent does not listen: Slurm's own way
             self._slurm.cancel(job_id)
         return Observed(_record(handle).agent_pid)
+
+    def _lingers(self, handle: Handle, job_id: str) -> bool:
+        if not _record(handle).has_last_word:
+            return False
+        since = self._through_since.setdefault(job_id, clock.monotonic())
+        self._line.hurry()
+        return clock.monotonic() - since > _LINGERING_S
 
     def _asked_for(self, job_id: str) -> QueuedJob | None:
         """Not in the listing: it ended, or options sent it to another partition."""
@@ -204,7 +216,7 @@ class SlurmCompute(Compute):
         self._ended.add(job_id)
         self._reasons.pop(handle.run_id, None)
         self._states.pop(job_id, None)
-        for memory in (self._submitted_at, self._ending_since, self._patience_until):
+        for memory in (self._submitted_at, self._ending_since, self._patience_until, self._through_since):
             memory.pop(job_id, None)
 
 

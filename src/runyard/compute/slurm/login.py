@@ -125,12 +125,11 @@ class _JobsThere(SlurmCompute):
             return super().job_text(order).replace(shlex.quote(str(self._kit)), "'<the kit on the login node>'")
         return self._text(order, self._login.translated(host, order))
 
-    def _text(self, order: WorkOrder, there: WorkOrder) -> str:
+    def _text(self, order: WorkOrder, placed: WorkOrder) -> str:
         facts = self._login.host.facts
         kit = f"{facts['folder']}/kit/{self._kit.name}"
-        cpus = self._partition[1].cpus if self._partition[1] else 0
         python = str(facts["python"])
-        return render(there, self.options, python=python, kit=kit, node_cpus=cpus, name=job_name(order))
+        return render(placed, self.options, python=python, kit=kit, there=self._partition[1], name=job_name(order))
 
     def _hand_in(self, record: JobRecord, order: WorkOrder, name: str) -> str:
         login, host, root = self._login, self._login.host, record.folder.root

@@ -51,6 +51,21 @@ class JobRecord:
         return None
 
     @property
+    def has_last_word(self) -> bool:
+        """Whether the agent has told how this attempt ended. Slurm may keep the job for a while nevertheless."""
+        try:
+            lines = self.folder.events.read_bytes().splitlines()
+        except OSError:
+            return False
+        attempt = _read(self.folder.order).get("attempt", 1)
+        for line in reversed(lines):
+            with suppress(ValueError):  # half a line of an agent that was killed while it wrote
+                said = json.loads(line)
+                if said.get("event") in ("script_ended", "launch_failed"):
+                    return bool(said.get("attempt", 1) == attempt)
+        return False
+
+    @property
     def output(self) -> str:
         """The end of what the batch script itself printed: it speaks only when an agent could not begin."""
         outputs = sorted(self.script.parent.glob("output-*.txt"))

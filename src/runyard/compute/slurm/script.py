@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from pathlib import Path
 
+from runyard.compute.slurm.client import Partition
 from runyard.compute.slurm.options import SlurmOptions
 from runyard.launch.order import WorkOrder
 from runyard.launch.variables import process_tag
 from runyard.spec.folder import RunFolder
 
+_LOST = re.compile(r"node lost \((.+)\)")
 _END_MARGIN_S = 120  # the agent ends a run after its time, and says so; Slurm's own limit is for an agent that cannot
 
 
@@ -20,17 +23,26 @@ def job_name(order: WorkOrder) -> str:
 
 
 def render(
-    order: WorkOrder, options: SlurmOptions, *, python: str, kit: str, node_cpus: int = 0, name: str = ""
+    order: WorkOrder,
+    options: SlurmOptions,
+    *,
+    python: str,
+    kit: str,
+    there: Partition | None = None,
+    name: str = "",
 ) -> str:
-    """``name`` is the job's, where its folder goes by another name than the yard's. ``python`` and ``kit`` (the folder
-    for PYTHONPATH) run the agents, and must be the same on every node.
+    """``python`` and ``kit`` (the folder for PYTHONPATH) run the agents, and must be the same on every node.
 
-    ``node_cpus`` is what the largest node has, where that is known: more processes than that take turns.
+    ``there`` is the partition, where it is known: more processes than its nodes have CPUs take turns, and a node that
+    was lost is avoided where there are others. ``name`` is the job's, where its folder goes by another name than here.
     """
-    cpus = min(order.resources.cpus_per_node, node_cpus or order.resources.cpus_per_node)
+    asked = order.resources.cpus_per_node
+    cpus = min(asked, there.cpus or asked) if there else asked
+    lost = _LOST.fullmatch(order.retried_for)
+    avoided = lost[1] if lost and there and there.nodes > order.resources.nodes else ""
     root = Path(order.folder)
     order_path = RunFolder(root).order
-    flags = "\n".join(f"#SBATCH {flag}" for flag in _flags(order, options, cpus, name or job_name(order)))
+    flags = "\n".join(f"#SBATCH {flag}" for flag in _flags(order, options, cpus, avoided, name or job_name(order)))
     agent = shlex.join([python, "-S", "-m", "runyard.agent.slurm_node", str(order_path)])
     return (
         "#!/bin/sh\n"
@@ -46,7 +58,7 @@ def render(
     )
 
 
-def _flags(order: WorkOrder, options: SlurmOptions, cpus: int, name: str) -> list[str]:
+def _flags(order: WorkOrder, options: SlurmOptions, cpus: int, avoided: str, name: str) -> list[str]:
     asked = order.resources
     limit_s = order.max_run_duration_seconds
     return [
@@ -62,6 +74,7 @@ def _flags(order: WorkOrder, options: SlurmOptions, cpus: int, name: str) -> lis
         *([f"--mem={math.ceil(asked.memory_gb * 1024)}M"] if asked.memory_gb else []),
         *([f"--gpus-per-node={asked.gpus_per_node}"] if asked.gpus_per_node else []),
         *([f"--time={math.ceil((limit_s + order.grace_s + _END_MARGIN_S) / 60)}"] if limit_s else []),
+        *([f"--exclude={_word(avoided)}"] if avoided else []),
         # another attempt is the yard's to begin: it knows how many there may be, and for which reasons
         "--no-requeue",
         f"--output={_word(_without_patterns(order.folder))}/slurm/output-{order.attempt}.txt",
