@@ -93,7 +93,9 @@ def test_a_run_whose_host_died_ends_with_that_reason_and_others_go_elsewhere(
         each.wait_for_completion(show_output=False, raise_on_error=False)
 
 
-def test_a_gang_ends_when_one_of_its_hosts_loses_everything(submit: Callable[..., Run], mortal: Net, home: Path) -> None:
+def test_a_gang_ends_when_one_of_its_hosts_loses_everything(
+    submit: Callable[..., Run], mortal: Net, home: Path
+) -> None:
     run = submit(SLOW, distributed=PyTorchConfiguration("Gloo", process_count=2, node_count=2))
     eventually(lambda: log(run, home, "_rank_0") and log(run, home, "_rank_1"), "both ranks are up", 60)
     member = mortal.hosts[1]

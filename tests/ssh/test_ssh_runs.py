@@ -69,6 +69,20 @@ def test_the_log_of_a_run_on_a_host_is_streamed_while_it_runs_and_a_cancel_reach
     eventually(lambda: not any(train_processes(host.processes()) for host in net.hosts), "its process ends")
 
 
+def test_a_child_run_on_a_host_is_the_yards_and_metrics_for_it_are_refused(
+    experiment: Experiment, on_lab: OnLab, tmp_path: Path
+) -> None:
+    script = (
+        "from runyard import Run\nchild = Run.get_context().child_run('part')\nchild.tag('made', 'there')\n"
+        "try:\n    child.log('loss', 1.0)\nexcept Exception as error:\n    print(error)\nchild.complete()"
+    )
+    run = experiment.submit(on_lab(script))
+    run.wait_for_completion(show_output=False)
+    (child,) = run.get_children()
+    assert (child.get_status(), child.get_tags()) == ("Completed", {"made": "there"})
+    assert "metrics can be logged to the run of the script" in log_of(run, tmp_path)
+
+
 def test_the_same_python_as_here_means_the_one_that_is_there(
     experiment: Experiment, lab: ComputeTarget, project: Callable[..., Path], tmp_path: Path
 ) -> None:

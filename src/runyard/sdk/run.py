@@ -42,6 +42,8 @@ class Run(MetricLogging):
         self._connection: Connection = experiment.workspace.connection
         self._view = _view if _view is not None else self._connection.get(f"/api/runs/{run_id}")
         super().__init__(Path(self._view["folder"]), rank=0)
+        if "RUNYARD_YARD_ELSEWHERE" in os.environ:
+            self._keep_no_journal()
 
     @classmethod
     def get_context(

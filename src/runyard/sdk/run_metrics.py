@@ -23,6 +23,11 @@ class MetricLogging:
         self._journal = Journal(RunFolder(folder).journal, rank=rank)
         self._log = self._journal.log
 
+    def _keep_no_journal(self) -> None:
+        """The run's folder is on the yard's machine, and this is another: what was written here would stay here."""
+        self._journal = _NoJournal()  # type: ignore[assignment]  # has as much of one as is called
+        self._log = self._journal.log
+
     def log(
         self, name: str, value: Any, description: str = "", step: int | None = None, timestamp: Moment = None
     ) -> None:
@@ -145,3 +150,22 @@ def image_source(name: str, path: Any, plot: Any) -> Path | io.BytesIO:
     figure.savefig(drawn, format="png")
     drawn.seek(0)
     return drawn
+
+
+class _NoJournal:
+    dropped = 0
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> Any:
+        def refuse(*_: Any, **__: Any) -> None:
+            raise UserErrorException(
+                "on an SSH host, metrics can be logged to the run of the script, not to another one",
+                hint="log them to Run.get_context(), with a name or a step of their own",
+            )
+
+        return refuse
