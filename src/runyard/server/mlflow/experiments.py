@@ -83,7 +83,7 @@ def search(conductor: Conductor, fields: Fields) -> Any:
         if one.stage in stages and filters.matches(asked, _values(one)):
             found.append(one.shape())
     found.sort(key=lambda shape: (-shape["creation_time"], shape["experiment_id"]))
-    orders = [filters.parse_order(text, filters.EXPERIMENTS) for text in fields.get("order_by") or ()]
+    orders = [filters.parse_order(str(text), filters.EXPERIMENTS) for text in fields.get("order_by") or ()]
     for order in reversed(orders):
         sort(found, order)
     return page("experiments", found, fields, 1000)
@@ -125,7 +125,7 @@ def delete_tag(conductor: Conductor, fields: Fields) -> Any:
 
 def stages_of(view_type: Any) -> tuple[str, ...]:
     names = {"ACTIVE_ONLY": (ACTIVE,), "DELETED_ONLY": (DELETED,)}
-    numbered = {1: "ACTIVE_ONLY", 2: "DELETED_ONLY", 3: "ALL"}
+    numbered = {"1": "ACTIVE_ONLY", "2": "DELETED_ONLY", "3": "ALL"}
     word = numbered.get(view_type, str(view_type or "ACTIVE_ONLY").upper())
     return names.get(word, (ACTIVE, DELETED))
 

@@ -106,6 +106,7 @@ def search(conductor: Conductor, fields: Fields) -> Any:
             found.append(document)
     found.sort(key=lambda document: -document.created_at)
     for order in reversed(fields.get("order_by") or []):
+        order = order if isinstance(order, dict) else {"field_name": order}
         asked_for = filters.parse_order(required(order, "field_name"), filters.MODELS)
         ascending = order.get("ascending", True) in (True, "true")
         values = {document.id: _values(document)(asked_for.kind, asked_for.key) for document in found}

@@ -14,6 +14,7 @@ from runyard.orchestrator.conductor import Conductor
 from runyard.server.answers import answer
 from runyard.server.mlflow import artifacts, experiments, models, runs, search
 from runyard.server.mlflow.faults import INVALID, Fault, told
+from runyard.server.mlflow.forms import checked
 
 Handler = Callable[[Conductor, dict[str, Any]], Any]
 
@@ -80,7 +81,7 @@ def routes(conductor: Conductor) -> APIRouter:
 def _endpoint(conductor: Conductor, handler: Handler) -> Callable[[Request], Any]:
     async def endpoint(request: Request) -> Response:
         try:
-            fields = {**_query(request), **_body(await request.body()), **request.path_params}
+            fields = checked({**_query(request), **_body(await request.body()), **request.path_params})
             return answer(await run_in_threadpool(handler, conductor, fields))
         except RunyardException as error:
             return told(error)
@@ -90,7 +91,10 @@ def _endpoint(conductor: Conductor, handler: Handler) -> Callable[[Request], Any
 
 def _query(request: Request) -> dict[str, Any]:
     given = request.query_params
-    return {name: given.getlist(name) if name in _SEVERAL else given[name] for name in given}
+    fields: dict[str, Any] = {name: given.getlist(name) if name in _SEVERAL else given[name] for name in given}
+    if len(given.getlist("run_id")) > 1:  # as the histories of several runs are asked for
+        fields["run_ids"] = given.getlist("run_id")
+    return fields
 
 
 def _body(data: bytes) -> dict[str, Any]:

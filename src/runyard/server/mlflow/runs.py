@@ -122,7 +122,7 @@ def log_batch(conductor: Conductor, fields: Fields) -> Any:
 def log_inputs(conductor: Conductor, fields: Fields) -> Any:
     run_id = required(fields, "run_id")
     conductor.rooms.runs.load(run_id)
-    coming = [{**one, "context": _context(one)} for one in fields.get("datasets") or ()]
+    coming = [_input(one) for one in fields.get("datasets") or ()]
 
     def added(before: dict[str, Any]) -> dict[str, Any]:
         known = before.get("datasets", [])
@@ -152,7 +152,10 @@ def log_model(conductor: Conductor, fields: Fields) -> Any:
     run_id = required(fields, "run_id")
     conductor.rooms.runs.load(run_id)
     told = json.loads(conductor.rooms.runs.labels([run_id])[run_id][0].get(_MODELS) or "[]")
-    told.append(json.loads(required(fields, "model_json")))
+    try:
+        told.append(json.loads(required(fields, "model_json")))
+    except ValueError as error:
+        raise Fault(INVALID, f"model_json is no JSON: {error}") from None
     _tag(conductor, run_id, {_MODELS: json.dumps(told)})
     return {}
 
@@ -244,8 +247,12 @@ def _text(fields: Fields) -> str:
     return str(fields.get("value") if fields.get("value") is not None else "")
 
 
-def _context(given: Fields) -> str | None:
-    return next((tag.get("value") for tag in given.get("tags") or () if tag.get("key") == _CONTEXT), None)
+def _input(given: Fields) -> Fields:
+    dataset = given.get("dataset")
+    if not isinstance(dataset, dict) or not {"name", "digest"} <= set(dataset):
+        raise Fault(INVALID, "an input of a run needs a dataset with a name and a digest")
+    context = next((tag.get("value") for tag in given.get("tags") or () if tag["key"] == _CONTEXT), None)
+    return {"dataset": dataset, "tags": given.get("tags") or [], "context": context}
 
 
 def _merged(known: list[Fields], coming: list[Fields]) -> list[Fields]:

@@ -21,7 +21,7 @@ _MOST_RUNS_AT_ONCE = 100
 def runs(conductor: Conductor, fields: Fields) -> Any:
     names = [_name(one) for one in fields.get("experiment_ids") or ()]
     asked = filters.parse(fields.get("filter"), filters.RUNS)
-    orders = [filters.parse_order(text, filters.RUNS) for text in fields.get("order_by") or ()]
+    orders = [filters.parse_order(str(text), filters.RUNS) for text in fields.get("order_by") or ()]
     offset = experiments.offset_of(fields)
     most = whole(fields, "max_results", _USUAL)
     if not 0 < most <= _MOST:
