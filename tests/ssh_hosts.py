@@ -187,6 +187,10 @@ def ssh_hosts(count: int, *, own_tmp: bool = True) -> Iterator[Net]:
         known = base / "known_hosts"
         known.write_text("".join(f"{h.name} {(h.base / 'host_key.pub').read_text()}" for h in hosts))
         names = "".join(f"Host {h.name}\n  HostName {h.address}\n  HostKeyAlias {h.name}\n" for h in hosts)
+        # the last one once more, by the way of the first
+        login = f"  User {USER}\n  IdentityFile {key}\n"
+        names += f"Host gate\n  HostName {hosts[0].address}\n  HostKeyAlias {hosts[0].name}\n{login}"
+        names += f"Host far\n  HostName {hosts[-1].address}\n  HostKeyAlias {hosts[-1].name}\n  ProxyJump gate\n{login}"
         config = base / "ssh_config"
         config.write_text(
             f"{names}Host *\n  UserKnownHostsFile {known}\n  GlobalKnownHostsFile /dev/null\n  IdentityAgent none\n"

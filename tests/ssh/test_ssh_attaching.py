@@ -136,6 +136,20 @@ def test_a_greeting_of_the_shell_does_no_harm(workspace: Workspace, net: Net, ho
         shutil.rmtree(said_at_login.parent)
 
 
+def test_names_and_jump_hosts_of_the_users_configuration_count(
+    workspace: Workspace, experiment: Experiment, project: Callable[..., Path]
+) -> None:
+    """`far` is a name in ssh_config alone: with a user, a key, and a jump host on the way."""
+    target = attach(workspace, ["far"])
+    config = ScriptRunConfig(project(train="import socket; print(socket.gethostname())"), script="train.py")
+    config.run_config.target = target
+    config.run_config.environment.python.user_managed_dependencies = True
+    run = experiment.submit(config)
+    assert run.wait_for_completion(show_output=False)["status"] == "Completed"
+    assert "h3" in str(run.get_details_with_logs()["logFiles"])
+    target.detach()
+
+
 def test_one_machine_of_the_sdk_v1_is_one_host(
     workspace: Workspace, experiment: Experiment, net: Net, project: Callable[..., Path]
 ) -> None:
