@@ -33,9 +33,9 @@ def server(
         Optional[list[str]], typer.Option(metavar="NAME", help="A host name by which it is reached; repeatable.")
     ] = None,
 ) -> int:
-    """Serve the studio and the API on TCP, in the foreground, until Ctrl-C.
+    """Serve the studio and the API on TCP, for a team.
 
-    It is the yard of the home folder: one that runs in the background gives way, and runs go on. Everybody who has the
+    In the foreground, until Ctrl-C. It is the yard of the home folder: one that runs in the background gives way, and runs go on. Everybody who has the
     token may do everything. The connection is not encrypted: put a proxy with TLS before it, or forward by ssh.
     """
     connection = Connection()
