@@ -35,8 +35,9 @@ def server(
 ) -> int:
     """Serve the studio and the API on TCP, for a team.
 
-    In the foreground, until Ctrl-C. It is the yard of the home folder: one that runs in the background gives way, and runs go on. Everybody who has the
-    token may do everything. The connection is not encrypted: put a proxy with TLS before it, or forward by ssh.
+    In the foreground, until Ctrl-C. It is the yard of the home folder: one that runs in the background gives way, and
+    runs go on. Everybody who has the token may do everything. The connection is not encrypted: put a proxy with TLS
+    before it, or forward by ssh.
     """
     connection = Connection()
     usable(connection.home)
