@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -110,6 +111,18 @@ def test_a_stream_over_tcp_ends_when_the_yard_does(home: Path, port: int) -> Non
         assert stream.readline().startswith(b"id:")
         stop_yard(home)
         stream.read()
+
+
+@pytest.mark.real
+def test_an_open_page_keeps_the_yard_and_a_closed_one_lets_it_go(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUNYARD_IDLE_S", "0.3")
+    events = Connection(home).events("/api/live")
+    assert next(events)[0] == "hello"
+    pid = yard_pid(home)
+    threading.Event().wait(1.0)  # three times its idle time
+    assert yard_pid(home) == pid
+    events.close()
+    eventually(lambda: yard_pid(home) is None, "the yard goes away")
 
 
 @pytest.mark.real
