@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from contextlib import suppress
 
 from runyard.compute.base import Handle
 from runyard.errors import ComputeTargetException, RunNotFound, RunyardException
+from runyard.lifecycle.state import EndReason
 from runyard.orchestrator.finding import written_folders
 from runyard.orchestrator.rooms import Rooms
 from runyard.store.runs import RunRecord
@@ -39,6 +41,9 @@ def finalize(rooms: Rooms, record: RunRecord) -> tuple[str, ...]:
             except (RunyardException, OSError) as error:  # the run's verdict stands; what was lost is said
                 warnings.append(f"{name}/ was not kept whole: {error}")
     read_uploaded_event_files(rooms, record.run_id)
+    if record.life.managed and not _lacks_something(warnings):
+        # before anybody hears that the run has ended: whoever waited for it may remove its target at once
+        compute.forget(handle)
     return tuple(warnings)
 
 
@@ -53,12 +58,17 @@ def read_uploaded_event_files(rooms: Rooms, run_id: str) -> None:
 def tidy(rooms: Rooms, record: RunRecord) -> None:
     """Files outside outputs/ and logs/ are not kept; after a failure to keep them the copy stays, to look at."""
     folder = rooms.folder(record.run_id)
-    if any("was not kept whole" in warning for warning in rooms.runs.load(record.run_id).warnings):
+    if _lacks_something(rooms.runs.load(record.run_id).warnings):
         return
-    if record.life.managed:
+    end = record.life.end
+    if record.life.managed and end is not None and end.reason is EndReason.LAUNCH_FAILED:  # it was not finalized
         with suppress(ComputeTargetException):  # the target was removed since: nothing of it is left to tell
             rooms.target(record).compute.forget(Handle(record.run_id, str(folder.root)))
     shutil.rmtree(folder.work, ignore_errors=True)
+
+
+def _lacks_something(warnings: Iterable[str]) -> bool:
+    return any("was not kept whole" in warning for warning in warnings)
 
 
 def tidy_leftovers(rooms: Rooms) -> None:

@@ -124,10 +124,18 @@ class SshCompute(Compute):
         for number, host in enumerate(self._hosts_at(handle)):
             try:
                 _require_hope(host)
+                self._catch_up(host, handle, number)
                 warnings += _fetch(host, handle, names, only_new=number > 0)
             except ComputeTargetException as error:
                 warnings.append(f"what is on {host.name} was not kept whole: {error.message}")
         return tuple(warnings)
+
+    def _catch_up(self, host: Host, handle: Handle, node_rank: int) -> None:
+        """What each host has is brought in its own time: the lead's last word may be here before a line of another."""
+        if not host.call("catch_up", run=handle.run_id, patience_s=_START_PATIENCE_S):
+            bases = _place(Path(handle.folder)).get("bases", {})
+            host.follow(handle.run_id, Followed(Path(handle.folder), node_rank, bases))
+            host.call("catch_up", run=handle.run_id, patience_s=_START_PATIENCE_S)
 
     def forget(self, handle: Handle) -> None:
         for host in self._hosts_at(handle):

@@ -79,6 +79,8 @@ class Courier:
                 head, body = frame
                 if "pipe" in head:
                     self._pipes.receive(int(head["pipe"]), body)
+                elif head["do"] == "follow":  # likewise: what is asked next may be about this run
+                    self._answer(head, partial(self._begin_to_follow, head))
                 elif head["do"] == "content":  # in the order in which they come; only a failure is answered
                     self._answer(head, partial(self._errands.take_content, head["digest"], body, head["last"]))
                 else:
@@ -124,9 +126,9 @@ class Courier:
             return errands.stop(head["run"], head["reason"])
         if do == "sweep":
             return errands.sweep(head["run"])
-        if do == "follow":
-            self._following[head["run"]] = Following(errands, head["run"], head["node_rank"], head["have"])
-            return self._woken.set()
+        if do == "catch_up":
+            following = self._following.get(head["run"])
+            return following is not None and following.catch_up(head["run"], self._send)
         if do == "leave":
             self._following.pop(head["run"], None)
             return None
@@ -145,6 +147,10 @@ class Courier:
         if do == "abandon":
             return self._builder.abandon(head["which"])
         raise ValueError(f"{do!r} is nothing that a courier does")
+
+    def _begin_to_follow(self, head: dict[str, Any]) -> None:
+        self._following[head["run"]] = Following(self._errands, head["run"], head["node_rank"], head["have"])
+        self._woken.set()
 
     def _builder_said(self, said: dict[str, Any]) -> None:
         with suppress(Cut):
@@ -177,6 +183,14 @@ class Following:
         self._wait_s = _LOOK_S[0]
         self._look_at = 0.0
         self._is_gone = False
+        self._lock = threading.Lock()
+
+    def catch_up(self, run_id: str, send: Callable[..., None]) -> bool:
+        """The run has ended everywhere: all that is here is sent when this returns."""
+        with self._lock:
+            for head, body in self._trail.news(final=True):
+                send({"run": run_id, **head}, body)
+        return True
 
     def look(self, run_id: str, send: Callable[..., None]) -> float:
         """Sends what is new; returns after how long to look again."""
@@ -185,9 +199,10 @@ class Following:
             return self._look_at - now
         gone = not self._errands.has_agent(run_id, self._node_rank)  # asked first: what follows then has its last word
         moved = False
-        for head, body in self._trail.news(final=gone and not self._is_gone):
-            send({"run": run_id, **head}, body)
-            moved = True
+        with self._lock:
+            for head, body in self._trail.news(final=gone and not self._is_gone):
+                send({"run": run_id, **head}, body)
+                moved = True
         if moved:
             send({"run": run_id, "news": True})
         if gone and not self._is_gone:
