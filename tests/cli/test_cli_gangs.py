@@ -8,7 +8,7 @@ def test_a_dry_run_shows_every_process_and_starts_nothing(cli):
     assert "# rank 0 on local" in done.text
     assert "train.py --rank 1" in done.text
     assert "WORLD_SIZE=2" in done.text
-    assert cli("runs", "--json").text.strip() == "[]"
+    assert cli("runs", "--experiment", cli.folder.name, "--json").text.strip() == "[]"
 
 
 def test_two_processes_run_and_the_first_is_shown(cli):
