@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import shutil
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -114,16 +116,42 @@ def test_a_folder_that_cannot_be_written_to_is_named(workspace: Workspace, net: 
     assert error.message.startswith("the folder /etc/runyard on h1 cannot be used: ")
 
 
-def test_a_host_without_a_python_says_so(workspace: Workspace, net: Net, host: SshHost) -> None:
+@contextmanager
+def without_python(host: SshHost) -> Iterator[None]:
     pythons = "/usr/bin/python3 /usr/bin/python3.* /usr/local/bin/python*"
     each = f"for p in {pythons}; do if [ -f $p ]; then {{}}; fi; done"
     host.inside(each.format('mount --bind /bin/false "$(readlink -f $p)"'))
     try:
-        error = refused(workspace, [host.login], key=net.key)
+        yield
     finally:
         host.inside(each.format('umount "$(readlink -f $p)"'))
-    assert "h1" in error.message
-    assert "no Python 3.9 or newer" in error.message
+
+
+def test_a_host_without_a_python_is_lent_the_yards_own(
+    workspace: Workspace, experiment: Experiment, project: Callable[..., Path], net: Net, host: SshHost, wheel: Path
+) -> None:
+    with without_python(host):
+        target = attach(workspace, [host.login], key=net.key)
+        script = "import hosted, sys\nprint(hosted.WORD, sys.version_info[:2])\n"
+        config = ScriptRunConfig(project(train=script), script="train.py", compute_target=target)
+        config.run_config.environment.python.conda_dependencies.add_pip_package(str(wheel))
+        run = experiment.submit(config)
+        run.wait_for_completion()
+        logs = run.get_details_with_logs()["logFiles"]
+        target.detach()
+    assert logs["azureml-logs/70_driver_log.txt"] == f"from a wheel {sys.version_info[:2]}\n"
+    shutil.rmtree(host.folder / "python")
+
+
+def test_a_host_on_which_the_yards_python_does_not_start_says_so(workspace: Workspace, net: Net, host: SshHost) -> None:
+    with without_python(host):
+        host.inside("mount --bind /bin/false /bin/tar")
+        try:
+            error = refused(workspace, [host.login], key=net.key)
+        finally:
+            host.inside("umount /bin/tar")
+    assert error.message.startswith("h1 (Linux ")
+    assert "no Python 3.9 or newer, and the yard's own does not run there" in error.message
 
 
 def test_a_greeting_of_the_shell_does_no_harm(workspace: Workspace, net: Net, host: SshHost) -> None:

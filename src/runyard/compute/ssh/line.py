@@ -18,6 +18,7 @@ from runyard import clock, errors
 from runyard.compute.ssh import arrival, luggage
 from runyard.compute.ssh.connection import Address, command, explained, hang_up
 from runyard.compute.ssh.frames import Cut, Writer, read
+from runyard.compute.ssh.lending import lend_python
 from runyard.errors import ComputeTargetException, RunyardException
 
 Heard = Callable[[dict[str, Any], bytes], None]
@@ -26,6 +27,10 @@ _LOOK_S = 0.2
 _ABANDON_S = 60.0
 _ARRIVE_S = 60.0  # to log in, and to find a Python there
 _GREETING_BYTES = 1 << 20  # of whatever a profile prints before us
+
+
+class _NoPython(Exception):
+    """Its text is what kind of machine the host is."""
 
 
 class Line:
@@ -49,26 +54,17 @@ class Line:
         self.is_cut = self._has_hung_up = False
         self.heard_at = clock.monotonic()
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the line
-        self._process = subprocess.Popen(
-            command(address, control, (arrival.COMMAND,)),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._complaints,  # a file: the shared connection outlives us and would hold a pipe open
-            start_new_session=True,
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._stdin, self._stdout = self._process.stdin, self._process.stdout
-        too_late = threading.Timer(_ARRIVE_S, self._process.kill)
-        too_late.start()
         try:
-            self.facts = self._arrive(folder, kit, yard)
-        except BaseException:
-            self.kill()
-            self._close_files()
-            raise
-        finally:
-            too_late.cancel()
+            self.facts = self._dial(folder, kit, yard)
+        except _NoPython as lacking:
+            self._close_process()
+            try:
+                lend_python(address, control, str(lacking))
+            except BaseException:
+                self.kill()
+                self._complaints.close()
+                raise
+            self.facts = self._dial(folder, kit, yard)
         self._writer = Writer(self._stdin)
         threading.Thread(target=self._listen, name=f"line-{address.name}", daemon=True).start()
 
@@ -138,6 +134,30 @@ class Line:
         self._process.kill()
         hang_up(self._address, self._control, how)
 
+    def _dial(self, folder: str, kit: Path, yard: str) -> dict[str, Any]:
+        self._process = subprocess.Popen(
+            command(self._address, self._control, (arrival.COMMAND,)),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,  # a file: the shared connection outlives us and would hold a pipe open
+            start_new_session=True,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
+        too_late = threading.Timer(_ARRIVE_S, self._process.kill)
+        too_late.start()
+        try:
+            return self._arrive(folder, kit, yard)
+        except _NoPython:
+            raise
+        except BaseException:
+            self.kill()
+            self._close_files()
+            raise
+        finally:
+            too_late.cancel()
+
     def _arrive(self, folder: str, kit: Path, yard: str) -> dict[str, Any]:
         parts = [luggage.office(kit), luggage.kit(kit)]
         names = [name for name, _ in parts]
@@ -177,10 +197,7 @@ class Line:
                 found: dict[str, Any] = json.loads(rest)
                 return found
             if word == arrival.NO_PYTHON:
-                raise ComputeTargetException(
-                    f"{self._address.name} ({rest}) has no Python 3.9 or newer",
-                    hint="install python3 there; a user's own on PATH is enough",
-                )
+                raise _NoPython(rest)
         raise ComputeTargetException(f"{self._address.name} prints without end when somebody logs in")
 
     def _why(self) -> ComputeTargetException:
@@ -217,8 +234,13 @@ class Line:
         self._ended()
 
     def _close_files(self) -> None:
+        self._close_process()
+        with suppress(OSError):
+            self._complaints.close()
+
+    def _close_process(self) -> None:
         self._process.wait()
-        for stream in (self._stdin, self._stdout, self._complaints):
+        for stream in (self._stdin, self._stdout):
             with suppress(OSError):
                 stream.close()
 
