@@ -32,9 +32,9 @@ def listing(place: Place, size: Size) -> Iterator[Row]:
     def rows(limit: int, **query: str) -> float:
         return seconds_of(lambda: connection.get("/api/runs/table", limit=limit, **query))()
 
-    _multiply(place, _FEW)
+    multiply(place, _FEW)
     few = in_turns({"views": lambda: views(_FEW), "rows": lambda: rows(_FEW)}, size.rounds)
-    _multiply(place, many)
+    multiply(place, many)
     found = connection.get("/api/runs/table", limit=many)["rows"]
     assert len(found) == many
     assert len(found[0]["metrics"]) == 5
@@ -66,7 +66,7 @@ def listing(place: Place, size: Size) -> Iterator[Row]:
         )
 
 
-def _multiply(place: Place, count: int) -> None:
+def multiply(place: Place, count: int) -> None:
     """The one run that really ran, many times over, with its labels and metrics; the yard is away meanwhile."""
     stop_yard(place.home)
     database = sqlite3.connect(place.home / "yard.db")
