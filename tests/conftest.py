@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +14,11 @@ from runyard import Experiment, Workspace
 from support import a_home, complaints
 
 _numbers = itertools.count(1)
+
+# A shell without job control starts background jobs deaf to Ctrl-C, and their children are too: the commands that these
+# tests press Ctrl-C for must hear it, wherever the tests were started.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Horovod's wheel takes minutes to build and the homes of tests are many: it is built once per machine.
 os.environ.setdefault("RUNYARD_WHEEL_CACHE", str(Path.home() / ".cache" / "runyard" / "wheels"))

@@ -93,7 +93,7 @@ def test_a_wrong_query_is_told_with_its_place(ask: Connection) -> None:
         ask.get("/api/runs/table", query="lr>")
 
 
-def test_completion_and_fields_know_it(ask: Connection) -> None:
+def test_completion_and_fields_know_it(ask: Connection, done: Run) -> None:
     found = ask.get("/api/runs/complete", query="experiment:one", at=14)
     assert found["from"] == 11
     assert found["to"] == 14
