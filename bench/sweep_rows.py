@@ -57,7 +57,7 @@ def growth(place: Place, size: Size) -> Iterator[Row]:
     """A child among the last of a long sweep against one of a short sweep, and a policy's decision among many."""
     folder = place.project("growth", train=_TRIVIAL)
     experiment = place.experiment("growth")
-    many = size.of(400, least=10)
+    many = size.of(2_000, least=10)
     few = [1 / _ours(experiment, folder, 10, 4) for _ in range(3)]
     began = time.monotonic()
     long = _submitted(experiment, folder, many, 4)
