@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 STUDIO := src/runyard/server/studio/index.html
-NODE   := $(shell node -e 'process.exit(parseInt(process.versions.node) < 20)' 2>/dev/null && command -v npm)
+NODE   := $(shell node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null && command -v npm)
 UI     := $(shell find ui -type f -not -path 'ui/node_modules/*')
 
 .PHONY: help setup ui demo check test quick bench clean
@@ -36,7 +36,7 @@ $(STUDIO): $(UI) ui/node_modules/.package-lock.json
 
 # not `npm ci`: it refuses a lock that lacks the binaries of platforms which the registry of whoever wrote it does not have
 ui/node_modules/.package-lock.json: ui/package-lock.json
-	@cd ui && npm install --no-save --silent  # not `npm ci`: a registry may lack what other platforms would take
+	@cd ui && npm install --no-save --silent
 	@touch $@
 
 demo: setup

@@ -130,9 +130,9 @@ def _four_nodes(place: Place) -> Iterator[str]:
     if here.returncode != 0 or os.geteuid() != 0:
         yield "it needs Slurm, and root to start it (scripts/install-slurm)"
         return
-    first_port = str(
-        _FIRST_PORT + os.getpid() % 500 * 10
-    )  # benches and tests beside this one have a Slurm of their own
+    # benches and tests beside this one have a Slurm of their own, and one of them may be in this very process
+    first_port = str(_FIRST_PORT + os.getpid() % 500 * 10)
+    before = os.environ.get("SLURM_CONF")
     subprocess.run([scripts / "start-slurm", "start", folder, first_port], check=True, capture_output=True)
     os.environ["SLURM_CONF"] = str(folder / "slurm.conf")
     try:
@@ -140,3 +140,5 @@ def _four_nodes(place: Place) -> Iterator[str]:
     finally:
         subprocess.run([scripts / "start-slurm", "stop", folder], check=True, capture_output=True)
         del os.environ["SLURM_CONF"]
+        if before is not None:
+            os.environ["SLURM_CONF"] = before

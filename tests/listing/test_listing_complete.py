@@ -76,3 +76,10 @@ def test_the_fields_tell_kind_and_how_many_runs_have_them(two: Runs) -> None:
     assert known["params.lr"] == ("number", 2)
     assert known["tags.team"] == ("text", 2)
     assert known["metrics.loss"] == ("number", 1)
+
+
+def test_a_rare_value_is_offered_however_many_others_are_commoner(runs: Runs) -> None:
+    for number in range(120):
+        runs.add(f"r-{number}", experiment=f"common-{number // 2}")
+    runs.add("r-rare", experiment="rare")
+    assert [option.text for option in complete(runs.table, "experiment:ra", 13)[2]] == ["rare"]

@@ -105,13 +105,13 @@ class RunTable:
                 if count > 0
             ]
 
-    def values(self, field: str, most: int = 50) -> list[tuple[str, int]]:
-        """The values of a field as texts, the commonest first, with how many runs have each."""
+    def values(self, field: str) -> list[tuple[str, int]]:
+        """All values of a field as texts, the commonest first, with how many runs have each."""
         with self._lock:
             self._refresh()
             self._columns.load_names(self._heads, [field])
             counts = Counter(self._columns.texts(field).counts())
-        return counts.most_common(most)
+        return counts.most_common()
 
     def _refresh(self) -> None:
         with self._database.read() as connection:
