@@ -65,8 +65,6 @@ def main() -> int:
     unknown = [name for name in options.rows if name not in ROWS]
     if unknown:
         parser.error(f"no row {unknown[0]!r}; there are: {' '.join(ROWS)}")
-    if options.write and options.rows:
-        parser.error("--write is for the whole table: name no rows")
     # where a developer keeps Python from writing bytecode, every start would compile all modules: users' starts do not
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the yard of the bench is closed all the same
@@ -78,7 +76,7 @@ def main() -> int:
                 rows.append(row)
     print_table(rows)
     if options.write:
-        write_page(rows)
+        write_page(rows, left_out=[name for name in ROWS if options.rows and name not in options.rows])
     return 0
 
 

@@ -47,17 +47,17 @@ def print_table(rows: Sequence[Row]) -> None:
     )
 
 
-def write_page(rows: Sequence[Row]) -> None:
-    """The table of the documentation; what people wrote around it stays."""
+def write_page(rows: Sequence[Row], left_out: Sequence[str] = ()) -> None:
+    """The table of the documentation; what people wrote around it stays. What was not asked for is named, too."""
     text = PAGE.read_text(encoding="utf-8")
     before, _, rest = text.partition(_BEGIN)
     _, found, after = rest.partition(_END)
     if not found:
         raise SystemExit(f"error: {PAGE} has no {_BEGIN} … {_END}")
-    PAGE.write_text(f"{before}{_BEGIN}\n{_markdown(rows)}\n{_END}{after}", encoding="utf-8")
+    PAGE.write_text(f"{before}{_BEGIN}\n{_markdown(rows, left_out)}\n{_END}{after}", encoding="utf-8")
 
 
-def _markdown(rows: Sequence[Row]) -> str:
+def _markdown(rows: Sequence[Row], left_out: Sequence[str]) -> str:
     lines = [
         f"Measured on {time.strftime('%Y-%m-%d')}: {os.cpu_count()} cores, {platform.system()}, "
         f"Python {platform.python_version()}. Medians; in brackets where half of the rounds lay.",
@@ -70,6 +70,8 @@ def _markdown(rows: Sequence[Row]) -> str:
         measured = f"{ours} ({spread})" if spread else ours
         others = "; ".join((*_peer_texts(row), *row.notes))
         lines.append(f"| {row.what} | {measured} | {beside} | {ratio} | {goal} | {verdict} | {others} |")
+    if left_out:
+        lines += ["", f"Not measured that day: {', '.join(f'`{name}`' for name in left_out)} (`python -m bench NAME`)."]
     return "\n".join(lines)
 
 
