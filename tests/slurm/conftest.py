@@ -10,6 +10,7 @@ import pytest
 from slurm_cluster import four_nodes
 
 from runyard import ComputeTarget, SlurmCompute, Workspace
+from support import a_home, complaints
 
 _names = (f"slurm-{number}" for number in itertools.count())
 
@@ -18,6 +19,21 @@ _names = (f"slurm-{number}" for number in itertools.count())
 def slurm_folder() -> Iterator[Path]:
     with four_nodes() as folder:
         yield folder
+
+
+@pytest.fixture(scope="session")
+def slurm_home(slurm_folder: Path) -> Iterator[Path]:
+    """For a yard that was started where this Slurm is: one that other tests have started before knows nothing of it."""
+    with a_home() as folder:
+        yield folder
+        said = complaints(folder)
+    assert said == []
+
+
+@pytest.fixture
+def home(slurm_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("RUNYARD_HOME", str(slurm_home))
+    return slurm_home
 
 
 @pytest.fixture
