@@ -48,7 +48,9 @@ with tf1.device(tf1.train.replica_device_setter(cluster=cluster, worker_device=f
 batches = np.random.RandomState(index)
 hooks = [tf1.train.StopAtStepHook(last_step=args.steps)]
 done = 0
-with tf1.train.MonitoredTrainingSession(master=server.target, is_chief=is_first, hooks=hooks) as session:
+# a worker talks to the servers and to itself: without this, one that starts late waits for ever for one that is through
+mine = tf1.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{index}"])
+with tf1.train.MonitoredTrainingSession(server.target, is_chief=is_first, hooks=hooks, config=mine) as session:
     while not session.should_stop():
         chosen = batches.randint(0, len(x), args.batch_size)
         everything = {inputs: x, targets: y}

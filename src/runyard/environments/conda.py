@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
+import os
 import re
 import shutil
 import sys
@@ -205,4 +206,6 @@ def _main(job_path: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(_main(sys.argv[1]))
+    code = _main(sys.argv[1])
+    sys.stdout.flush()
+    os._exit(code)  # not by way of Python's own end: rattler's threads may still hold on to it, and then it crashes
