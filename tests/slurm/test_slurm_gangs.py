@@ -89,9 +89,15 @@ def test_torch_processes_meet_across_nodes(gang) -> None:
 
 
 def test_parameter_servers_find_their_workers_on_other_nodes(gang) -> None:
-    wait = "if json.loads(os.environ['TF_CONFIG'])['task']['type'] == 'ps':\n    import signal\n    signal.pause()\n"
+    wait = (
+        "if json.loads(os.environ['TF_CONFIG'])['task']['type'] == 'ps':\n    import signal\n    signal.pause()\n"
+        # workers need their server: they do not end before it has said where it is
+        "import pathlib, time\nlogs = pathlib.Path(os.environ['RUNYARD_RUN_FOLDER'], 'azureml-logs')\n"
+        "server = logs / '70_driver_log_ps_0.txt'\n"
+        "while not (server.exists() and server.stat().st_size):\n    time.sleep(0.05)\n"
+    )
     run = gang(REPORT + wait, TensorflowConfiguration(2, 1), node_count=3)
-    assert run.wait_for_completion()["status"] == "Completed"
+    assert run.wait_for_completion()["status"] == "Completed", run._view["end"]
     assert run._view["end"]["processes_left"] == 0
     cluster = json.loads(said(run, "worker_1")["TF_CONFIG"])["cluster"]
     assert len(set(cluster["ps"] + cluster["worker"])) == 3
