@@ -10,12 +10,12 @@ from typing import Any, Optional
 
 from runyard.errors import ExperimentExecutionException, RunConfigurationException
 from runyard.sdk import arguments as command_line
-from runyard.sdk import checks
+from runyard.sdk import checks, no_effect
 from runyard.sdk.distributed import gang_of
 from runyard.sdk.run_configuration import THROW_AWAY_CLUSTER, RunConfiguration
 from runyard.spec.environment import EnvironmentSpec
 from runyard.spec.resources import Resources
-from runyard.spec.run import RunSpec
+from runyard.spec.run import NoEffect, RunSpec
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,7 @@ def submission_of(
             stall_action=run_config.stall.action,
             max_attempts=run_config.max_attempts,
             retry_on=run_config.retry_on,
+            no_effect=_without_effect(run_config),
         ),
     )
 
@@ -126,6 +127,12 @@ def _refuse_unavailable(run_config: RunConfiguration) -> None:
         raise _refused(
             f"data references are not available in this version: {names}", "pass a path on this machine as an argument"
         )
+
+
+def _without_effect(run_config: RunConfiguration) -> tuple[NoEffect, ...]:
+    environment = run_config.environment
+    parts = (run_config, *vars(run_config).values(), *vars(environment).values())
+    return no_effect.about(*parts)
 
 
 def _environment_of(run_config: RunConfiguration, folder: Path) -> EnvironmentSpec:

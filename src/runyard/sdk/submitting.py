@@ -9,11 +9,13 @@ import os
 import secrets
 import time
 import uuid
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runyard.client.home import usable
 from runyard.errors import SnapshotException, UserErrorException
+from runyard.sdk import no_effect
 from runyard.sdk.labels import as_labels
 from runyard.sdk.submission import Submission
 from runyard.snapshots.freeze import Frozen, freeze
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from runyard.client.transport import Connection
     from runyard.sdk.experiment import Experiment
     from runyard.sdk.run import Run
+    from runyard.spec.run import RunSpec
     from runyard.spec.sweep import SweepSpec
 
 log = logging.getLogger("runyard")
@@ -42,7 +45,7 @@ def submit_run(
     request = SubmitRun(
         run_id=_new_id(experiment),
         experiment=experiment.name,
-        spec=to_json(submission.spec),
+        spec=to_json(_with_what_was_told(experiment, submission)),
         snapshot_id=frozen.id,
         tags=as_labels(tags, "tags"),
         warnings=list(frozen.warnings),
@@ -75,6 +78,13 @@ def submit_sweep(
         submitted_by=_user(),
     )
     return _post_with_code(connection, "/api/sweeps", to_json(request), frozen)
+
+
+def _with_what_was_told(experiment: Experiment, submission: Submission) -> RunSpec:
+    """Each argument that has no effect here is in the record of the run that it was given for."""
+    around = (*no_effect.about(experiment.workspace, experiment), *no_effect.in_this_process())
+    told = dict.fromkeys((*submission.spec.no_effect, *around))
+    return replace(submission.spec, no_effect=tuple(told)) if around else submission.spec
 
 
 def _post_with_code(connection: Connection, route: str, body: dict[str, Any], frozen: Frozen) -> dict[str, Any]:

@@ -13,6 +13,16 @@ RETRY_ON = ("node lost", "preempted")  # what the machines did to a run, and ano
 
 
 @dataclass(frozen=True)
+class NoEffect:
+    """An argument that was given, and changes nothing here: kept so that nothing is dropped in silence."""
+
+    owner: str  # whose argument: "AmlCompute"
+    argument: str
+    value: str  # as it is shown; of a secret nothing
+    why: str
+
+
+@dataclass(frozen=True)
 class RunSpec:
     script: str  # relative to the snapshot, with forward slashes
     arguments: tuple[str, ...] = ()
@@ -30,3 +40,4 @@ class RunSpec:
     stall_action: str = "report"  # "report": collect the stacks and go on; "stop": then end the run
     max_attempts: int = 1  # how often the script may be started, if it ends for one of the reasons below
     retry_on: tuple[str, ...] = RETRY_ON  # values of EndReason; none of them is the script's own doing
+    no_effect: tuple[NoEffect, ...] = ()

@@ -1,0 +1,65 @@
+"""Arguments that meant something to a cloud and mean nothing to a yard: said once, and kept with the run.
+
+    no_effect.told(self, "vm_priority", vm_priority, "machines of your own are not taken away")
+
+The first time a line goes to the log ``runyard``. What was told of an object travels with the run that it is a part of,
+what was told of a function with the runs that this process submits after it: ``runyard explain RUN`` shows both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runyard.spec.run import NoEffect
+
+_NOTES = "_told_no_effect"
+_SECRETS = ("password", "key", "token", "secret", "passphrase", "credential", "connection_string", "sas")
+_said: dict[tuple[str, str, str], NoEffect] = {}  # by whom and what: a loop says it once
+_of_functions: dict[tuple[str, str], NoEffect] = {}
+
+
+def told(owner: Any, argument: str, value: Any, why: str) -> None:
+    """``argument`` of ``owner`` was given as ``value`` and changes nothing, because of ``why``.
+
+    ``owner`` is the object that was made or called, or the name of a function: ``"Workspace.create"``. Nothing is said
+    of a value that is None, so that a caller can pass on what it was given.
+    """
+    if value is None:
+        return
+    name = owner if isinstance(owner, str) else owner.__name__ if isinstance(owner, type) else type(owner).__name__
+    note = NoEffect(name, argument, _shown(argument, value), why)
+    if isinstance(owner, (str, type)):
+        _of_functions[name, argument] = note
+    else:
+        # into __dict__ itself: settings with fixed names refuse others
+        owner.__dict__.setdefault(_NOTES, {})[argument] = note
+    if (name, argument, why) not in _said:
+        _said[name, argument, why] = note
+        from runyard.sdk.checks import log
+
+        log.warning("%s has no effect here: %s", _called(note), why)
+
+
+def about(*owners: Any) -> tuple[NoEffect, ...]:
+    """What was told of these objects, each thing once, in the order of the objects."""
+    found: dict[NoEffect, None] = {}
+    for owner in owners:
+        found.update(dict.fromkeys(getattr(owner, "__dict__", {}).get(_NOTES, {}).values()))
+    return tuple(found)
+
+
+def in_this_process() -> tuple[NoEffect, ...]:
+    """What was told of functions and classes."""
+    return tuple(_of_functions.values())
+
+
+def _called(note: NoEffect) -> str:
+    return f"{note.owner}({note.argument}={note.value})"
+
+
+def _shown(argument: str, value: Any) -> str:
+    """Short, and never a secret: it is logged, stored and printed."""
+    if any(word in argument.lower() for word in _SECRETS):
+        return "…"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else text[:79] + "…"
