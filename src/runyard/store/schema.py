@@ -181,3 +181,41 @@ documents = Table(
     Column("created_at", Float, nullable=False),
     Index("documents_by_owner", "kind", "owner"),
 )
+
+# Datasets, one row for each version of a name; those that were used without a name have neither.
+datasets = Table(
+    "datasets",
+    metadata,
+    Column("dataset_id", String, primary_key=True),
+    Column("name", String),
+    Column("version", Integer),
+    Column("kind", String, nullable=False),  # "file", "tabular"
+    Column("definition", JSON, nullable=False),
+    Column("definition_key", String, nullable=False),  # a hash: the same definition is found again
+    Column("digest", String),  # of the content that it pointed to when it was saved
+    Column("files", Integer),
+    Column("bytes", Integer),
+    Column("description", Text),
+    Column("tags", JSON, nullable=False),
+    Column("run_id", String),  # the run whose script saved it
+    Column("created_at", Float, nullable=False),
+    Index("datasets_by_name", "name", "version", unique=True),
+    Index("datasets_by_definition", "definition_key"),
+)
+
+# Which data each run was given. Names are copied: what a run used stays told when a dataset is unregistered.
+data_uses = Table(
+    "data_uses",
+    metadata,
+    Column("run_id", String, primary_key=True),
+    Column("name", String, primary_key=True),
+    Column("mode", String, nullable=False),
+    Column("datastore", String, nullable=False),
+    Column("path", String, nullable=False),
+    Column("dataset_id", String),
+    Column("dataset_name", String),
+    Column("dataset_version", Integer),
+    Column("digest", String),  # of the content when the run was submitted
+    Index("data_uses_by_dataset", "dataset_id"),
+    Index("data_uses_by_digest", "digest"),
+)
