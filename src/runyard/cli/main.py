@@ -15,6 +15,7 @@ VERBS = {
     "sweep": "Tune hyperparameters: run a job many times over.",
     "runs": "List runs, newest first.",
     "show": "Show what a run is, why it ended and where its time went.",
+    "explain": "Explain what a run's arguments came to, and which had no effect.",
     "logs": "Print the log of a run, as the script wrote it.",
     "metrics": "Print the metrics of a run.",
     "files": "List the files of a run.",

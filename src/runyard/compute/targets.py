@@ -211,5 +211,5 @@ class Targets:
 
 
 def _asked(configuration: Configuration) -> Configuration:
-    """Without what was found out when it was attached."""
-    return {name: value for name, value in configuration.items() if name != ssh.FOUND}
+    """Without what was found out when it was attached, and what was said of arguments that change nothing."""
+    return {name: value for name, value in configuration.items() if name not in (ssh.FOUND, "no_effect")}
