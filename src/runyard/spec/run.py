@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Optional
 
+from runyard.spec.data import DataUse
 from runyard.spec.environment import EnvironmentSpec
 from runyard.spec.launch import Launch, Single
 from runyard.spec.resources import Resources
@@ -41,3 +42,4 @@ class RunSpec:
     max_attempts: int = 1  # how often the script may be started, if it ends for one of the reasons below
     retry_on: tuple[str, ...] = RETRY_ON  # values of EndReason; none of them is the script's own doing
     no_effect: tuple[NoEffect, ...] = ()
+    data: tuple[DataUse, ...] = ()  # what the script reads, and what of its writing is uploaded

@@ -1,0 +1,44 @@
+"""The data of a run, as asked for: which part of which datastore, and how it comes to the script, or from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional
+
+MOUNT, DOWNLOAD, UPLOAD = "mount", "download", "upload"
+MODES = (MOUNT, DOWNLOAD, UPLOAD)
+VARIABLE = "AZUREML_DATAREFERENCE_"  # and the name of the use: where the script finds the path
+DATASET_ARGUMENT = "DatasetConsumptionConfig:"  # and the name of the input: what stands on the command line for it
+DEFAULT_STORE = "workspaceblobstore"  # made with the yard, in its home
+
+
+@dataclass(frozen=True)
+class DatasetUse:
+    """Which dataset it was; all three are kept in the run's record."""
+
+    id: str
+    name: Optional[str] = None  # None: it was never registered
+    version: Optional[int] = None
+    digest: Optional[str] = None  # of its content when the run was submitted, or prepared
+
+
+@dataclass(frozen=True)
+class DataUse:
+    name: str
+    datastore: str = DEFAULT_STORE  # of a dataset: that of its first source, to be shown
+    path: str = ""  # below the datastore's root; "" = all of it
+    mode: str = MOUNT
+    path_on_compute: Optional[str] = None  # None: a place of our own; relative: below the working directory
+    overwrite: bool = False  # of an upload: files that are there already
+    dataset: Optional[DatasetUse] = None
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The names under which a process finds the path."""
+        reference = f"{VARIABLE}{self.name}"
+        return (reference, self.name) if self.dataset is not None else (reference,)
+
+    @property
+    def placeholder(self) -> str:
+        """What stands for the path in the arguments."""
+        return f"{DATASET_ARGUMENT}{self.name}" if self.dataset is not None else f"${VARIABLE}{self.name}"
