@@ -219,3 +219,68 @@ data_uses = Table(
     Index("data_uses_by_dataset", "dataset_id"),
     Index("data_uses_by_digest", "digest"),
 )
+
+# A model's name counts its versions: a number is never given twice, not even after the last version was deleted.
+model_names = Table(
+    "model_names",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("last_version", Integer, nullable=False),
+    Column("created_at", Float, nullable=False),
+)
+
+# Their files are rows of `artifacts`, under an owner of their own. What they come from is copied, so that it stays
+# told when the environment is pruned or a dataset is unregistered.
+models = Table(
+    "models",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("registration_id", String, nullable=False, unique=True),  # sent again, it is the same version
+    Column("description", Text),
+    Column("framework", String),
+    Column("framework_version", String),
+    Column("tags", JSON, nullable=False),
+    Column("properties", JSON, nullable=False),
+    Column("stage", String, nullable=False),
+    Column("digest", String, nullable=False),  # of all names and contents: two versions with the same one are the same
+    Column("size", Integer, nullable=False),
+    Column("created_by", String),
+    Column("created_at", Float, nullable=False),
+    Column("changed_at", Float, nullable=False),
+    Column("experiment", String),
+    Column("run_id", String),
+    Column("snapshot_id", String),
+    Column("environment_key", String),
+    Column("environment_lock", Text),
+    Column("metrics", JSON, nullable=False),  # the last value of each metric of the run
+    Column("data", JSON, nullable=False),  # what the run was given
+    Column("details", JSON, nullable=False),  # samples, resources, datasets that were named, the model it was made of
+    Index("models_by_run", "run_id"),
+)
+
+model_aliases = Table(
+    "model_aliases",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("alias", String, primary_key=True),
+    Column("version", Integer, nullable=False),
+    Column("set_by", String),
+    Column("set_at", Float, nullable=False),
+)
+
+# Who did what to a model, and when; it stays when a version is deleted.
+model_history = Table(
+    "model_history",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=True),
+    Column("name", String, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("what", String, nullable=False),  # "registered", "stage", "alias", "alias removed", "deleted"
+    Column("before", String),
+    Column("after", String),
+    Column("note", Text),
+    Column("by", String),
+    Column("at", Float, nullable=False),
+    Index("model_history_by_name", "name", "version"),
+)
