@@ -14,6 +14,12 @@
     ├── ActivityFailedException          the run that was waited for failed
     ├── HyperDriveException
     │   └── HyperDriveConfigException    a sweep cannot be what it was asked to be
+    ├── WebserviceException              a model or a web service is not there, or cannot be what it was asked to be
+    │   └── ModelInUse                   a model that something relies on was to be deleted
+    ├── ModelNotFoundException           a scoring script has no such model beside it
+    ├── ModelPathNotFoundException       there is nothing at the path of a model to register
+    ├── OnnxExportException              a model could not be exported
+    │   └── ParityFailed                 the exported model computes something else; ``report`` says where
     ├── YardUnavailable                  the yard does not answer and could not be started
     └── StoreCorrupted                   the yard's database is damaged; it was kept as it is
 
@@ -104,6 +110,34 @@ class HyperDriveException(RunyardException):
 
 class HyperDriveConfigException(HyperDriveException):
     pass
+
+
+class WebserviceException(RunyardException):
+    pass
+
+
+class ModelInUse(WebserviceException):
+    pass
+
+
+class ModelNotFoundException(RunyardException):
+    pass
+
+
+class ModelPathNotFoundException(RunyardException):
+    pass
+
+
+class OnnxExportException(RunyardException):
+    pass
+
+
+class ParityFailed(OnnxExportException):
+    """``report`` is what the comparison found: for each input and each output how far apart, and where."""
+
+    def __init__(self, message: str = "", *, report: Any = None, **rest: Any) -> None:
+        super().__init__(message, **rest)
+        self.report = report
 
 
 class YardUnavailable(RunyardException):
