@@ -284,3 +284,48 @@ model_history = Table(
     Column("at", Float, nullable=False),
     Index("model_history_by_name", "name", "version"),
 )
+
+services = Table(
+    "services",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("kind", String, nullable=False),  # "Local", "ACI", "AKS": what its configuration was called
+    Column("state", String, nullable=False),
+    Column("error", Text, nullable=False),
+    Column("configuration", JSON, nullable=False),  # its keys are in its folder alone
+    Column("description", Text),
+    Column("tags", JSON, nullable=False),
+    Column("properties", JSON, nullable=False),
+    Column("traffic", JSON, nullable=False),  # version -> its share in per cent; those that serve, and no others
+    Column("last_version", Integer, nullable=False),
+    Column("created_by", String),
+    Column("created_at", Float, nullable=False),
+    Column("changed_at", Float, nullable=False),
+)
+
+service_versions = Table(
+    "service_versions",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("state", String, nullable=False),
+    Column("error", Text, nullable=False),
+    Column("models", JSON, nullable=False),  # as [name, version]
+    Column("spec", JSON, nullable=False),
+    Column("environment_key", String),
+    Column("created_at", Float, nullable=False),
+)
+
+# What the SDK called images until 2019: a description of a service that is not deployed yet.
+images = Table(
+    "images",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("models", JSON, nullable=False),
+    Column("spec", JSON, nullable=False),
+    Column("description", Text),
+    Column("tags", JSON, nullable=False),
+    Column("properties", JSON, nullable=False),
+    Column("created_at", Float, nullable=False),
+)
