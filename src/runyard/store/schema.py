@@ -329,3 +329,35 @@ images = Table(
     Column("properties", JSON, nullable=False),
     Column("created_at", Float, nullable=False),
 )
+
+datastores = Table(
+    "datastores",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("kind", String, nullable=False),
+    Column("configuration", JSON, nullable=False),  # never a credential: those are in a file of the owner's alone
+    Column("is_default", Integer, nullable=False),
+    Column("created_at", Float, nullable=False),
+)
+
+# A transfer is written here before it begins: a yard that was killed goes on with it.
+transfers = Table(
+    "transfers",
+    metadata,
+    Column("transfer_id", String, primary_key=True),
+    Column("spec", JSON, nullable=False),
+    Column("state", String, nullable=False),
+    Column("result", JSON),
+    Column("created_at", Float, nullable=False),
+    Index("transfers_by_state", "state"),
+)
+
+# The content that a file of a datastore had, as long as its mark is the same: an ETag, or what stat says of it.
+seen_files = Table(
+    "seen_files",
+    metadata,
+    Column("datastore", String, primary_key=True),
+    Column("path", String, primary_key=True),
+    Column("mark", String, nullable=False),
+    Column("digest", String, nullable=False),
+)
