@@ -20,6 +20,7 @@ class DatasetUse:
     name: Optional[str] = None  # None: it was never registered
     version: Optional[int] = None
     digest: Optional[str] = None  # of its content when the run was submitted, or prepared
+    direct: bool = False  # the script gets the dataset itself of run.input_datasets, not a path
 
 
 @dataclass(frozen=True)
