@@ -21,11 +21,11 @@ ifneq ($(NODE),)
 setup: $(STUDIO)
 endif
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml distributions/runyard-azureml/pyproject.toml
 	@echo "setup: a Python environment in $(VENV)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	@$(BIN)/python -m pip install --quiet --editable . --group dev
+	@$(BIN)/python -m pip install --quiet --editable . --editable distributions/runyard-azureml --group dev
 	@touch $@
 
 ui: $(STUDIO)

@@ -46,8 +46,26 @@ class RunyardException(Exception):
         self.inner_exception = inner_exception
         self.facts = facts
 
+    shown_as_v1 = False  # True: in the lines that scripts written for the SDK v1 print, since its names were imported
+
     def __str__(self) -> str:
+        if self.shown_as_v1:
+            return self._as_v1()
         return f"{self.message}\n\nhint: {self.hint}" if self.hint else self.message
+
+    def _as_v1(self) -> str:
+        import json
+
+        error = {"error": {"code": self._code, "message": self.message}}
+        lines = [f"{type(self).__name__}:", f"\tMessage: {self.message}"]
+        if self.hint:
+            lines.append(f"\tHint: {self.hint}")
+        lines.append(f"\tInnerException {self.inner_exception}")
+        return "\n".join([*lines, f"\tErrorResponse \n{json.dumps(error, indent=4, default=str)}"])
+
+    @property
+    def _code(self) -> str:
+        return "UserError" if isinstance(self, UserErrorException) else type(self).__name__
 
 
 class UserErrorException(RunyardException):

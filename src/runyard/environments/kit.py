@@ -29,6 +29,12 @@ PARTS = (
     "runyard/wire",
 )
 
+# `from azureml.core import Run` works in every job, whatever is installed there.
+MADE = {
+    "azureml/__init__.py": b"from runyard.sdk import azureml_modules\n\n"
+    b"azureml_modules.answer()\nazureml_modules.fill(__import__(__name__))\n"
+}
+
 
 def kit(root: Path) -> Path:
     """The folder for PYTHONPATH: ``root/<hash of the content>``, copied when it is not there yet."""
@@ -43,6 +49,9 @@ def kit(root: Path) -> Path:
             target = half / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(installed / name, target)
+        for name, content in MADE.items():
+            (half / name).parent.mkdir(parents=True, exist_ok=True)
+            (half / name).write_bytes(content)
         half.rename(folder)
     except OSError:
         shutil.rmtree(half, ignore_errors=True)
@@ -60,7 +69,7 @@ def _files(installed: Path, part: str) -> list[str]:
 
 def _content_hash(installed: Path, files: list[str]) -> str:
     digest = hashlib.sha256()
-    for name in files:
-        content = (installed / name).read_bytes()
+    contents = {**{name: (installed / name).read_bytes() for name in files}, **MADE}
+    for name, content in contents.items():
         digest.update(f"{name}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()[:16]

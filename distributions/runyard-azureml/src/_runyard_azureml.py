@@ -1,0 +1,20 @@
+"""The door of `import azureml`, set up by `runyard-azureml.pth` when Python starts: it imports nothing by itself.
+
+It is a finder and no package: a folder `azureml` of its own would mix with that of the real SDK, were it here too.
+"""
+
+import sys
+
+
+class Door:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name != "azureml":
+            return None
+        from runyard.sdk import azureml_modules
+
+        azureml_modules.refuse_beside_the_sdk()
+        return azureml_modules.answer().find_spec(name)
+
+
+sys.meta_path.insert(0, Door)

@@ -1,0 +1,153 @@
+"""Where each name of the SDK v1 is in Runyard: the whole of what the `azureml` modules hold.
+
+A table and nothing else, since every training script that says `from azureml.core import Run` reads it.
+"""
+
+from __future__ import annotations
+
+# a module of the SDK v1 -> the names in it; a module whose name others begin with is a package
+MODULES = {
+    "azureml": "",
+    "azureml.contrib": "",
+    "azureml.contrib.tensorboard": "Tensorboard",
+    "azureml.contrib.tensorboard.export": "export_to_tensorboard",
+    "azureml.core": """
+        ComputeTarget ContainerRegistry Dataset Datastore Environment Experiment Image Model Run RunConfiguration
+        ScriptRun ScriptRunConfig VERSION Webservice Workspace
+    """,
+    "azureml.core.authentication": """
+        AzureCliAuthentication InteractiveLoginAuthentication MsiAuthentication ServicePrincipalAuthentication
+        TokenAuthentication
+    """,
+    "azureml.core.compute": """
+        AmlCompute BatchAiCompute ComputeTarget DsvmCompute HDInsightCompute RemoteCompute
+    """,
+    "azureml.core.compute.amlcompute": "AmlCompute AmlComputeStatus ComputeTarget ComputeTargetException",
+    "azureml.core.compute.compute": "ComputeTarget ComputeTargetException",
+    "azureml.core.compute.dsvm": "ComputeTarget ComputeTargetException DsvmCompute",
+    "azureml.core.compute.hdinsight": "ComputeTarget ComputeTargetException HDInsightCompute",
+    "azureml.core.compute.remote": "ComputeTarget ComputeTargetException RemoteCompute",
+    "azureml.core.compute_target": "AmlCompute ComputeTarget ComputeTargetException RemoteCompute",
+    "azureml.core.conda_dependencies": "CondaDependencies",
+    "azureml.core.container_registry": "ContainerRegistry",
+    "azureml.core.dataset": "Dataset",
+    "azureml.core.datastore": "Datastore",
+    "azureml.core.environment": """
+        CondaDependencies ContainerRegistry DEFAULT_CPU_IMAGE DEFAULT_GPU_IMAGE DockerSection Environment PythonSection
+    """,
+    "azureml.core.experiment": "Experiment Run Workspace",
+    "azureml.core.image": "ContainerImage Image",
+    "azureml.core.image.container": "ContainerImage Image",
+    "azureml.core.image.image": "Image Model",
+    "azureml.core.model": "Dataset Environment InferenceConfig Model",
+    "azureml.core.resource_configuration": "ResourceConfiguration",
+    "azureml.core.run": "ActivityFailedException Environment Run",
+    "azureml.core.runconfig": """
+        AmlComputeConfiguration CondaDependencies ComputeTarget ContainerRegistry DEFAULT_CPU_IMAGE DEFAULT_GPU_IMAGE
+        DataReferenceConfiguration DatasetConsumptionConfig DockerConfiguration DockerSection Environment
+        HistoryConfiguration MpiConfiguration PyTorchConfiguration PythonSection Run RunConfiguration
+        TensorflowConfiguration
+    """,
+    "azureml.core.script_run": "Run RunConfiguration ScriptRun",
+    "azureml.core.script_run_config": "RunConfiguration ScriptRunConfig",
+    "azureml.core.webservice": "AciWebservice LocalWebservice Webservice",
+    "azureml.core.webservice.aci": "AciWebservice Environment Image Model Webservice",
+    "azureml.core.webservice.local": "InferenceConfig LocalWebservice Model Webservice",
+    "azureml.core.webservice.webservice": "Image Model Webservice",
+    "azureml.core.workspace": """
+        AmlCompute ComputeTarget Dataset Datastore Experiment Image Model Webservice Workspace
+    """,
+    "azureml.data": "FileDataset TabularDataset",
+    "azureml.data.abstract_dataset": "AbstractDataset DatasetConsumptionConfig FileDatasetFactory",
+    "azureml.data.azure_storage_datastore": "AzureBlobDatastore AzureFileDatastore DataReference",
+    "azureml.data.data_reference": "DataReference",
+    "azureml.data.datapath": "DataPath DataPathComputeBinding DataReference",
+    "azureml.data.dataset_consumption_config": "DatasetConsumptionConfig",
+    "azureml.data.dataset_factory": "DataReference DataType FileDatasetFactory TabularDatasetFactory",
+    "azureml.data.file_dataset": "FileDataset",
+    "azureml.data.tabular_dataset": "FileDataset TabularDataset",
+    "azureml.exceptions": """
+        ActivityFailedException AzureMLException ComputeTargetException ExperimentExecutionException
+        HyperDriveConfigException HyperDriveException ModelNotFoundException ModelPathNotFoundException
+        RunConfigurationException RunEnvironmentException ServiceException SnapshotException TrainingException
+        UserErrorException WebserviceException
+    """,
+    "azureml.exceptions._azureml_exception": """
+        ActivityFailedException AzureMLException ComputeTargetException ExperimentExecutionException
+        ModelNotFoundException ModelPathNotFoundException RunConfigurationException RunEnvironmentException
+        ServiceException SnapshotException TrainingException UserErrorException WebserviceException
+    """,
+    "azureml.mlflow": "",
+    "azureml.telemetry": "set_diagnostics_collection",
+    "azureml.tensorboard": "Tensorboard",
+    "azureml.tensorboard.export": "export_to_tensorboard",
+    "azureml.tensorboard.tensorboard": "Tensorboard",
+    "azureml.train": "",
+    "azureml.train._distributed_training": "Gloo Mpi Nccl ParameterServer",
+    "azureml.train.dnn": "Chainer Gloo Mpi Nccl ParameterServer PyTorch TensorFlow",
+    "azureml.train.estimator": "Estimator Gloo Mpi Nccl ParameterServer",
+    "azureml.train.hyperdrive": """
+        BanditPolicy BayesianParameterSampling EarlyTerminationPolicy GridParameterSampling HyperDriveConfig
+        HyperDriveRun HyperDriveRunConfig MedianStoppingPolicy NoTerminationPolicy PrimaryMetricGoal
+        RandomParameterSampling TruncationSelectionPolicy choice lognormal loguniform normal qlognormal qloguniform
+        qnormal quniform randint uniform
+    """,
+    "azureml.train.hyperdrive.parameter_expressions": """
+        choice lognormal loguniform normal qlognormal qloguniform qnormal quniform randint uniform
+    """,
+    "azureml.train.hyperdrive.policy": """
+        BanditPolicy EarlyTerminationPolicy MedianStoppingPolicy NoTerminationPolicy TruncationSelectionPolicy
+    """,
+    "azureml.train.hyperdrive.run": "Experiment HyperDriveConfig HyperDriveRun PrimaryMetricGoal Run Workspace",
+    "azureml.train.hyperdrive.runconfig": """
+        HyperDriveConfig HyperDriveRunConfig PrimaryMetricGoal Run ScriptRunConfig
+    """,
+    "azureml.train.hyperdrive.sampling": """
+        BayesianParameterSampling GridParameterSampling HyperParameterSampling RandomParameterSampling
+    """,
+    "azureml.train.sklearn": "SKLearn",
+    "azureml.train.widgets": "RunDetails",
+    "azureml.widgets": "RunDetails",
+    "azureml.widgets.run_details": "RunDetails",
+}
+
+# a module of Runyard -> the names that are there; `here=there` where Runyard has it under another name
+HOMES = {
+    "runyard.errors": """
+        ActivityFailedException AzureMLException=RunyardException ComputeTargetException ExperimentExecutionException
+        HyperDriveConfigException HyperDriveException RunConfigurationException RunEnvironmentException
+        SnapshotException TrainingException UserErrorException
+    """,
+    "runyard.sdk.azureml_modules": "VERSION",
+    "runyard.sdk.compute_target": "AmlCompute AmlComputeStatus ComputeTarget",
+    "runyard.sdk.clusters": "RemoteCompute",
+    "runyard.sdk.conda_dependencies": "CondaDependencies",
+    "runyard.sdk.distributed": """
+        Gloo Mpi MpiConfiguration Nccl ParameterServer PyTorchConfiguration TensorflowConfiguration
+    """,
+    "runyard.sdk.environment": "ContainerRegistry DockerSection Environment PythonSection",
+    "runyard.sdk.estimator": "Estimator",
+    "runyard.sdk.experiment": "Experiment",
+    "runyard.sdk.frameworks": "PyTorch SKLearn TensorFlow",
+    "runyard.sdk.hyperdrive.parameter_expressions": """
+        choice lognormal loguniform normal qlognormal qloguniform qnormal quniform randint uniform
+    """,
+    "runyard.sdk.hyperdrive.policy": """
+        BanditPolicy EarlyTerminationPolicy MedianStoppingPolicy NoTerminationPolicy TruncationSelectionPolicy
+    """,
+    "runyard.sdk.hyperdrive.run": "HyperDriveRun",
+    "runyard.sdk.hyperdrive.runconfig": "HyperDriveConfig HyperDriveRunConfig PrimaryMetricGoal",
+    "runyard.sdk.hyperdrive.sampling": """
+        BayesianParameterSampling GridParameterSampling HyperParameterSampling RandomParameterSampling
+    """,
+    "runyard.sdk.run": "Run",
+    "runyard.sdk.run_configuration": """
+        AmlComputeConfiguration DEFAULT_CPU_IMAGE DEFAULT_GPU_IMAGE DataReferenceConfiguration DockerConfiguration
+        HistoryConfiguration RunConfiguration
+    """,
+    "runyard.sdk.script_run_config": "ScriptRunConfig",
+    "runyard.sdk.tensorboard": "Tensorboard",
+    "runyard.sdk.tensorboard_export": "export_to_tensorboard",
+    "runyard.sdk.widget.details": "RunDetails",
+    "runyard.sdk.workspace": "Workspace",
+}
