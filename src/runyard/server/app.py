@@ -12,6 +12,7 @@ from starlette.convertors import Convertor, register_url_convertor
 from runyard import __version__
 from runyard.errors import UserErrorException
 from runyard.listing.table import RunTable
+from runyard.models.registry import Models
 from runyard.orchestrator.conductor import Conductor
 from runyard.server import pages, problems
 from runyard.server.answers import answer
@@ -22,12 +23,14 @@ from runyard.server.routes import (
     computes,
     environments,
     exchange,
+    experiments,
     files,
     follow,
     listing,
     live,
     logs,
     metrics,
+    models,
     network,
     runs,
     snapshots,
@@ -64,6 +67,7 @@ def create_app(
     net: Network | None = None,
     stays: bool = False,
     sweep_driver: SweepDriver | None = None,
+    registry: Models | None = None,
 ) -> FastAPI:
     app = FastAPI(title="Runyard", version=__version__, docs_url="/api/docs", openapi_url="/api/openapi.json")
     problems.install(app, conductor.rooms.database.path)
@@ -71,9 +75,10 @@ def create_app(
     app.include_router(listing.routes(table), prefix="/api")  # before the runs: `table` is no run's id
     app.include_router(live.routes(conductor, table), prefix="/api")
     app.include_router(exchange.routes(conductor), prefix="/api")  # `import` is no run's id either
-    for room in (runs, follow, telling, charts, metrics, logs, files, snapshots, environments, computes):
+    for room in (runs, experiments, follow, telling, charts, metrics, logs, files, snapshots, environments, computes):
         app.include_router(room.routes(conductor), prefix="/api")
     app.include_router(sweeps.routes(conductor, sweep_driver), prefix="/api")
+    app.include_router(models.routes(conductor, registry or Models(conductor.rooms)), prefix="/api")
     app.include_router(mlflow_routes(conductor), prefix="/api")
     if net is not None:
         app.include_router(network.routes(net, table.page), prefix="/api")

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 
 from runyard import errors
 from runyard.store.database import is_full
+from runyard.store.models import NoSuchModel
 from runyard.store.opening import corrupted
 
 log = logging.getLogger(__name__)
@@ -24,6 +25,8 @@ STATUS_OF: dict[type[errors.RunyardException], int] = {
     errors.StoreCorrupted: 500,
     errors.YardUnavailable: 503,
     errors.SnapshotException: 409,
+    errors.ModelInUse: 409,
+    NoSuchModel: 404,
 }
 
 

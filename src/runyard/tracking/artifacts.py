@@ -7,13 +7,13 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from sqlalchemy import bindparam, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from runyard.clock import now
 from runyard.errors import HomeUnusable, UserErrorException
@@ -90,6 +90,10 @@ class Artifacts:
         artifact = self._store(path, chunks)
         self._record(run_id, [artifact])
         return artifact
+
+    def take(self, path: str, source: Path) -> Artifact:
+        """The content is stored, and nobody's yet: :func:`record` says whose it is."""
+        return self._take(checked_path(path), source, final=False)
 
     def remove(self, run_id: str, path: str) -> None:
         """A file, or all files below a folder. Their contents stay for whoever reads them, or has the same ones."""
@@ -190,23 +194,31 @@ class Artifacts:
             os.close(handle)
         return Artifact(path, digest.hexdigest(), size)
 
-    def _record(self, run_id: str, artifacts: Iterable[Artifact]) -> None:
-        rows = [
-            {"run_id": run_id, "path": a.path, "digest": a.digest, "size": a.size, "created_at": now()}
-            for a in artifacts
-        ]
-        if not rows:
-            return
-        table = schema.artifacts
-        with self._database.write() as connection:
-            connection.execute(
-                delete(table).where(table.c.run_id == run_id, table.c.path == bindparam("replaced")),
-                [{"replaced": row["path"]} for row in rows],
-            )
-            connection.execute(insert(table), rows)
+    def _record(self, run_id: str, artifacts: Sequence[Artifact]) -> None:
+        if artifacts:
+            with self._database.write() as connection:
+                record(connection, run_id, artifacts)
 
     def _object(self, digest: str) -> Path:
         return self._root / digest[:2] / digest[2:]
+
+
+def record(connection: Connection, owner: str, artifacts: Iterable[Artifact]) -> None:
+    """They are this owner's from now on, in a transaction of the caller's; names that it has already are replaced."""
+    table = schema.artifacts
+    rows = [
+        {"run_id": owner, "path": a.path, "digest": a.digest, "size": a.size, "created_at": now()} for a in artifacts
+    ]
+    connection.execute(
+        delete(table).where(table.c.run_id == owner, table.c.path == bindparam("replaced")),
+        [{"replaced": row["path"]} for row in rows],
+    )
+    connection.execute(insert(table), rows)
+
+
+def disown(connection: Connection, owner: str) -> None:
+    """The owner has no files any more. Their contents stay for whoever has the same ones."""
+    connection.execute(delete(schema.artifacts).where(schema.artifacts.c.run_id == owner))
 
 
 def checked_path(path: str) -> str:

@@ -21,6 +21,7 @@ from runyard.compute.nursery import Nursery
 from runyard.compute.targets import Around, Targets
 from runyard.environments.base import EnvironmentDepot
 from runyard.environments.kit import kit
+from runyard.models.registry import Models
 from runyard.orchestrator.bell import Bell
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.finalize import tidy_leftovers
@@ -72,12 +73,13 @@ class Yard:
         self._conductor = Conductor(self._rooms)
         self._watcher = Watcher(self._conductor)
         self._sweeps = SweepDriver(self._conductor, SweepStore(self._rooms.database))
+        self._models = Models(self._rooms)
         self._listening.prepare(listen)
 
     def serve(self, opened: Callable[[], None]) -> None:
         """Until nobody is here; `opened` is called when requests are answered."""
         rooms = self._rooms
-        app = create_app(self._conductor, self._used, self._listening, self._stays, self._sweeps)
+        app = create_app(self._conductor, self._used, self._listening, self._stays, self._sweeps, self._models)
         config = uvicorn.Config(
             app,
             log_level="warning",

@@ -1,0 +1,268 @@
+"""Registered models: versions by name, aliases, and who did what to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, Select, delete, insert, select, update
+
+from runyard import clock
+from runyard.errors import ModelInUse, WebserviceException
+from runyard.store import schema
+from runyard.store.database import Database
+
+_models, _aliases, _history = schema.models, schema.model_aliases, schema.model_history
+
+
+class NoSuchModel(WebserviceException):
+    """Where the SDK v1 says WebserviceException, and HTTP 404."""
+
+
+@dataclass(frozen=True)
+class ModelRecord:
+    name: str
+    version: int
+    registration_id: str
+    stage: str
+    digest: str
+    size: int
+    created_at: float
+    changed_at: float
+    description: str | None = None
+    framework: str | None = None
+    framework_version: str | None = None
+    created_by: str | None = None
+    experiment: str | None = None
+    run_id: str | None = None
+    snapshot_id: str | None = None
+    environment_key: str | None = None
+    environment_lock: str | None = None
+    tags: dict[str, str | None] = field(default_factory=dict)
+    properties: dict[str, str | None] = field(default_factory=dict)
+    metrics: dict[str, Any] = field(default_factory=dict)
+    data: list[dict[str, Any]] = field(default_factory=list)
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        return f"{self.name}:{self.version}"
+
+
+@dataclass(frozen=True)
+class Alias:
+    alias: str
+    version: int
+    set_by: str | None
+    set_at: float
+
+
+@dataclass(frozen=True)
+class Deed:
+    """Something that was done to a model."""
+
+    version: int
+    what: str  # "registered", "stage", "alias", "alias removed", "deleted"
+    before: str | None
+    after: str | None
+    note: str | None
+    by: str | None
+    at: float
+
+
+class ModelStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(
+        self,
+        name: str,
+        registration_id: str,
+        make: Callable[[int], ModelRecord],
+        take_files: Callable[[Connection, ModelRecord], None],
+    ) -> ModelRecord:
+        """The next version of a name, in one transaction with its files: a version is there whole or not at all.
+
+        A registration that is here already is answered with its version.
+        """
+        with self._database.write() as connection:
+            known = connection.execute(_ALL.where(_models.c.registration_id == registration_id)).first()
+            if known is not None:
+                return _record(known)
+            record = make(_next_version(connection, name))
+            connection.execute(insert(_models).values(**vars(record)))
+            take_files(connection, record)
+            _note(connection, record.name, record.version, "registered", by=record.created_by)
+        return record
+
+    def registered(self, registration_id: str) -> ModelRecord | None:
+        with self._database.read() as connection:
+            row = connection.execute(_ALL.where(_models.c.registration_id == registration_id)).first()
+        return None if row is None else _record(row)
+
+    def get(self, name: str, version: int | str | None = None) -> ModelRecord:
+        """A version by its number or by an alias; None: the latest. NoSuchModel names what is there."""
+        with self._database.read() as connection:
+            row = connection.execute(_wanted(connection, name, version)).first()
+            if row is None:
+                raise _not_found(connection, name, version)
+        return _record(row)
+
+    def find(self, *, name: str | None = None, run_id: str | None = None) -> list[ModelRecord]:
+        """By name, and of each name the newest version first."""
+        query = _ALL.order_by(_models.c.name, _models.c.version.desc())
+        if name is not None:
+            query = query.where(_models.c.name == name)
+        if run_id is not None:
+            query = query.where(_models.c.run_id == run_id)
+        with self._database.read() as connection:
+            return [_record(row) for row in connection.execute(query)]
+
+    def aliases(self, name: str | None = None) -> dict[str, list[Alias]]:
+        """By the model's name."""
+        query = select(_aliases).order_by(_aliases.c.name, _aliases.c.alias)
+        if name is not None:
+            query = query.where(_aliases.c.name == name)
+        found: dict[str, list[Alias]] = {}
+        with self._database.read() as connection:
+            for row in connection.execute(query):
+                found.setdefault(row.name, []).append(Alias(row.alias, row.version, row.set_by, row.set_at))
+        return found
+
+    def history(self, name: str, version: int | None = None) -> list[Deed]:
+        """Oldest first."""
+        query = select(_history).where(_history.c.name == name).order_by(_history.c.number)
+        if version is not None:
+            query = query.where(_history.c.version == version)
+        with self._database.read() as connection:
+            rows = connection.execute(query).all()
+        return [Deed(row.version, row.what, row.before, row.after, row.note, row.by, row.at) for row in rows]
+
+    def change(self, name: str, version: int, how: Callable[[ModelRecord], Mapping[str, Any]]) -> ModelRecord:
+        """The columns that ``how`` says, made of what was there, in one transaction."""
+        with self._database.write() as connection:
+            before = self._load(connection, name, version)
+            _write(connection, before, how(before))
+            return self._load(connection, name, version)
+
+    def set_stage(self, name: str, version: int, stage: str, by: str | None, note: str | None) -> ModelRecord:
+        with self._database.write() as connection:
+            before = self._load(connection, name, version)
+            if before.stage != stage or note:
+                _write(connection, before, {"stage": stage})
+                _note(connection, name, version, "stage", before.stage, stage, note, by)
+            return self._load(connection, name, version)
+
+    def set_alias(self, name: str, alias: str, version: int, by: str | None) -> None:
+        with self._database.write() as connection:
+            self._load(connection, name, version)
+            before = _alias(connection, name, alias)
+            if before == version:
+                return
+            connection.execute(delete(_aliases).where(_aliases.c.name == name, _aliases.c.alias == alias))
+            values = {"name": name, "alias": alias, "version": version, "set_by": by, "set_at": clock.now()}
+            connection.execute(insert(_aliases).values(**values))
+            if before is not None:
+                _note(connection, name, before, "alias removed", alias, by=by, note=f"moved to version {version}")
+            _note(connection, name, version, "alias", None if before is None else str(before), alias, by=by)
+
+    def remove_alias(self, name: str, alias: str, by: str | None) -> None:
+        """One that is not there is no error: it may have been said twice."""
+        with self._database.write() as connection:
+            version = _alias(connection, name, alias)
+            if version is not None:
+                connection.execute(delete(_aliases).where(_aliases.c.name == name, _aliases.c.alias == alias))
+                _note(connection, name, version, "alias removed", alias, by=by)
+
+    def remove(self, name: str, version: int, by: str | None, also: Callable[[Connection], None]) -> None:
+        """The version, and in the same transaction what ``also`` does; what was done to it stays told."""
+        with self._database.write() as connection:
+            before = self._load(connection, name, version)
+            query = select(_aliases.c.alias).where(_aliases.c.name == name, _aliases.c.version == version)
+            named = connection.execute(query.order_by(_aliases.c.alias)).scalars().all()
+            if named:
+                raise ModelInUse(
+                    f"version {version} of the model {name!r} is its {' and its '.join(map(repr, named))}",
+                    hint=f"give the alias to another version, or remove it: runyard models alias {name} "
+                    f"{named[0]} --remove",
+                    model=name,
+                )
+            connection.execute(delete(_models).where(_models.c.name == name, _models.c.version == version))
+            also(connection)
+            _note(connection, name, version, "deleted", before.stage, by=by)
+
+    def _load(self, connection: Connection, name: str, version: int) -> ModelRecord:
+        row = connection.execute(_wanted(connection, name, version)).first()
+        if row is None:
+            raise _not_found(connection, name, version)
+        return _record(row)
+
+
+_ALL: Select[Any] = select(_models)
+
+
+def _wanted(connection: Connection, name: str, version: int | str | None) -> Select[Any]:
+    query = _ALL.where(_models.c.name == name).order_by(_models.c.version.desc()).limit(1)
+    if version is None or version == "latest":
+        return query
+    if isinstance(version, str):
+        number = int(version) if version.isdecimal() else _alias(connection, name, version)
+        return query.where(_models.c.version == (-1 if number is None else number))
+    return query.where(_models.c.version == version)
+
+
+def _alias(connection: Connection, name: str, alias: str) -> int | None:
+    query = select(_aliases.c.version).where(_aliases.c.name == name, _aliases.c.alias == alias)
+    version: int | None = connection.execute(query).scalar_one_or_none()
+    return version
+
+
+def _next_version(connection: Connection, name: str) -> int:
+    names = schema.model_names
+    last = connection.execute(select(names.c.last_version).where(names.c.name == name)).scalar_one_or_none()
+    if last is None:
+        connection.execute(insert(names).values(name=name, last_version=1, created_at=clock.now()))
+        return 1
+    connection.execute(update(names).where(names.c.name == name).values(last_version=last + 1))
+    return int(last) + 1
+
+
+def _write(connection: Connection, before: ModelRecord, changes: Mapping[str, Any]) -> None:
+    which = (_models.c.name == before.name) & (_models.c.version == before.version)
+    connection.execute(update(_models).where(which).values(changed_at=clock.now(), **changes))
+
+
+def _note(
+    connection: Connection,
+    name: str,
+    version: int,
+    what: str,
+    before: str | None = None,
+    after: str | None = None,
+    note: str | None = None,
+    by: str | None = None,
+) -> None:
+    values = {"before": before, "after": after, "note": note, "by": by, "at": clock.now()}
+    connection.execute(insert(_history).values(name=name, version=version, what=what, **values))
+
+
+def _record(row: Any) -> ModelRecord:
+    return ModelRecord(**row._mapping)
+
+
+def _not_found(connection: Connection, name: str, version: int | str | None) -> NoSuchModel:
+    versions = connection.execute(
+        select(_models.c.version).where(_models.c.name == name).order_by(_models.c.version)
+    ).scalars()
+    there = [str(number) for number in versions]
+    if there:
+        query = select(_aliases.c.alias).where(_aliases.c.name == name).order_by(_aliases.c.alias)
+        known = [*there[-10:], *connection.execute(query).scalars()]
+        return NoSuchModel(
+            f"the model {name!r} has no version {str(version)!r}", hint=f"it has: {', '.join(known)}", model=name
+        )
+    names = connection.execute(select(_models.c.name).distinct().order_by(_models.c.name)).scalars().all()
+    shown = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
+    hint = f"models here: {shown}" if names else "Model.register(ws, model_path, model_name) adds one"
+    return NoSuchModel(f"no model named {name!r} is registered here", hint=hint, model=name)
