@@ -120,6 +120,11 @@ class TakenSnapshot:
 
 
 @dataclass(frozen=True)
+class RenameRun:
+    name: str
+
+
+@dataclass(frozen=True)
 class Labels:
     """Tags or properties to set; tags also to remove."""
 

@@ -12,7 +12,17 @@ from runyard.lifecycle.state import End, EndReason, RunState
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.submit import begin, dry_run, snapshot_taken, submit, submit_folder
 from runyard.server.answers import answer, view, views
-from runyard.wire.runs import BeginRun, FailRun, Labels, RunPage, RunView, SubmitFolder, SubmitRun, TakenSnapshot
+from runyard.wire.runs import (
+    BeginRun,
+    FailRun,
+    Labels,
+    RenameRun,
+    RunPage,
+    RunView,
+    SubmitFolder,
+    SubmitRun,
+    TakenSnapshot,
+)
 
 
 def routes(conductor: Conductor) -> APIRouter:
@@ -76,6 +86,12 @@ def routes(conductor: Conductor) -> APIRouter:
     def get_run(run_id: str) -> Response:
         return answer(view(conductor, store.load(run_id)))
 
+    @router.patch("/runs/{run_id}", response_model=RunView)
+    def rename_run(run_id: str, request: RenameRun) -> Response:
+        store.rename(run_id, request.name)
+        conductor.bell.ring(run_id)
+        return answer(view(conductor, store.load(run_id)))
+
     @router.post("/runs/{run_id}/cancel", response_model=RunView)
     def cancel_run(run_id: str) -> Response:
         conductor.cancel(run_id)
@@ -113,10 +129,6 @@ def routes(conductor: Conductor) -> APIRouter:
     def add_properties(run_id: str, request: Labels) -> Response:
         store.add_properties(run_id, request.set)
         return answer(view(conductor, store.load(run_id)))
-
-    @router.get("/experiments")
-    def experiments() -> Response:
-        return answer([{"name": name, "created_at": at} for name, at in store.experiments()])
 
     return router
 

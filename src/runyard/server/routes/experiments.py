@@ -1,0 +1,61 @@
+"""Experiments: names, labels, and whether people still want to see them. MLflow's clients see the same labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from fastapi import APIRouter, Response
+
+from runyard import clock
+from runyard.errors import UserErrorException
+from runyard.orchestrator.conductor import Conductor
+from runyard.server.answers import answer
+from runyard.server.mlflow.shapes import ACTIVE, DELETED
+from runyard.store.documents import EXPERIMENT, Document, Documents
+
+
+@dataclass(frozen=True)
+class ChangeExperiment:
+    set: dict[str, Optional[str]] = field(default_factory=dict)
+    remove: list[str] = field(default_factory=list)
+    archived: Optional[bool] = None
+
+
+def routes(conductor: Conductor) -> APIRouter:
+    router = APIRouter(tags=["experiments"])
+    runs, documents = conductor.rooms.runs, Documents(conductor.rooms.database)
+
+    @router.get("/experiments")
+    def experiments() -> Response:
+        """Oldest first; archived ones too, and said to be."""
+        kept = {document.id: document for document in documents.of(EXPERIMENT)}
+        return answer([_view(name, at, kept.get(name)) for name, at in runs.experiments()])
+
+    @router.patch("/experiments/{name}")
+    def change(name: str, request: ChangeExperiment) -> Response:
+        began = dict(runs.experiments()).get(name)
+        if began is None:
+            raise UserErrorException(
+                f"there is no experiment {name!r} yet", hint="an experiment begins with its first run"
+            )
+
+        def changed(before: dict[str, Any]) -> dict[str, Any]:
+            tags = {key: value for key, value in before.get("tags", {}).items() if key not in request.remove}
+            stage = {} if request.archived is None else {"stage": DELETED if request.archived else ACTIVE}
+            return {**before, **stage, "tags": {**tags, **request.set}, "changed_at": clock.now()}
+
+        return answer(_view(name, began, documents.change(EXPERIMENT, name, name, changed)))
+
+    return router
+
+
+def _view(name: str, created_at: float, document: Document | None) -> dict[str, Any]:
+    content = document.content if document else {}
+    archived = content.get("stage") == DELETED
+    return {
+        "name": name,
+        "created_at": created_at,
+        "tags": content.get("tags", {}),
+        "archived_at": content.get("changed_at") if archived else None,
+    }
