@@ -79,6 +79,9 @@ class OfflineRun:
     def upload_folder(self, name: str, path: str, **_: Any) -> None:
         _say("folder", name, path)
 
+    def register_model(self, model_name: str, model_path: str | None = None, **_: Any) -> None:
+        _say("model", model_name, model_path or model_name)
+
     def child_run(self, name: str | None = None, **_: Any) -> OfflineRun:
         return OfflineRun()
 

@@ -19,6 +19,7 @@ from runyard.spec.names import ENDED, RUN_ID
 if TYPE_CHECKING:
     from runyard.sdk.environment import Environment
     from runyard.sdk.experiment import Experiment
+    from runyard.sdk.model import Model
     from runyard.sdk.offline import OfflineRun
     from runyard.sdk.run_files import Uploaded
 
@@ -259,6 +260,29 @@ class Run(MetricLogging):
         from runyard.sdk import run_files
 
         run_files.upload_folder(self._connection, self.id, name, path)
+
+    def register_model(
+        self,
+        model_name: str,
+        model_path: str | None = None,
+        tags: dict[str, Any] | None = None,
+        properties: dict[str, Any] | None = None,
+        model_framework: str | None = None,
+        model_framework_version: str | None = None,
+        description: str | None = None,
+        datasets: list[Any] | None = None,
+        sample_input_dataset: Any = None,
+        sample_output_dataset: Any = None,
+        resource_configuration: Any = None,
+        **kwargs: Any,
+    ) -> Model:
+        """A file or a folder of this run becomes the next version of a model; the path of one that is omitted is
+        its name."""
+        from runyard.sdk import run_models
+
+        about = (tags, properties, description, datasets, model_framework, model_framework_version)
+        samples = (sample_input_dataset, sample_output_dataset, resource_configuration)
+        return run_models.register(self, model_name, model_path, about, samples, kwargs)
 
     def restore_snapshot(self, snapshot_id: str | None = None, path: str | None = None) -> str:
         """Writes ``<id>.zip`` into ``path`` (made if needed) and returns where it is."""

@@ -49,7 +49,7 @@ def submit_run(
         snapshot_id=frozen.id,
         tags=as_labels(tags, "tags"),
         warnings=list(frozen.warnings),
-        submitted_by=_user(),
+        submitted_by=user_name(),
         parent_id=parent_id,
         frozen_from=began,
     )
@@ -75,7 +75,7 @@ def submit_sweep(
         snapshot_id=frozen.id,
         tags=as_labels(tags, "tags"),
         warnings=[*warnings, *frozen.warnings],
-        submitted_by=_user(),
+        submitted_by=user_name(),
     )
     return _post_with_code(connection, "/api/sweeps", to_json(request), frozen)
 
@@ -141,7 +141,7 @@ def begin_run(
         name=name,
         snapshot_id=frozen.id if frozen else None,
         tags=as_labels(tags, "tags"),
-        submitted_by=_user(),
+        submitted_by=user_name(),
     )
     view = connection.post("/api/runs/begin", to_json(request))
     run = Run(experiment, request.run_id, _view=view)
@@ -199,7 +199,7 @@ def _new_id(experiment: Experiment) -> str:
     return f"{experiment.name}_{int(time.time())}_{secrets.token_hex(4)}"
 
 
-def _user() -> str:
+def user_name() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's user without a name

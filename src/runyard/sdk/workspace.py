@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from runyard.sdk.compute_target import ComputeTarget
     from runyard.sdk.environment import Environment
     from runyard.sdk.experiment import Experiment
+    from runyard.sdk.model import Model
 
 log = logging.getLogger("runyard")
 V = TypeVar("V")
@@ -145,6 +146,13 @@ class Workspace:
         from runyard.sdk.environment import Environment
 
         return Named(Environment.list(self).items())
+
+    @property
+    def models(self) -> Named[Model]:
+        """The latest version of each."""
+        from runyard.sdk.model import Model
+
+        return Named((model.name, model) for model in Model.list(self, latest=True))
 
     def __repr__(self) -> str:
         return (
