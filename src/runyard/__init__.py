@@ -19,6 +19,7 @@ _HOME_OF = {
     "Estimator": "runyard.sdk.estimator",
     "Experiment": "runyard.sdk.experiment",
     "Gloo": "runyard.sdk.distributed",
+    "Model": "runyard.sdk.model",
     "Mpi": "runyard.sdk.distributed",
     "MpiConfiguration": "runyard.sdk.distributed",
     "Nccl": "runyard.sdk.distributed",

@@ -1,0 +1,255 @@
+"""Registering, finding, naming, approving, comparing and deleting models, through the SDK and a real yard."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+import pytest
+
+from runyard import Experiment, Model, Workspace
+from runyard.errors import (
+    ModelInUse,
+    ModelNotFoundException,
+    ModelPathNotFoundException,
+    UserErrorException,
+    WebserviceException,
+)
+
+Weights = Callable[[str], Path]
+
+
+def test_a_file_registered_again_is_the_next_version(workspace: Workspace, name: str, weights: Weights) -> None:
+    first = Model.register(workspace, weights("first"), name, tags={"area": "digits", "epochs": 3}, description="a net")
+    second = Model.register(workspace, weights("second"), name)
+    assert (first.version, first.id, first.tags) == (1, f"{name}:1", {"area": "digits", "epochs": "3"})
+    assert (second.version, second.description, first.description) == (2, None, "a net")
+    assert first.url.startswith("aml://asset/")
+    assert first.created_by == getpass.getuser()
+    assert Model(workspace, name=name).version == 2
+    assert Model(workspace, name=name, version=1).description == "a net"
+    assert Model(workspace, id=f"{name}:1").version == 1
+    assert Model(workspace, name, tags=["area"]).version == 1
+    assert workspace.models[name].version == 2
+    assert Model.deserialize(workspace, first.serialize()).id == first.id
+
+
+def test_the_same_content_is_stored_once(workspace: Workspace, name: str, weights: Weights) -> None:
+    models = [Model.register(workspace, weights("the same"), name) for _ in range(2)]
+    urls = [model.get_sas_urls()["model.pt"] for model in models]
+    assert urls[0] == urls[1]
+    assert Path(unquote(urlparse(urls[0]).path)).read_text() == "the same"
+    assert models[0].compare(models[1])["same_files"]
+
+
+def test_a_folder_keeps_its_name_and_comes_back_as_it_was(workspace: Workspace, name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "outputs" / "model"
+    (folder / "variables").mkdir(parents=True)
+    (folder / "checkpoint").write_text("c")
+    (folder / "variables" / "0.bin").write_bytes(bytes(3_000_000))
+    model = Model.register(workspace, folder, name)
+    assert model.files() == ["model/checkpoint", "model/variables/0.bin"]
+    place = Path(model.download(target_dir=str(tmp_path / "there")))
+    assert place == tmp_path / "there" / "model"
+    assert (place / "variables" / "0.bin").read_bytes() == bytes(3_000_000)
+    with pytest.raises(WebserviceException, match="exists already"):
+        model.download(target_dir=str(tmp_path / "there"))
+    model.download(target_dir=str(tmp_path / "there"), exist_ok=True)
+    some = Model.register(workspace, folder, name, child_paths=["checkpoint"])
+    assert some.files() == ["model/checkpoint"]
+
+
+def test_what_is_not_there_is_not_registered(workspace: Workspace, name: str, tmp_path: Path) -> None:
+    with pytest.raises(WebserviceException, match=r"no file or folder 'nowhere\.pt'"):
+        Model.register(workspace, "nowhere.pt", name)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ModelPathNotFoundException, match="has no files"):
+        Model.register(workspace, tmp_path / "empty", name)
+    with pytest.raises(WebserviceException, match="no model named"):
+        Model(workspace, name=name)
+
+
+@pytest.mark.parametrize("wrong", ["", "-x", "a b", "x" * 256, "a/b", "ä", "a:b"])
+def test_a_name_that_no_model_can_have_is_refused(workspace: Workspace, weights: Weights, wrong: str) -> None:
+    with pytest.raises(WebserviceException, match="cannot be named"):
+        Model.register(workspace, weights("x"), wrong)
+
+
+def test_a_framework_version_needs_a_framework(workspace: Workspace, name: str, weights: Weights) -> None:
+    with pytest.raises(WebserviceException, match="needs a model_framework"):
+        Model.register(workspace, weights("x"), name, model_framework_version="1")
+    model = Model.register(
+        workspace, weights("x"), name, model_framework=Model.Framework.ONNX, model_framework_version="1.20"
+    )
+    assert (model.model_framework, model.model_framework_version) == ("Onnx", "1.20")
+    assert [m.id for m in Model.list(workspace, name=name, model_framework="Onnx")] == [model.id]
+
+
+def test_models_are_listed_by_name_label_run_and_newest(workspace: Workspace, name: str, weights: Weights) -> None:
+    Model.register(workspace, weights("1"), name, tags={"area": "digits", "kind": "cnn"})
+    Model.register(workspace, weights("2"), name, tags={"area": "digits", "kind": "lstm"}, properties={"owner": "ada"})
+
+    def versions(**asked: object) -> list[int]:
+        return [model.version for model in Model.list(workspace, name=name, **asked)]  # type: ignore[arg-type]
+
+    assert versions() == [2, 1]
+    assert versions(latest=True) == [2]
+    assert versions(tags=["area"]) == [2, 1]
+    assert versions(tags=["area", ["kind", "cnn"]]) == [1]
+    assert versions(tags=["colour"]) == []
+    assert versions(properties=[["owner", "ada"]]) == [2]
+    assert versions(run_id="nothing") == []
+    with pytest.raises(UserErrorException, match="must be a list"):
+        versions(tags={"area": "digits"})
+
+
+def test_tags_change_and_properties_are_written_once(workspace: Workspace, name: str, weights: Weights) -> None:
+    model = Model.register(workspace, weights("x"), name, tags={"a": "1", "b": "2"}, properties={"p": "1"})
+    model.add_tags({"a": "3", "c": 4})
+    model.remove_tags(["b"])
+    model.add_properties({"q": "2"})
+    assert (model.tags, model.properties) == ({"a": "3", "c": "4"}, {"p": "1", "q": "2"})
+    with pytest.raises(UserErrorException, match="written once"):
+        model.add_properties({"p": "2"})
+    model.update(tags={"only": "this"}, description="better")
+    seen = Model(workspace, name)
+    assert (seen.tags, seen.description) == ({"only": "this"}, "better")
+
+
+def test_an_alias_names_one_version_until_another_has_it(workspace: Workspace, name: str, weights: Weights) -> None:
+    first, second = (Model.register(workspace, weights(text), name) for text in ("1", "2"))
+    first.set_alias("champion")
+    assert Model(workspace, name, version="champion").version == 1
+    assert first.aliases == ["champion"]
+    second.set_alias("champion")
+    assert Model(workspace, id=f"{name}:champion").version == 2
+    assert Model(workspace, name, version=1).aliases == []
+    second.remove_alias("champion")
+    with pytest.raises(WebserviceException, match="has no version 'champion'"):
+        Model(workspace, name, version="champion")
+    for wrong in ("latest", "3", "a b", "-x"):
+        with pytest.raises(UserErrorException, match="cannot be an alias"):
+            second.set_alias(wrong)
+
+
+def test_a_stage_is_kept_with_who_and_when(workspace: Workspace, name: str, weights: Weights) -> None:
+    model = Model.register(workspace, weights("x"), name)
+    assert model.stage == "none"
+    model.set_stage("candidate")
+    model.set_stage("approved", note="0.98 on the held-out set")
+    told = [(deed["what"], deed["before"], deed["after"], deed["note"], deed["by"]) for deed in model.history()]
+    me = getpass.getuser()
+    assert told == [
+        ("registered", None, None, None, me),
+        ("stage", "none", "candidate", None, me),
+        ("stage", "candidate", "approved", "0.98 on the held-out set", me),
+    ]
+    assert all(deed["at"] > 0 for deed in model.history())
+    with pytest.raises(UserErrorException, match="no stage 'perfect'") as refused:
+        model.set_stage("perfect")
+    assert "approved" in refused.value.hint
+
+
+def test_a_deleted_version_is_gone_and_its_number_is_never_given_again(
+    workspace: Workspace, name: str, weights: Weights
+) -> None:
+    first, second = (Model.register(workspace, weights(text), name) for text in ("1", "2"))
+    second.delete()
+    assert Model(workspace, name).version == 1
+    assert Model.register(workspace, weights("3"), name).version == 3
+    with pytest.raises(WebserviceException, match="has no version '2'") as refused:
+        Model(workspace, name, version=2)
+    assert "1, 3" in refused.value.hint
+    with pytest.raises(WebserviceException, match="has no version"):
+        second.download()
+    first.set_alias("champion")
+    with pytest.raises(ModelInUse, match="is its 'champion'"):
+        first.delete()
+    first.remove_alias("champion")
+    first.delete()
+
+
+def test_a_registration_that_is_sent_twice_is_one_version(workspace: Workspace, name: str, weights: Weights) -> None:
+    ask = workspace.connection
+    with open(weights("x"), "rb") as file:
+        ask.upload("/api/model-uploads/0123abcd/model.pt", file)
+    body = {"registration_id": f"only-{name}", "name": name, "upload_id": "0123abcd"}
+    assert ask.post("/api/models", body)["version"] == 1
+    assert ask.post("/api/models", body)["version"] == 1
+    assert len(Model.list(workspace, name=name)) == 1
+    with pytest.raises(UserErrorException, match="no file of the model"):
+        ask.post("/api/models", {**body, "registration_id": f"other-{name}"})
+
+
+def test_a_model_of_a_run_tells_where_it_comes_from(
+    workspace: Workspace, experiment: Experiment, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = experiment.start_logging(snapshot_directory=None)
+    run.log("accuracy", 0.5)
+    run.log("accuracy", 0.98)
+    (tmp_path / "outputs").mkdir(exist_ok=True)
+    (tmp_path / "outputs" / "model.pt").write_text("weights")
+    model = run.register_model(model_name=name, model_path="./outputs/model.pt", tags={"acc": 0.98})
+    run.complete()
+    assert model.files() == ["model.pt"]
+    assert (model.run_id, model.experiment_name, model.metrics) == (run.id, experiment.name, {"accuracy": 0.98})
+    assert model.lineage()["run_id"] == run.id
+    assert model.run == run
+    assert [found.id for found in Model.list(workspace, run_id=run.id)] == [model.id]
+    with pytest.raises(ModelPathNotFoundException, match="no file or folder 'outputs/nothing'") as refused:
+        run.register_model(name, "outputs/nothing")
+    assert "outputs" in refused.value.hint
+    with pytest.raises(ModelPathNotFoundException, match=f"'{name}'"):
+        run.register_model(name)
+
+
+def test_two_versions_are_compared(workspace: Workspace, name: str, weights: Weights) -> None:
+    first = Model.register(workspace, weights("1"), name, tags={"lr": "0.1", "same": "x"})
+    second = Model.register(workspace, weights("22"), name, tags={"lr": "0.2", "same": "x"}, description="newer")
+    found = first.compare(second)
+    assert (found["left"], found["right"], found["same_files"]) == (first.id, second.id, False)
+    assert found["tags"] == [{"name": "lr", "left": "0.1", "right": "0.2"}]
+    assert found["files"] == [{"name": "model.pt", "left": 1, "right": 2}]
+    assert {one["name"] for one in found["about"]} == {"description", "size"}
+    assert first.compare("2") == found
+
+
+def test_a_scoring_script_finds_its_models_beside_it(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("AZUREML_MODEL_DIR", raising=False)
+    top = tmp_path / "azureml-models"
+    for version in (2, 10):
+        (top / "net" / str(version)).mkdir(parents=True)
+        (top / "net" / str(version) / "model.pt").write_text(str(version))
+    assert Model.get_model_path("net") == "azureml-models/net/10/model.pt"
+    assert Model.get_model_path("net", version=2) == "azureml-models/net/2/model.pt"
+    (top / "folder" / "1" / "model").mkdir(parents=True)
+    assert Model.get_model_path(model_name="folder") == "azureml-models/folder/1/model"
+    (tmp_path / "here.pkl").write_text("x")
+    assert Model.get_model_path("here.pkl") == "here.pkl"
+    with pytest.raises(ModelNotFoundException, match="'other'") as missing:
+        Model.get_model_path("other")
+    assert "net:10" in missing.value.hint
+    with pytest.raises(WebserviceException, match="whole number"):
+        Model.get_model_path("net", version="2")  # type: ignore[arg-type]
+    monkeypatch.chdir("/")
+    monkeypatch.setenv("AZUREML_MODEL_DIR", str(top / "net" / "10"))
+    assert Model.get_model_path("net") == str(top / "net" / "10" / "model.pt")
+
+
+def test_a_model_path_with_a_workspace_brings_the_model(
+    workspace: Workspace, name: str, weights: Weights, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Model.register(workspace, weights("brought"), name)
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    path = Model.get_model_path(name, _workspace=workspace)
+    assert path == f"azureml-models/{name}/1/model.pt"
+    assert Path(path).read_text() == "brought"
+    with pytest.raises(ModelNotFoundException, match="no model named"):
+        Model.get_model_path(f"{name}-not", _workspace=workspace)
