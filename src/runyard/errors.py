@@ -10,6 +10,7 @@
     ├── EnvironmentException             the Python of a run could not be made
     ├── SnapshotException                the code of a run could not be frozen
     ├── ComputeTargetException
+    ├── DataException                    a datastore does not give or take what it was asked for
     ├── RunEnvironmentException          asked for the submitted run outside of one
     ├── ActivityFailedException          the run that was waited for failed
     ├── HyperDriveException
@@ -101,6 +102,10 @@ class SnapshotException(RunyardException):
 
 
 class ComputeTargetException(RunyardException):
+    pass
+
+
+class DataException(RunyardException):
     pass
 
 

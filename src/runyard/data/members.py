@@ -1,0 +1,137 @@
+"""Which files a dataset has now: those of its sources, under the names that they have below the dataset."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from urllib.parse import urlsplit
+
+from runyard.data.base import DataStore, Stored, clean_path
+from runyard.errors import UserErrorException
+from runyard.spec.dataset import DatasetDefinition, Source, chosen, file_name_of
+
+WEB = ""  # the name of the datastore that addresses of the web are in
+_WILD = re.compile(r"[*?]")
+
+
+@dataclass(frozen=True)
+class Member:
+    name: str  # below the dataset
+    datastore: str
+    stored: Stored
+
+
+@dataclass(frozen=True)
+class Members:
+    files: list[Member]  # by name
+    single: bool  # one file, named as such: it is given to a script as that file, not as a folder with it
+    folder: tuple[str, str] | None  # the datastore and the folder that it is all of, if it is one
+
+    @property
+    def bytes(self) -> int:
+        return sum(member.stored.size for member in self.files)
+
+
+def members_of(definition: DatasetDefinition, store: Callable[[str], DataStore]) -> Members:
+    """Asks the datastores, so it may take a while. A source at which nothing is is an error that names it."""
+    found = [_found(source, store(source.datastore)) for source in definition.sources]
+    common = _common([one.base for one in found])
+    files: dict[str, Member] = {}
+    for one in found:
+        for parts, stored in one.files:
+            name = "/".join(parts[len(common) :])
+            other = files.get(name)
+            if other is not None and other.stored.path != stored.path:
+                raise UserErrorException(
+                    f"two files of the dataset have the name {name!r}: {other.stored.path} and {stored.path}",
+                    hint="make a dataset of each",
+                )
+            files[name] = Member(name, one.source.datastore, stored)
+    steps = definition.steps if definition.kind == "file" else ()
+    names = chosen(sorted(files), steps)
+    if not names:
+        raise UserErrorException(
+            f"nothing is left of the dataset's {len(files):,} files",
+            hint="take, skip, take_sample or random_split left none",
+        )
+    first = found[0]
+    alone = len(found) == 1 and not steps
+    return Members(
+        [files[name] for name in names],
+        single=alone and first.is_file,
+        folder=(first.source.datastore, first.folder) if alone and first.folder is not None else None,
+    )
+
+
+@dataclass(frozen=True)
+class _Found:
+    source: Source
+    files: list[tuple[tuple[str, ...], Stored]]  # the parts of the whole path, the datastore's name first
+    base: tuple[str, ...]  # the folder that names are below of, as parts
+    is_file: bool = False
+    folder: str | None = None  # all of it, without a pattern
+
+
+def _found(source: Source, store: DataStore) -> _Found:
+    if source.url:
+        return _of_web(source, store)
+    path = clean_path(source.path)
+    wild = _WILD.search(path)
+    fixed = path if wild is None else path[: wild.start()].rpartition("/")[0]
+    fits = _pattern(path) if wild else None
+    top = (source.datastore, *PurePosixPath(fixed).parts)
+    listed = [(one, (source.datastore, *one.path.split("/"))) for one in store.list(fixed)]
+    files = [(parts, one) for one, parts in listed if fits is None or fits.fullmatch(one.path)]
+    if not files:
+        raise _nothing(source, store, fixed)
+    is_file = wild is None and len(files) == 1 and files[0][1].path == path
+    return _Found(source, files, top[:-1] if is_file else top, is_file, None if is_file or wild else fixed)
+
+
+def _of_web(source: Source, store: DataStore) -> _Found:
+    stored = store.head(source.url)
+    if stored is None:
+        raise UserErrorException(f"there is nothing at {source.url}", hint="open it in a browser: does it still exist?")
+    parts = urlsplit(source.url)
+    above = [part for part in parts.path.split("/")[:-1] if part]
+    base = (parts.netloc, *above)
+    return _Found(source, [((*base, file_name_of(source.url)), stored)], base, is_file=True)
+
+
+def _nothing(source: Source, store: DataStore, fixed: str) -> UserErrorException:
+    what = (
+        f"{source.path!r} of the datastore {source.datastore!r}" if source.path else f"datastore {source.datastore!r}"
+    )
+    folder = fixed.rpartition("/")[0] if fixed == clean_path(source.path) else fixed
+    near = sorted({_first_below(one.path, folder) for one, _ in zip(store.list(folder), range(1000))})
+    there = f"in {folder!r}" if folder else "in it"
+    hint = f"{there}: {', '.join(near[:8])}{', …' if len(near) > 8 else ''}" if near else "it is empty"
+    return UserErrorException(f"no file is at {what}", hint=hint)
+
+
+def _first_below(path: str, folder: str) -> str:
+    rest = path[len(folder) :].lstrip("/") if folder else path
+    first, slash, _ = rest.partition("/")
+    return first + slash
+
+
+def _common(bases: list[tuple[str, ...]]) -> tuple[str, ...]:
+    """The longest folder that all are below of."""
+    found = []
+    for level in zip(*bases):
+        if len(set(level)) > 1:
+            break
+        found.append(level[0])
+    return tuple(found)
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    """``*`` and ``?`` stay within a folder, ``**`` does not."""
+    return re.compile("".join(_translated(path)), re.DOTALL)
+
+
+def _translated(path: str) -> Iterator[str]:
+    for piece in re.split(r"(\*\*/|\*\*|\*|\?)", path):
+        yield {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(piece) or re.escape(piece)
