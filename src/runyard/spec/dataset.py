@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -95,11 +96,11 @@ def file_name_of(url: str) -> str:
     return unquote(parts.path).rstrip("/").rpartition("/")[2] or (parts.hostname or "file")
 
 
-def digest_of(files: list[tuple[str, int, str]]) -> str:
-    """Of a set of files, by their names below the set, their sizes and the hashes of their contents."""
+def digest_of(files: Iterable[tuple[str, str]]) -> str:
+    """Of a set of files, by their names below the set and the hashes of their contents."""
     digest = hashlib.sha256(b"runyard dataset 1\n")
-    for name, size, content in sorted(files):
-        digest.update(f"{name}\0{size}\0{content}\n".encode("utf-8", "surrogateescape"))
+    for name, content in sorted(files):
+        digest.update(f"{name}\0{content}\n".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
 
 
