@@ -1,0 +1,225 @@
+"""Contents of datastores on this machine: each once, by its hash; and trees of them that runs read, each once too.
+
+A tree is made of hard links, so it costs no room, and removing it leaves what other trees have. Files are for reading:
+one that somebody wrote to nevertheless is known by its time, and fetched anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from runyard.errors import DataException
+
+LIMIT = "RUNYARD_DATA_CACHE_GB"
+_LIMIT_GB = 50.0
+_UNTOUCHED_NS = 946_684_800 * 10**9  # the time that every content bears: a write, by anybody, gives it another
+_SIDE = ".json"
+_LOCKS = 64
+
+
+@dataclass(frozen=True)
+class Leaf:
+    path: str  # in the tree
+    digest: str
+    size: int
+
+
+class Cache:
+    """``in_use`` names the trees that runs have, which are never removed."""
+
+    def __init__(self, root: Path, in_use: Callable[[], set[str]] = set) -> None:
+        self._contents, self._trees = root / "content", root / "trees"
+        self._incoming = root / "incoming"
+        self._in_use = in_use
+        self._held: dict[str, int] = defaultdict(int)
+        self._lock = threading.Lock()
+        # a few for all names: one for each of a million files would never be let go
+        self._bringing = [threading.Lock() for _ in range(_LOCKS)]
+        self._growing = [threading.Lock() for _ in range(_LOCKS)]
+
+    def content(self, digest: str) -> Path | None:
+        """Where it is, if it is here and nobody has written to it."""
+        path = self._place(digest)
+        try:
+            about = path.stat()
+        except OSError:
+            return None
+        if about.st_mtime_ns != _UNTOUCHED_NS:
+            path.unlink(missing_ok=True)
+            return None
+        return path
+
+    def incoming(self, name: str) -> Path:
+        """Where something is brought before it is taken in; the same name finds what came before a break."""
+        self._incoming.mkdir(parents=True, exist_ok=True)
+        return self._incoming / hashlib.sha256(name.encode()).hexdigest()[:32]
+
+    def take(self, digest: str, source: Path) -> Path:
+        """Moves a file in, whose hash was just computed."""
+        target = self._place(digest)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source.chmod(0o444)
+        os.utime(source, ns=(_UNTOUCHED_NS, _UNTOUCHED_NS))
+        source.replace(target)
+        return target
+
+    def bringing(self, name: str) -> threading.Lock:
+        """Whoever brings the same thing a second time waits, and finds it."""
+        return self._bringing[hash(name) % _LOCKS]
+
+    def tree(self, leaves: Sequence[Leaf], missing: Callable[[Leaf], None]) -> Path:
+        """The tree of these files. ``missing`` is asked to ``take`` what is not here any more."""
+        key = key_of(leaves)
+        folder = self._trees / key
+        with self._growing[hash(key) % _LOCKS]:
+            if folder.is_dir() and self._is_whole(folder, leaves):
+                self._used(key)
+                return folder
+            if folder.is_dir():  # mended, not made anew: a run may be reading it
+                self._grow(folder, [leaf for leaf in leaves if not self._is_whole(folder, [leaf])], missing)
+                return folder
+            half = self._trees / f".{key}.{os.urandom(4).hex()}.half"
+            half.mkdir(parents=True)
+            try:
+                self._grow(half, leaves, missing)
+                half.replace(folder)
+            except BaseException:
+                _remove_tree(half)
+                raise
+            size = sum(leaf.size for leaf in {leaf.digest: leaf for leaf in leaves}.values())
+            (self._trees / f"{key}{_SIDE}").write_text(json.dumps({"bytes": size, "files": len(leaves)}))
+        return folder
+
+    def make_room(self) -> list[str]:
+        """Trees that were not used for the longest time go, until what is left is below the limit."""
+        limit = _limit_bytes()
+        trees = sorted(self._sides(), key=lambda side: side.stat().st_mtime)
+        kept = in_use = None
+        gone: list[str] = []
+        total = self.size()
+        for side in trees:
+            if total <= limit:
+                break
+            if in_use is None:
+                in_use = self._in_use() | {key for key, count in self._held.items() if count}
+            kept = side.name.removesuffix(_SIDE)
+            if kept in in_use:
+                continue
+            with self._growing[hash(kept) % _LOCKS]:
+                _remove_tree(self._trees / kept)
+                side.unlink(missing_ok=True)
+            gone.append(kept)
+            total = self._drop_unlinked(total, limit)
+        if total > limit:
+            self._drop_unlinked(total, limit)
+        return gone
+
+    def hold(self, key: str, by: int) -> None:
+        """While a tree is being handed to a run that is not on record yet."""
+        with self._lock:
+            self._held[key] += by
+
+    def size(self) -> int:
+        return sum(about.st_size for _, about in self._all())
+
+    def clean_leftovers(self) -> None:
+        """For the start of a yard: trees that a former one did not finish. What was half brought is gone on with."""
+        if self._trees.is_dir():
+            for half in self._trees.glob(".*.half"):
+                _remove_tree(half)
+
+    def _grow(self, root: Path, leaves: Iterable[Leaf], missing: Callable[[Leaf], None]) -> None:
+        made: set[str] = set()
+        for leaf in leaves:
+            content = self.content(leaf.digest)
+            if content is None:
+                missing(leaf)
+                content = self.content(leaf.digest)
+                if content is None:
+                    raise DataException(f"{leaf.path} did not arrive in the cache")
+            target = root / leaf.path
+            parent = os.path.dirname(leaf.path)  # noqa: PTH120 - of text, a hundred thousand times
+            if parent not in made:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                made.add(parent)
+            try:
+                os.link(content, target)
+            except OSError:  # one to be mended; too many links to one file; or a file system without them
+                _copy_of(content, target)
+
+    def _is_whole(self, folder: Path, leaves: Sequence[Leaf]) -> bool:
+        root = os.fspath(folder)
+        for leaf in leaves:
+            try:
+                about = os.stat(f"{root}/{leaf.path}")  # noqa: PTH116 - a Path for each would cost more than the call
+            except OSError:
+                return False
+            if about.st_mtime_ns != _UNTOUCHED_NS or about.st_size != leaf.size:
+                return False
+        return True
+
+    def _used(self, key: str) -> None:
+        with suppress(OSError):
+            os.utime(self._trees / f"{key}{_SIDE}")
+
+    def _sides(self) -> list[Path]:
+        return list(self._trees.glob(f"*{_SIDE}")) if self._trees.is_dir() else []
+
+    def _drop_unlinked(self, total: int, limit: int) -> int:
+        """Contents that no tree has any more, the oldest first."""
+        for path, about in sorted(self._all(), key=lambda found: found[1].st_ctime):
+            if total <= limit:
+                break
+            if about.st_nlink == 1:
+                path.unlink(missing_ok=True)
+                total -= about.st_size
+        return total
+
+    def _all(self) -> list[tuple[Path, os.stat_result]]:
+        found = []
+        for folder in self._contents.iterdir() if self._contents.is_dir() else ():
+            with os.scandir(folder) as entries:
+                found += [(Path(entry.path), entry.stat()) for entry in entries]
+        return found
+
+    def _place(self, digest: str) -> Path:
+        return self._contents / digest[:2] / digest
+
+
+def key_of(leaves: Iterable[Leaf]) -> str:
+    """The same files under the same names have the same key, whichever datastore they came from."""
+    hashing = hashlib.sha256()
+    for leaf in sorted(leaves, key=lambda leaf: leaf.path):
+        hashing.update(f"{leaf.path}\0{leaf.digest}\n".encode("utf-8", "surrogateescape"))
+    return hashing.hexdigest()
+
+
+def _copy_of(content: Path, target: Path) -> None:
+    half = target.with_name(f".{os.urandom(6).hex()}.half")
+    shutil.copyfile(content, half)
+    half.chmod(0o444)
+    os.utime(half, ns=(_UNTOUCHED_NS, _UNTOUCHED_NS))
+    half.replace(target)
+
+
+def _remove_tree(folder: Path) -> None:
+    """Renamed first: nobody finds half of it."""
+    if not folder.exists():
+        return
+    gone = folder.with_name(f".{folder.name.strip('.')}.{os.urandom(4).hex()}.half")
+    with suppress(OSError):
+        folder = folder.replace(gone)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _limit_bytes() -> int:
+    return int(float(os.environ.get(LIMIT, _LIMIT_GB)) * 1e9)
