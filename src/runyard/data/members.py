@@ -12,7 +12,6 @@ from runyard.data.base import DataStore, Stored, clean_path
 from runyard.errors import UserErrorException
 from runyard.spec.dataset import DatasetDefinition, Source, chosen, file_name_of
 
-WEB = ""  # the name of the datastore that addresses of the web are in
 _WILD = re.compile(r"[*?]")
 
 

@@ -17,6 +17,7 @@ from runyard import __version__, clock
 from runyard.data.base import Changed, DataStore, Moved, Stored, Unreachable, drop, stop_if
 from runyard.errors import DataException, UserErrorException
 
+WEB = ""  # the name of this datastore among the others
 _PATIENCE_S = 60.0
 _CHUNK = 1 << 20
 

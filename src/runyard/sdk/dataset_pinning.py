@@ -25,7 +25,7 @@ def pin(connection: Connection, definition: DatasetDefinition) -> dict[str, Any]
                 _say("\n")
             return state
         told = True
-        _say(f"\rreading the dataset: {state['files_done']:,} of {state['files']:,} files")
+        _say(f"\r{state['doing'] or 'reading the dataset'}\x1b[K")
 
 
 def _say(text: str) -> None:

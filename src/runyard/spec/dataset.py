@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -94,14 +93,6 @@ def file_name_of(url: str) -> str:
 
     parts = urlsplit(url)
     return unquote(parts.path).rstrip("/").rpartition("/")[2] or (parts.hostname or "file")
-
-
-def digest_of(files: Iterable[tuple[str, str]]) -> str:
-    """Of a set of files, by their names below the set and the hashes of their contents."""
-    digest = hashlib.sha256(b"runyard dataset 1\n")
-    for name, content in sorted(files):
-        digest.update(f"{name}\0{content}\n".encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()
 
 
 def from_stored(data: Any) -> DatasetDefinition:

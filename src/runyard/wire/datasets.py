@@ -72,11 +72,7 @@ class DatasetNow:
 @dataclass(frozen=True)
 class PinState:
     done: bool
-    files: int = 0
-    files_done: int = 0
-    bytes: int = 0
-    bytes_done: int = 0
-    doing: str = ""
+    doing: str = ""  # how far it is, in words
     digest: Optional[str] = None
 
 
