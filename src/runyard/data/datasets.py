@@ -56,10 +56,10 @@ class Datasets:
         self._provider = provider
         self._pinning: dict[str, Pinning] = {}
         self._lock = threading.Lock()
-        provider.of_dataset, provider.dataset_in_place = self.found, self.in_place
+        provider.of_dataset = self.found
 
     def members(self, definition: DatasetDefinition) -> Members:
-        return members_of(definition, self._provider.stores.open)
+        return members_of(definition, self._provider.open)
 
     def pin(self, definition: DatasetDefinition, say: Say = lambda _: None) -> Pinned:
         """Every content is read once, or brought from afar; later its mark says that it is the same."""
@@ -108,17 +108,12 @@ class Datasets:
         """Its files, for whoever brings them to a run."""
         return _found(self.members(self.definition_of(use)))
 
-    def in_place(self, use: DataUse) -> Path | None:
-        """Where it is on this machine, if it is one file or all of one folder there."""
-        return self._in_place(self.members(self.definition_of(use)))
-
     def here(self, definition: DatasetDefinition) -> Path:
         """Where its files can be read on this machine; brought there if they are not."""
-        members = self.members(definition)
-        place = self._in_place(members)
+        found, forever = _found(self.members(definition)), threading.Event()
+        place = self._provider.open(found.whole[0]).local_path(found.whole[1]) if found.whole else None
         if place is not None:
             return place
-        found, forever = _found(members), threading.Event()
         tree = self._provider.gather("of the dataset", found, lambda _: None, forever)
         path = self._provider.planted(tree, found, forever)
         self._provider.cache.hold(tree.key, -1)
@@ -127,12 +122,6 @@ class Datasets:
     def definition_of(self, use: DataUse) -> DatasetDefinition:
         assert use.dataset is not None
         return self.saved.by_id(use.dataset.id).definition
-
-    def _in_place(self, members: Members) -> Path | None:
-        where = members.folder
-        if members.single:
-            where = members.files[0].datastore, members.files[0].stored.path
-        return None if where is None else self._provider.stores.open(where[0]).local_path(where[1])
 
     def _pin_in_background(self, definition: DatasetDefinition, pinning: Pinning) -> None:
         def say(text: str) -> None:
@@ -151,4 +140,4 @@ class Datasets:
 
 def _found(members: Members) -> Found:
     items = (Item(member.name, member.datastore, member.stored) for member in members.files)
-    return Found(tuple(items), members.single)
+    return Found(tuple(items), members.single, members.whole)

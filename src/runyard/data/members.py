@@ -26,7 +26,7 @@ class Member:
 class Members:
     files: list[Member]  # by name
     single: bool  # one file, named as such: it is given to a script as that file, not as a folder with it
-    folder: tuple[str, str] | None  # the datastore and the folder that it is all of, if it is one
+    whole: tuple[str, str] | None  # the datastore and the file or folder that it is all of, if it is one
 
     @property
     def bytes(self) -> int:
@@ -60,7 +60,7 @@ def members_of(definition: DatasetDefinition, store: Callable[[str], DataStore])
     return Members(
         [files[name] for name in names],
         single=alone and first.is_file,
-        folder=(first.source.datastore, first.folder) if alone and first.folder is not None else None,
+        whole=(first.source.datastore, first.whole) if alone and first.whole is not None else None,
     )
 
 
@@ -70,7 +70,7 @@ class _Found:
     files: list[tuple[tuple[str, ...], Stored]]  # the parts of the whole path, the datastore's name first
     base: tuple[str, ...]  # the folder that names are below of, as parts
     is_file: bool = False
-    folder: str | None = None  # all of it, without a pattern
+    whole: str | None = None  # the path of the file or folder that it is, if it is not a pattern
 
 
 def _found(source: Source, store: DataStore) -> _Found:
@@ -86,7 +86,7 @@ def _found(source: Source, store: DataStore) -> _Found:
     if not files:
         raise _nothing(source, store, fixed)
     is_file = wild is None and len(files) == 1 and files[0][1].path == path
-    return _Found(source, files, top[:-1] if is_file else top, is_file, None if is_file or wild else fixed)
+    return _Found(source, files, top[:-1] if is_file else top, is_file, None if wild else fixed)
 
 
 def _of_web(source: Source, store: DataStore) -> _Found:

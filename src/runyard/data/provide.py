@@ -66,7 +66,6 @@ class Provider:
         self.stores, self.cache = stores, cache
         self.open: Callable[[str], DataStore] = stores.open
         self.of_dataset: Callable[[DataUse], Found] | None = None
-        self.dataset_in_place: Callable[[DataUse], Path | None] = lambda use: None
         self._brought: dict[str, str] = {}  # what came since the yard was started, before it is written down
 
     def found(self, use: DataUse, say: Say, abandoned: threading.Event) -> Found:
