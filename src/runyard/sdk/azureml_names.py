@@ -145,6 +145,7 @@ HOMES = {
         AmlComputeConfiguration DEFAULT_CPU_IMAGE DEFAULT_GPU_IMAGE DataReferenceConfiguration DockerConfiguration
         HistoryConfiguration RunConfiguration
     """,
+    "runyard.sdk.script_run": "ScriptRun",
     "runyard.sdk.script_run_config": "ScriptRunConfig",
     "runyard.sdk.tensorboard": "Tensorboard",
     "runyard.sdk.tensorboard_export": "export_to_tensorboard",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, Optional, Union, overload
 
 from runyard.errors import RunyardException, UserErrorException
+from runyard.sdk.labels import as_labels
+from runyard.sdk.run_of_v1 import Portal
 from runyard.spec.names import EXPERIMENT_NAME
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 Wanted = Optional[Union[str, dict[str, Any]]]
 
 
-class Experiment:
+class Experiment(Portal):
     """``Experiment(workspace, 'digits')``, or ``Experiment('digits')`` in the yard of this machine."""
 
     def __init__(self, workspace: Workspace | str, name: str | None = None, **ignored: Any) -> None:
@@ -111,14 +113,108 @@ class Experiment:
 
         return runs_frame(self.workspace.connection, self.name, query)
 
-    def remove_tags(self, tags: list[str]) -> None:
-        for run in self.get_runs():
-            run.remove_tags(tags)
+    # labels, and whether it is still wanted
+
+    @property
+    def id(self) -> str:
+        """Its name: there is no other name for it."""
+        return self.name
+
+    @property
+    def identity(self) -> str:
+        return self.DELIM.join((self.workspace.name, self.name))
+
+    @property
+    def workspace_object(self) -> Workspace:
+        return self.workspace
+
+    @property
+    def tags(self) -> dict[str, str | None]:
+        return dict(self._kept().get("tags", {}))
+
+    def tag(self, key: str, value: Any = None) -> None:
+        self.set_tags({key: value})
+
+    def set_tags(self, tags: dict[str, Any]) -> None:
+        self._change(set=as_labels(tags, "tags"))
+
+    def remove_tags(self, tags: Union[str, Iterable[str]]) -> None:
+        self._change(remove=[tags] if isinstance(tags, str) else [*tags])
+
+    @property
+    def archived_time(self) -> str | None:
+        from runyard.clock import utc_text
+
+        at = self._kept().get("archived_at")
+        return utc_text(at) if at else None
+
+    def archive(self) -> None:
+        """Out of ``Experiment.list``; its runs stay as they are."""
+        self._change(archived=True)
+
+    def reactivate(self, new_name: str | None = None) -> None:
+        if new_name not in (None, self.name):
+            raise UserErrorException(
+                f"experiment {self.name!r} cannot become {new_name!r}: its runs are kept under its name",
+                hint="reactivate it without new_name, and submit what comes next to another experiment",
+            )
+        self._change(archived=False)
+
+    def refresh(self) -> None:
+        """Nothing to do: labels are asked for each time."""
+
+    def get_portal_url(self) -> str:
+        """The folder of the yard: `runyard studio` has a page for the experiment."""
+        return self.workspace.home.as_uri()
 
     @staticmethod
-    def list(workspace: Workspace, experiment_name: str | None = None) -> list[Experiment]:
-        found = workspace.experiments.values()
-        return [e for e in found if experiment_name is None or e.name == experiment_name]
+    def delete(workspace: Workspace, experiment_id: str) -> None:
+        """Only one without runs: what was measured is not thrown away by a name."""
+        runs = workspace.connection.get("/api/runs", experiment=experiment_id, include_children=True, limit=1)["runs"]
+        if runs:
+            raise UserErrorException(
+                f"experiment {experiment_id!r} has runs, and is not deleted",
+                hint="archive() takes it out of the list",
+            )
+        if experiment_id in workspace.experiments:
+            Experiment(workspace, experiment_id).archive()
+
+    @staticmethod
+    def from_directory(path: str, auth: Any = None) -> Experiment:
+        """The experiment named as the folder, in the workspace that the folder's config.json names."""
+        from pathlib import Path
+
+        from runyard.sdk.workspace import Workspace
+        from runyard.spec.names import experiment_name
+
+        folder = Path(path).absolute()
+        return Experiment(Workspace.from_config(path, auth), experiment_name(folder.name))
+
+    @staticmethod
+    def list(
+        workspace: Workspace, experiment_name: str | None = None, view_type: str = "ActiveOnly", tags: Wanted = None
+    ) -> list[Experiment]:
+        """``view_type``: ``ActiveOnly``, ``ArchivedOnly`` or ``All``; ``tags`` as ``get_runs`` takes them."""
+        wanted = {"activeonly": (False,), "archivedonly": (True,), "all": (False, True)}.get(str(view_type).lower())
+        if wanted is None:
+            raise UserErrorException(
+                f"view_type takes 'ActiveOnly', 'ArchivedOnly' or 'All', not {view_type!r}", parameter="view_type"
+            )
+        asked = {tags: None} if isinstance(tags, str) else as_labels(tags, "tags")
+        return [
+            Experiment(workspace, kept["name"])
+            for kept in workspace.connection.get("/api/experiments")
+            if bool(kept["archived_at"]) in wanted
+            and experiment_name in (None, kept["name"])
+            and all(key in kept["tags"] and value in (None, kept["tags"][key]) for key, value in asked.items())
+        ]
+
+    def _kept(self) -> dict[str, Any]:
+        found = [e for e in self.workspace.connection.get("/api/experiments") if e["name"] == self.name]
+        return found[0] if found else {}
+
+    def _change(self, **changes: Any) -> None:
+        self.workspace.connection.patch(f"/api/experiments/{self.name}", changes)
 
     def __repr__(self) -> str:
         return f"Experiment(Name: {self.name},\nWorkspace: {self.workspace.name})"

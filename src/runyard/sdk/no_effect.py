@@ -8,9 +8,10 @@ what was told of a function with the runs that this process submits after it: ``
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from runyard.spec.run import NoEffect
+if TYPE_CHECKING:
+    from runyard.spec.run import NoEffect
 
 _NOTES = "_told_no_effect"
 _SECRETS = ("password", "key", "token", "secret", "passphrase", "credential", "connection_string", "sas")
@@ -26,6 +27,8 @@ def told(owner: Any, argument: str, value: Any, why: str) -> None:
     """
     if value is None:
         return
+    from runyard.spec.run import NoEffect  # which every training script would wait for
+
     name = owner if isinstance(owner, str) else owner.__name__ if isinstance(owner, type) else type(owner).__name__
     note = NoEffect(name, argument, _shown(argument, value), why)
     if isinstance(owner, (str, type)):
@@ -38,6 +41,11 @@ def told(owner: Any, argument: str, value: Any, why: str) -> None:
         from runyard.sdk.checks import log
 
         log.warning("%s has no effect here: %s", _called(note), why)
+
+
+def nothing_done(call: str, why: str) -> None:
+    """The same for a whole call that does nothing here: ``nothing_done("Workspace.sync_keys()", "…")``."""
+    told(call, "", "", why)
 
 
 def about(*owners: Any) -> tuple[NoEffect, ...]:
@@ -54,7 +62,7 @@ def in_this_process() -> tuple[NoEffect, ...]:
 
 
 def _called(note: NoEffect) -> str:
-    return f"{note.owner}({note.argument}={note.value})"
+    return f"{note.owner}({note.argument}={note.value})" if note.argument else note.owner
 
 
 def _shown(argument: str, value: Any) -> str:

@@ -14,6 +14,7 @@ from runyard.client.transport import Connection
 from runyard.errors import RunEnvironmentException, RunNotFound, RunyardException, UserErrorException
 from runyard.sdk.labels import as_labels
 from runyard.sdk.run_metrics import MetricLogging
+from runyard.sdk.run_of_v1 import RunOfV1
 from runyard.spec.names import ENDED, RUN_ID
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _contexts: dict[tuple[int, str], Run] = {}
 
 
-class Run(MetricLogging):
+class Run(MetricLogging, RunOfV1):
     """``Run(experiment, run_id)`` opens one again; ``Run.get_context()`` is the run of this very script."""
 
     def __init__(

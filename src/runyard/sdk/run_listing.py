@@ -36,10 +36,18 @@ def list_runs(workspace: Workspace, *, tags: Any = None, properties: Any = None,
 
 def opened(experiment: Experiment, view: dict[str, Any]) -> Run:
     """As what it is: a sweep can do more than a run."""
+    factory = Run._factories.get(view["type"])
+    if factory is not None:
+        made: Run = factory(experiment, view)
+        return made
     if view["type"] == "hyperdrive":
         from runyard.sdk.hyperdrive.run import HyperDriveRun
 
         return HyperDriveRun(experiment, view["run_id"], _view=view)
+    if view["type"] == "azureml.scriptrun":
+        from runyard.sdk.script_run import ScriptRun
+
+        return ScriptRun(experiment, view["run_id"], _view=view)
     return Run(experiment, view["run_id"], _view=view)
 
 

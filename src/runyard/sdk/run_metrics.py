@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Union
+from typing import TYPE_CHECKING, Any, BinaryIO, Optional, Union
 
 from runyard.context.journal import Journal
 from runyard.errors import RunyardException, UserErrorException
@@ -43,7 +43,7 @@ class MetricLogging:
     def log_list(self, name: str, value: Any, description: str = "") -> None:
         self._journal.log_list(name, value)
 
-    def log_row(self, name: str, description: str = "", **kwargs: Any) -> None:
+    def log_row(self, name: str, description: Optional[str] = None, **kwargs: Any) -> None:
         self._journal.log_row(name, **kwargs)
 
     def log_table(

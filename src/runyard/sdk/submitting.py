@@ -37,7 +37,7 @@ log = logging.getLogger("runyard")
 def submit_run(
     experiment: Experiment, submission: Submission, tags: dict[str, Any] | None, parent_id: str | None = None
 ) -> Run:
-    from runyard.sdk.run import Run
+    from runyard.sdk.script_run import ScriptRun
 
     connection = experiment.workspace.connection
     began = time.time()
@@ -54,7 +54,7 @@ def submit_run(
         frozen_from=began,
     )
     view = _post_with_code(connection, "/api/runs", to_json(request), frozen)
-    return Run(experiment, request.run_id, _view=view)
+    return ScriptRun(experiment, request.run_id, _view=view)
 
 
 def submit_sweep(

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from runyard.client.transport import Connection
 from runyard.errors import UserErrorException
+from runyard.sdk import no_effect
+from runyard.sdk.workspace_of_v1 import NO_ACCOUNTS, NO_NETWORKS, OPEN_TO_ITS_OWNER, WorkspaceOfV1
 
 if TYPE_CHECKING:
     from runyard.sdk.compute_target import ComputeTarget
@@ -24,7 +26,7 @@ _PLACES = (".azureml/config.json", ".azureml/project.json", "aml_config/config.j
 _BARE = ("config.json", "project.json")
 
 
-class Workspace:
+class Workspace(WorkspaceOfV1):
     """``Workspace()`` is the yard of this machine; its process is started by the first call that needs it.
 
     ``subscription_id``, ``resource_group``, ``workspace_name`` are names that scripts written for the SDK v1 print;
@@ -36,10 +38,16 @@ class Workspace:
         subscription_id: str = "local",
         resource_group: str = "local",
         workspace_name: str = "runyard",
+        auth: Any = None,
+        _location: str | None = None,
+        _disable_service_check: bool = False,
+        _workspace_id: str | None = None,
+        sku: str = "basic",
+        tags: dict[str, str] | None = None,
+        _cloud: str = "AzureCloud",
         *,
         home: str | Path | None = None,
         location: str = "local",
-        **ignored: Any,
     ) -> None:
         for label, value in (
             ("subscription_id", subscription_id),
@@ -51,47 +59,127 @@ class Workspace:
         self.subscription_id = subscription_id
         self.resource_group = resource_group
         self.name = workspace_name
-        self.location = location
+        self.location = _location or location
         self.connection = Connection(home)
+        self._sku = sku
+        no_effect.told(self, "auth", auth, OPEN_TO_ITS_OWNER)
+        no_effect.told(self, "sku", None if sku == "basic" else sku, NO_ACCOUNTS)
+        self._describe(tags=tags)
 
     @classmethod
     def from_config(
-        cls, path: str | Path | None = None, auth: Any = None, _logger: Any = None, **rest: Any
+        cls,
+        path: str | Path | None = None,
+        auth: Any = None,
+        _logger: Any = None,
+        _file_name: str | None = None,
+        *,
+        home: str | Path | None = None,
     ) -> Workspace:
         """From the nearest ``config.json`` (in ``.azureml/``, ``aml_config/`` or the folder itself), going up.
 
         Without one it is the yard of this machine: a configuration names a workspace, it does not select a yard.
         """
-        found = _find_config(Path(path or ".").absolute())
+        found = _find_config(Path(path or ".").absolute(), _file_name)
         if found is None:
             if path is not None:
                 raise UserErrorException(
-                    f"no config.json at or above {Path(path).absolute()}",
+                    f"no {_file_name or 'config.json'} at or above {Path(path).absolute()}",
                     hint="Workspace() needs none: it is the yard of this machine",
                 )
             log.info("no config.json here or above: this is the yard of this machine")
-            return cls()
-        return cls(**_read_config(found), home=rest.get("home"))
+            return cls(auth=auth, home=home)
+        return cls(*_read_config(found), auth=auth, home=home)
 
     @classmethod
     def create(
         cls,
         name: str,
         auth: Any = None,
-        subscription_id: str = "local",
-        resource_group: str = "local",
-        location: str = "local",
+        subscription_id: str | None = None,
+        resource_group: str | None = None,
+        location: str | None = None,
         create_resource_group: bool = True,
+        sku: str = "basic",
+        tags: dict[str, str] | None = None,
+        friendly_name: str | None = None,
+        storage_account: str | None = None,
+        key_vault: str | None = None,
+        app_insights: str | None = None,
+        container_registry: str | None = None,
+        adb_workspace: str | None = None,
+        primary_user_assigned_identity: str | None = None,
+        cmk_keyvault: str | None = None,
+        resource_cmk_uri: str | None = None,
+        hbi_workspace: bool = False,
+        default_cpu_compute_target: Any = None,
+        default_gpu_compute_target: Any = None,
+        private_endpoint_config: Any = None,
+        private_endpoint_auto_approval: bool = True,
         exist_ok: bool = False,
-        **ignored: Any,
+        show_output: bool = True,
+        user_assigned_identity_for_cmk_encryption: str | None = None,
+        system_datastores_auth_mode: str = "accessKey",
+        v1_legacy_mode: bool | None = None,
     ) -> Workspace:
-        return cls(subscription_id or "local", resource_group or "local", name, location=location or "local")
+        """The yard of this machine under that name, with the clusters that are asked for.
+
+        It is there already, whatever its name, so ``exist_ok`` is never in the way. What describes a cloud is said
+        to have no effect, and kept with the runs that are submitted through the workspace.
+        """
+        made = cls(
+            subscription_id or "local",
+            resource_group or "local",
+            name,
+            auth=auth,
+            sku=sku,
+            tags=tags,
+            location=location or "local",
+        )
+        made._describe(friendly_name=friendly_name)
+        for argument, value, why in (
+            ("storage_account", storage_account, NO_ACCOUNTS),
+            ("key_vault", key_vault, "a yard keeps no secrets of yours"),
+            ("app_insights", app_insights, "the studio shows how runs and services are"),
+            ("container_registry", container_registry, "images are pulled by podman or docker, as they are signed in"),
+            ("adb_workspace", adb_workspace, "runs on Spark are not available"),
+            ("primary_user_assigned_identity", primary_user_assigned_identity, OPEN_TO_ITS_OWNER),
+            ("cmk_keyvault", cmk_keyvault, "encrypt the disk that the home folder is on"),
+            ("resource_cmk_uri", resource_cmk_uri, "encrypt the disk that the home folder is on"),
+            ("hbi_workspace", hbi_workspace or None, NO_ACCOUNTS),
+            ("private_endpoint_config", private_endpoint_config, NO_NETWORKS),
+            ("user_assigned_identity_for_cmk_encryption", user_assigned_identity_for_cmk_encryption, NO_ACCOUNTS),
+            ("v1_legacy_mode", v1_legacy_mode, NO_NETWORKS),
+        ):
+            no_effect.told(made, argument, value, why)
+        clusters = {cls.DEFAULT_CPU_CLUSTER_NAME: default_cpu_compute_target}
+        clusters[cls.DEFAULT_GPU_CLUSTER_NAME] = default_gpu_compute_target
+        for cluster, configuration in clusters.items():
+            if configuration is not None:
+                from runyard.sdk.compute_target import ComputeTarget
+
+                ComputeTarget.create(made, cluster, configuration)
+        return made
 
     @classmethod
     def get(
-        cls, name: str, auth: Any = None, subscription_id: str = "local", resource_group: str = "local", **ignored: Any
+        cls,
+        name: str,
+        auth: Any = None,
+        subscription_id: str | None = None,
+        resource_group: str | None = None,
+        location: str | None = None,
+        cloud: str = "AzureCloud",
+        id: str | None = None,
     ) -> Workspace:
-        return cls(subscription_id or "local", resource_group or "local", name)
+        """The yard of this machine, under any name."""
+        return cls(subscription_id or "local", resource_group or "local", name, auth=auth, location=location or "local")
+
+    @classmethod
+    def list(cls, subscription_id: str, auth: Any = None, resource_group: str | None = None) -> dict[str, Any]:
+        """Name to workspaces: the yard of this machine, under the name that the nearest ``config.json`` gives it."""
+        here = cls.from_config(auth=auth)
+        return {here.name: [here]}
 
     def write_config(self, path: str | Path | None = None, file_name: str | None = None) -> None:
         """``.azureml/config.json`` below ``path``, or ``aml_config/`` where that folder is there already."""
@@ -178,11 +266,12 @@ class Named(dict[str, V]):
         return self
 
 
-def _find_config(start: Path) -> Path | None:
+def _find_config(start: Path, file_name: str | None = None) -> Path | None:
     if start.is_file():
         return start
+    named = (f".azureml/{file_name}", f"aml_config/{file_name}", file_name) if file_name else (*_PLACES, *_BARE)
     for folder in (start, *start.parents):
-        for place in (*_PLACES, *_BARE):
+        for place in named:
             # a bare config.json is everybody's name for a file: only one that says what it is counts
             if (folder / place).is_file() and (place not in _BARE or _names_a_workspace(folder / place)):
                 return folder / place
@@ -197,7 +286,7 @@ def _names_a_workspace(path: Path) -> bool:
     return isinstance(content, dict) and bool({"workspace_name", "Scope", "subscription_id"} & set(content))
 
 
-def _read_config(path: Path) -> dict[str, str]:
+def _read_config(path: Path) -> tuple[str, str, str]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -219,4 +308,4 @@ def _read_config(path: Path) -> dict[str, str]:
             f"{os.fspath(path)} lacks {', '.join(missing)}",
             hint=f"it needs {', '.join(wanted)}; any text will do: they are names to print",
         )
-    return {key: str(content[key]) for key in wanted}
+    return str(content[wanted[0]]), str(content[wanted[1]]), str(content[wanted[2]])

@@ -30,7 +30,8 @@ def explain(run: RunArgument, as_json: Json = False) -> None:
         return
     print("\nno effect here:")
     for note in notes:
-        print(f"  {note['owner']}({note['argument']}={note['value']})\n      {note['why']}")
+        given = f"({note['argument']}={note['value']})" if note["argument"] else ""
+        print(f"  {note['owner']}{given}\n      {note['why']}")
 
 
 def _spec(connection: Connection, view: dict[str, Any]) -> dict[str, Any] | None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 class HyperDriveRun(Run):
     RUN_TYPE = "hyperdrive"
+    HYPER_DRIVE_RUN_USER_AGENT = "sdk_run_hyperdrive"
 
     def __init__(
         self,
@@ -94,6 +95,11 @@ class HyperDriveRun(Run):
         """How much of the metric's spread each parameter explains, the greatest first; empty when it cannot be said."""
         found = self._connection.get(f"/api/sweeps/{self.id}/importance")["parameters"]
         return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+
+    def get_diagnostics(self) -> dict[str, Any]:
+        """What is known of the sweep itself: how it stands, and of each child that failed why."""
+        failed = {child.id: child.get_details().get("error") for child in self.get_children(status="Failed")}
+        return {"run_id": self.id, "status": self.get_status(), "warnings": self._view["warnings"], "failed": failed}
 
     def rerun_failed(self) -> HyperDriveRun:
         """A new sweep of exactly those children that failed, with the values that they had."""

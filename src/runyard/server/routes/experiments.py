@@ -12,6 +12,7 @@ from runyard.errors import UserErrorException
 from runyard.orchestrator.conductor import Conductor
 from runyard.server.answers import answer
 from runyard.server.mlflow.shapes import ACTIVE, DELETED
+from runyard.spec.names import EXPERIMENT_NAME
 from runyard.store.documents import EXPERIMENT, Document, Documents
 
 
@@ -34,11 +35,11 @@ def routes(conductor: Conductor) -> APIRouter:
 
     @router.patch("/experiments/{name}")
     def change(name: str, request: ChangeExperiment) -> Response:
-        began = dict(runs.experiments()).get(name)
-        if began is None:
-            raise UserErrorException(
-                f"there is no experiment {name!r} yet", hint="an experiment begins with its first run"
-            )
+        """One that has no runs yet begins with its first label."""
+        if not EXPERIMENT_NAME.fullmatch(name):
+            raise UserErrorException(f"{name!r} cannot be the name of an experiment")
+        runs.add_experiment(name)
+        began = dict(runs.experiments())[name]
 
         def changed(before: dict[str, Any]) -> dict[str, Any]:
             tags = {key: value for key, value in before.get("tags", {}).items() if key not in request.remove}
