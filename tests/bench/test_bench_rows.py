@@ -91,7 +91,13 @@ def test_the_page_keeps_what_people_wrote_around_the_table(tmp_path: Path, monke
     assert "old" not in text
 
 
-def test_a_peer_that_cannot_be_measured_is_named_and_not_faked() -> None:
+def test_a_peer_that_cannot_be_measured_is_named_and_not_faked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     row = Row("read", None, notes=("not measured here: no network",))
     assert row.ratio is None
-    assert "not measured" in report._markdown([row])
+    page = tmp_path / "speed.md"
+    page.write_text("<!-- bench: begin -->\n<!-- bench: end -->")
+    monkeypatch.setattr(report, "PAGE", page)
+    report.write_page([row], left_out=["sweep"])
+    assert "| read | not measured |" in page.read_text()
+    assert "not measured here: no network" in page.read_text()
+    assert "Not measured that day: `sweep`" in page.read_text()
