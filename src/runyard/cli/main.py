@@ -25,6 +25,7 @@ VERBS = {
     "compute": "Add machines for runs, look at them, try them, or remove them.",
     "export": "Export runs and their metrics for other programs.",
     "import": "Import runs of another program: MLflow, TensorBoard, W&B.",
+    "migrate": "Say what of scripts for the retired SDK runs here.",
     "envs": "List the environments on disk, or remove some.",
     "doctor": "Say what this machine can do, and how to get what is missing.",
     "studio": "Open the studio: every run, live, in a browser.",

@@ -1,0 +1,86 @@
+"""`runyard migrate` as people call it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from runyard.migrating.report import RULES
+
+pytestmark = pytest.mark.real
+TRAIN = """\
+import numpy as np
+import tensorflow as tf
+from azureml.core import Run
+run = Run.get_context()
+x = tf.placeholder(tf.float32)
+with tf.Session() as session:
+    run.log("accuracy", np.float(1))
+"""
+
+
+def migrate(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "runyard", "migrate", *arguments]
+    return subprocess.run(command, cwd=folder, env={**os.environ, "COLUMNS": "80"}, capture_output=True, text=True)
+
+
+def test_the_sum_comes_first_then_each_file_with_lines_and_remedies(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAIN)
+    (tmp_path / "hello.py").write_text("from azureml.core import Run\nRun.get_context().log('x', 1)\n")
+    done = migrate(tmp_path, ".")
+    assert done.returncode == 1
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "2 files: 1 runs as it is, 1 needs attention",
+        "",
+        "train.py",
+        "  line 5, 6:  names that TensorFlow 2 does not have: tf.placeholder, tf.Session  [tensorflow-1]",
+        "      -> import tensorflow.compat.v1 as tf, then tf.disable_v2_behavior(): it has this name",
+        "  line 7:  NumPy has no np.float any more  [numpy-removed]",
+        "      -> float, Python's own",
+        "",
+        "runs as it is:",
+        "  hello.py   3 names of the SDK",
+    ]
+
+
+def test_json_has_a_shape_that_other_programs_can_rely_on(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAIN)
+    done = migrate(tmp_path, "train.py", "--json")
+    assert done.returncode == 1
+    report = json.loads(done.stdout)
+    assert list(report) == ["schema", "path", "summary", "files"]
+    assert report["summary"] == {
+        "files": 1,
+        "runs": 0,
+        "attention": 1,
+        "unreadable": 0,
+        "errors": 3,
+        "warnings": 0,
+        "notes": 0,
+    }
+    (file,) = report["files"]
+    assert list(file) == ["path", "kind", "verdict", "sdk_names", "findings"]
+    assert (file["path"], file["kind"], file["verdict"]) == ("train.py", "script", "attention")
+    assert file["sdk_names"] == ["Run.get_context", "Run.log", "azureml.core.Run"]
+    for finding in file["findings"]:
+        assert list(finding) == ["rule", "severity", "name", "message", "remedy", "line", "cell"]
+        assert finding["rule"] in RULES
+    assert [finding["line"] for finding in file["findings"]] == [5, 6, 7]
+
+
+def test_a_project_that_runs_as_it_is_exits_with_0(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print(1)\n")
+    done = migrate(tmp_path, ".")
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "1 file: 1 runs as it is")
+
+
+def test_a_path_that_is_not_there_is_one_error(tmp_path: Path) -> None:
+    done = migrate(tmp_path, "nowhere")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: there is no 'nowhere'")

@@ -1,0 +1,163 @@
+"""Names of the SDK: which are here, which are Azure's alone, which keywords are taken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from migrating_support import notebook, script, told
+
+
+def test_what_is_here_runs_as_it_is_and_its_names_are_counted(tmp_path: Path) -> None:
+    report = script(
+        tmp_path,
+        """
+        from azureml.core import Experiment, Workspace
+        from azureml.core.compute import AmlCompute, ComputeTarget
+        from azureml.train.dnn import PyTorch
+
+        ws = Workspace.from_config()
+        cluster = ComputeTarget.create(ws, "cluster", AmlCompute.provisioning_configuration(max_nodes=4))
+        cluster.wait_for_completion(show_output=True, min_node_count=None, timeout_in_minutes=20)
+        est = PyTorch(source_directory=".", entry_script="train.py", compute_target=cluster, use_gpu=True)
+        run = Experiment(ws, name="digits").submit(est)
+        run.wait_for_completion(show_output=True)
+        print(run.get_metrics())
+        """,
+    )
+    assert told(report) == []
+    assert report.verdict == "runs"
+    assert {"azureml.train.dnn.PyTorch", "Workspace.from_config", "Run.get_metrics"} <= set(report.sdk_names)
+
+
+def test_modules_of_services_that_only_azure_had(tmp_path: Path) -> None:
+    report = script(
+        tmp_path,
+        """
+        import azureml.train.automl
+        from azureml.pipeline.core import Pipeline
+        from azureml.core.compute import AksCompute
+        from azure.storage.blob import BlockBlobService
+        """,
+    )
+    assert told(report) == [
+        ("azure-only", "azureml.train.automl", 1),
+        ("azure-only", "azureml.pipeline.core", 2),
+        ("azure-only", "azureml.core.compute.AksCompute", 3),
+        ("azure-only", "azure.storage.blob", 4),
+    ]
+    assert all(finding.remedy for finding in report.findings)
+    assert report.verdict == "attention"
+
+
+def test_a_member_that_is_not_here_is_found_through_the_names_of_a_whole_notebook(tmp_path: Path) -> None:
+    report = notebook(
+        tmp_path,
+        "# A notebook",
+        "from azureml.core import Workspace as W, Experiment",
+        """
+        ws = W.from_config()
+        run = Experiment(ws, 'digits').start_logging()
+        """,
+        "# A text for people",
+        """
+        run.log('loss', 1)
+        run.log_everything(locals())
+        """,
+    )
+    (finding,) = report.findings
+    assert (finding.rule, finding.name, finding.cell, finding.line) == ("unknown-name", "Run.log_everything", 5, 2)
+
+
+def test_a_keyword_that_nothing_takes_is_told_with_the_one_that_was_meant(tmp_path: Path) -> None:
+    report = script(
+        tmp_path,
+        """
+        from azureml.train.dnn import TensorFlow
+        TensorFlow(source_directory=".",
+                   entry_scrpt="train.py",
+                   compute_target="local")
+        """,
+    )
+    finding = report.findings[0]
+    assert (finding.rule, finding.line) == ("unknown-keyword", 3)
+    assert "'entry_script'" in finding.remedy
+
+
+def test_what_a_subclass_takes_may_be_asked_of_what_came_back_as_its_base(tmp_path: Path) -> None:
+    report = script(
+        tmp_path,
+        """
+        from azureml.core import Experiment, Workspace
+        from azureml.train.hyperdrive import HyperDriveConfig
+        config = HyperDriveConfig(estimator=None)
+        run = Experiment(Workspace.from_config(), "sweep").submit(config)
+        print(run.get_best_run_by_primary_metric().get_details())
+        """,
+    )
+    assert told(report) == []
+
+
+def test_a_name_that_may_be_anything_is_left_alone(tmp_path: Path) -> None:
+    report = script(
+        tmp_path,
+        """
+        from azureml.core import Run
+        def go(run):
+            run.anything(at=all)
+        run = Run.get_context()
+        run = other(run)
+        run.something_else()
+        """,
+    )
+    assert told(report) == []
+
+
+def test_names_of_a_star_import_and_of_a_module_are_known(tmp_path: Path) -> None:
+    report = script(
+        tmp_path,
+        """
+        import azureml.core
+        from azureml.train.hyperdrive import *
+        print(azureml.core.VERSION, azureml.core.Universe)
+        policy = BanditPolicy(evaluation_interval=2, slack=0.1)
+        """,
+    )
+    assert told(report) == [
+        ("unknown-name", "azureml.core.Universe", 3),
+        ("unknown-keyword", "BanditPolicy(slack=…)", 4),
+    ]
+
+
+def test_an_attribute_that_a_configuration_would_refuse_is_found_where_it_is_set(tmp_path: Path) -> None:
+    report = script(
+        tmp_path,
+        """
+        from azureml.core.runconfig import RunConfiguration
+        config = RunConfiguration()
+        config.target = "local"
+        config.taget = "local"
+        """,
+    )
+    assert told(report) == [("unknown-name", "RunConfiguration.taget", 4)]
+
+
+def test_a_version_of_a_framework_that_cannot_be_had(tmp_path: Path) -> None:
+    report = script(
+        tmp_path,
+        """
+        from azureml.core.conda_dependencies import CondaDependencies
+        from azureml.train.dnn import PyTorch
+        PyTorch(source_directory=".", compute_target="local",
+                framework_version="1.4",
+                pip_packages=["pandas", "numpy==1.16.2", "scikit-learn==1.5.0"])
+        env = CondaDependencies.create(conda_packages=["tensorflow-gpu", "scikit-learn=0.20.3"])
+        env.add_pip_package("sklearn")
+        """,
+    )
+    assert told(report) == [
+        ("framework-version", "framework_version='1.4'", 4),
+        ("framework-version", "numpy==1.16.2", 5),
+        ("framework-version", "scikit-learn=0.20.3", 6),
+        ("package-removed", "tensorflow-gpu", 6),
+        ("package-removed", "sklearn", 7),
+    ]
