@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runyard.compute.targets import Target, Targets
+from runyard.data.datasets import Datasets
+from runyard.data.provide import Provider
 from runyard.environments.base import EnvironmentDepot
 from runyard.snapshots.depot import Depot
 from runyard.spec.folder import RunFolder
@@ -26,6 +28,8 @@ class Rooms:
     environments: EnvironmentDepot
     artifacts: Artifacts
     targets: Targets
+    provider: Provider
+    datasets: Datasets
     address: Callable[[], tuple[str, str] | None] = lambda: None  # and the token, for scripts on this machine
 
     def folder(self, run_id: str) -> RunFolder:

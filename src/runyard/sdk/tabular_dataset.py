@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
@@ -148,11 +149,9 @@ def _stepped(frame: Any, steps: Sequence[Step]) -> Any:
         elif step.kind == SKIP:
             frame = frame.iloc[step.count :]
         elif step.kind in (SAMPLE, PART):
-            import numpy
-
             # with the step's number: a split of a sample by the same seed would else find all in its first part
-            places = numpy.random.default_rng((abs(step.seed), number)).random(len(frame))
-            frame = frame[(places >= step.lower) & (places < step.share)]
+            draw = random.Random(f"{step.seed} {number}").random
+            frame = frame[[step.lower <= draw() < step.share for _ in range(len(frame))]]
         else:
             missing = [column for column in step.columns if column not in frame.columns]
             if missing:

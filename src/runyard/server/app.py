@@ -21,6 +21,7 @@ from runyard.server.network import Network
 from runyard.server.routes import (
     charts,
     computes,
+    datasets,
     environments,
     exchange,
     experiments,
@@ -77,6 +78,7 @@ def create_app(
     app.include_router(exchange.routes(conductor), prefix="/api")  # `import` is no run's id either
     for room in (runs, experiments, follow, telling, charts, metrics, logs, files, snapshots, environments, computes):
         app.include_router(room.routes(conductor), prefix="/api")
+    app.include_router(datasets.routes(conductor), prefix="/api")
     app.include_router(sweeps.routes(conductor, sweep_driver), prefix="/api")
     app.include_router(models.routes(conductor, registry or Models(conductor.rooms)), prefix="/api")
     app.include_router(mlflow_routes(conductor), prefix="/api")

@@ -19,6 +19,10 @@ from runyard.client.home import socket_of
 from runyard.compute.local import LocalCompute
 from runyard.compute.nursery import Nursery
 from runyard.compute.targets import Around, Targets
+from runyard.data.cache import Cache
+from runyard.data.datasets import Datasets
+from runyard.data.provide import Provider
+from runyard.data.stores import Datastores
 from runyard.environments.base import EnvironmentDepot
 from runyard.environments.kit import kit
 from runyard.models.registry import Models
@@ -30,6 +34,7 @@ from runyard.orchestrator.watch import Watcher
 from runyard.server.app import create_app
 from runyard.snapshots.depot import Depot
 from runyard.store.computes import ComputeStore
+from runyard.store.datasets import DatasetStore
 from runyard.store.opening import back_up, backup_is_due, open_database
 from runyard.store.runs import RunStore
 from runyard.store.sweeps import SweepStore
@@ -55,6 +60,7 @@ class Yard:
         compute = LocalCompute(home, Nursery(umask))
         node_kit = kit(home / "kit")
         self._listening = Listening(home)
+        provider = Provider(Datastores(database, home), Cache(home / "data" / "cache"))
         self._rooms = Rooms(
             home=home,
             socket=socket_of(home),
@@ -67,6 +73,8 @@ class Yard:
             targets=Targets(
                 ComputeStore(database), Around(home, node_kit, compute, self._read_news, self._say, self._place)
             ),
+            provider=provider,
+            datasets=Datasets(DatasetStore(database), provider),
             address=self._listening.reach,
         )
         self._compute = compute

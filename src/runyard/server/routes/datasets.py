@@ -1,0 +1,180 @@
+"""Datasets: what they point to, their names and versions, who used them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from runyard.data.datasets import Datasets
+from runyard.errors import UserErrorException
+from runyard.orchestrator.conductor import Conductor
+from runyard.server.answers import answer
+from runyard.spec.dataset import DatasetDefinition
+from runyard.spec.json import from_json, to_json
+from runyard.store import lineage
+from runyard.store.datasets import Dataset
+from runyard.wire.datasets import (
+    ChangeDataset,
+    DatasetFile,
+    DatasetFiles,
+    DatasetNow,
+    DatasetPage,
+    DatasetView,
+    LineageView,
+    OfDefinition,
+    PinDataset,
+    PinState,
+    SaveDataset,
+    Whereabouts,
+)
+
+_LONGEST_WAIT_S = 30.0
+
+
+def routes(conductor: Conductor) -> APIRouter:
+    router = APIRouter(tags=["datasets"])
+    datasets = conductor.rooms.datasets
+    saved = datasets.saved
+
+    @router.get("/datasets", response_model=list[DatasetView])
+    def newest() -> Response:
+        """The newest version of each name."""
+        return answer([_view(one) for one in saved.newest()])
+
+    @router.post("/datasets", response_model=DatasetView)
+    def save(request: SaveDataset) -> Response:
+        """Register a dataset: the next version of a name; without a name it only gets an id."""
+        wanted = Dataset(
+            "",
+            request.name,
+            None,
+            _definition(request.definition),
+            description=request.description,
+            tags=request.tags,
+            run_id=request.run_id,
+        )
+        return answer(_view(datasets.save(wanted, request.create_new_version)))
+
+    @router.delete("/datasets", status_code=204)
+    def unregister(name: str) -> Response:
+        """All versions of a name; they are still found by their ids."""
+        saved.unregister(name)
+        return Response(status_code=204)
+
+    @router.get("/datasets/one", response_model=DatasetView)
+    def one(name: str | None = None, version: int | None = None, id: str | None = None) -> Response:
+        """By id, or by name: the newest version, or that one."""
+        return answer(_view(_found(datasets, name, version, id)))
+
+    @router.get("/datasets/page", response_model=DatasetPage)
+    def page(name: str | None = None, version: int | None = None, id: str | None = None) -> Response:
+        """One version, all versions of its name, and the runs that used it, the newest first."""
+        found = _found(datasets, name, version, id)
+        versions = saved.versions(found.name) if found.name else [found]
+        return answer(DatasetPage(_view(found), [_view(each) for each in versions], _runs(conductor, datasets, found)))
+
+    @router.get("/datasets/now", response_model=DatasetNow)
+    def now(name: str | None = None, version: int | None = None, id: str | None = None) -> Response:
+        """What it points to at this moment, and whether that is what it was when it was saved."""
+        found = _found(datasets, name, version, id)
+        pinned = datasets.pin(found.definition)
+        same = pinned.digest == found.digest if found.digest else None
+        return answer(DatasetNow(pinned.digest, pinned.files, pinned.bytes, same))
+
+    @router.post("/datasets/look", response_model=DatasetFiles)
+    def look(request: OfDefinition) -> Response:
+        """How much there is; an error that says what is missing if there is nothing."""
+        members = datasets.members(_definition(request.definition))
+        return answer(DatasetFiles([], len(members.files), members.bytes))
+
+    @router.post("/datasets/files", response_model=DatasetFiles)
+    def files(request: OfDefinition) -> Response:
+        members = datasets.members(_definition(request.definition))
+        listed = [DatasetFile(m.name, m.stored.size, m.stored.modified_at) for m in members.files]
+        return answer(DatasetFiles(listed, len(listed), members.bytes))
+
+    @router.post("/datasets/pin", response_model=PinState)
+    def pin(request: PinDataset) -> Response:
+        """Find out what all contents are. It goes on in the background: ask again until it is done."""
+        wait_s = max(0.0, min(request.wait_s, _LONGEST_WAIT_S))
+        pinning = datasets.pin_for_a_while(_definition(request.definition), wait_s)
+        if pinning.error is not None:
+            raise pinning.error
+        if pinning.found is None:
+            return answer(PinState(False, pinning.doing))
+        return answer(PinState(True, digest=pinning.found.digest))
+
+    @router.post("/datasets/here", response_model=Whereabouts)
+    def here(request: OfDefinition) -> Response:
+        """Where its files are on this machine; brought there if they are not."""
+        return answer(Whereabouts(str(datasets.here(_definition(request.definition)))))
+
+    @router.patch("/datasets/{dataset_id}", response_model=DatasetView)
+    def change(dataset_id: str, request: ChangeDataset) -> Response:
+        return answer(_view(saved.change(dataset_id, request.description, request.tags)))
+
+    @router.get("/lineage", response_model=LineageView)
+    def lineage_of(run: str | None = None, model: str | None = None, dataset: str | None = None) -> Response:
+        """What it came of and what came of it: datasets, runs, models and services, and how they hang together.
+
+        `run` is an id; `model` and `dataset` are a name, or a name and a version such as `mnist:2`.
+        """
+        database = conductor.rooms.database
+        if [run, model, dataset].count(None) != 2:
+            raise UserErrorException("the lineage is asked for by one of run, model and dataset")
+        if run is not None:
+            found = lineage.of_run(database, conductor.rooms.runs.load(run).run_id)
+        elif model is not None:
+            found = lineage.of_model(database, model)
+        else:
+            found = lineage.of_dataset(database, dataset or "")
+        edges = [vars(edge) for edge in found.edges.values()]
+        return answer(LineageView(found.start, list(found.nodes.values()), edges, found.truncated))
+
+    return router
+
+
+def _definition(given: dict[str, Any]) -> DatasetDefinition:
+    definition = from_json(DatasetDefinition, given)
+    if not definition.sources:
+        raise UserErrorException("a dataset needs at least one source")
+    return definition
+
+
+def _found(datasets: Datasets, name: str | None, version: int | None, id: str | None) -> Dataset:
+    if (name is None) == (id is None):
+        raise UserErrorException("a dataset is asked for by its name or by its id")
+    return datasets.saved.by_id(id) if id is not None else datasets.saved.by_name(name or "", version)
+
+
+def _view(dataset: Dataset) -> DatasetView:
+    definition = dataset.definition
+    facts = {name: value for name, value in vars(dataset).items() if name != "definition"}
+    return DatasetView(
+        **facts,
+        kind=definition.kind,
+        definition=to_json(definition),
+        sources=[one.url or f"{one.datastore}/{one.path}" for one in definition.sources],
+    )
+
+
+def _runs(conductor: Conductor, datasets: Datasets, dataset: Dataset) -> list[dict[str, Any]]:
+    uses = datasets.saved.uses_of_datasets([dataset.dataset_id])
+    begun = {r.run_id: r for r in conductor.rooms.runs.find(run_ids=[use.run_id for use in uses], limit=1000)}
+    found = []
+    for use in sorted(uses, key=lambda use: -begun[use.run_id].number if use.run_id in begun else 0):
+        record = begun.get(use.run_id)
+        found.append(
+            {
+                "run_id": use.run_id,
+                "name": use.name,
+                "mode": use.mode,
+                "digest": use.digest,
+                "same": use.digest == dataset.digest if use.digest and dataset.digest else None,
+                "status": record.life.state.value if record else None,
+                "experiment": record.experiment if record else None,
+                "created_at": record.created_at if record else None,
+            }
+        )
+    return found
