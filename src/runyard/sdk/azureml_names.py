@@ -119,8 +119,10 @@ HOMES = {
         SnapshotException TrainingException UserErrorException
     """,
     "runyard.sdk.azureml_modules": "VERSION",
-    "runyard.sdk.compute_target": "AmlCompute AmlComputeStatus ComputeTarget",
+    "runyard.sdk.amlcompute_status": "AmlComputeStatus",
+    "runyard.sdk.compute_target": "AmlCompute ComputeTarget",
     "runyard.sdk.clusters": "RemoteCompute",
+    "runyard.sdk.computes_of_v1": "BatchAiCompute DsvmCompute HDInsightCompute",
     "runyard.sdk.conda_dependencies": "CondaDependencies",
     "runyard.sdk.distributed": """
         Gloo Mpi MpiConfiguration Nccl ParameterServer PyTorchConfiguration TensorflowConfiguration

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Optional, Union
 
 from runyard.errors import ComputeTargetException
-from runyard.sdk import checks
+from runyard.sdk import checks, no_effect
 from runyard.sdk.compute_target import ComputeTarget
 
 
@@ -23,9 +23,6 @@ class AttachConfiguration:
 
 class AttachedTarget(ComputeTarget):
     """It was there before, and stays there when it is detached: only its name goes."""
-
-    def detach(self) -> None:
-        self.delete()
 
 
 class SlurmCompute(AttachedTarget):
@@ -100,15 +97,18 @@ class RemoteCompute(AttachedTarget):
 
     @staticmethod
     def attach_configuration(
+        username: str,
+        subscription_id: Optional[str] = None,
+        resource_group: Optional[str] = None,
+        vm_name: Optional[str] = None,
         resource_id: Optional[str] = None,
         address: Optional[str] = None,
         ssh_port: Any = 22,
-        username: Optional[str] = None,
-        password: Optional[str] = None,
-        private_key_file: Optional[Any] = None,
-        private_key_passphrase: Optional[str] = None,
+        password: str = "",
+        private_key_file: Any = "",
+        private_key_passphrase: str = "",
     ) -> AttachConfiguration:
-        """``resource_id`` named a machine of the cloud and has no meaning; ``address`` is where the machine is."""
+        """``address`` is where the machine is; what named one of the cloud has no effect."""
         if not address or not isinstance(address, str):
             raise checks.wrong("address", address, "the name or number of a host", error=ComputeTargetException)
         if not username or not isinstance(username, str):
@@ -123,7 +123,10 @@ class RemoteCompute(AttachedTarget):
         port = int(ssh_port) if isinstance(ssh_port, str) and ssh_port.isdecimal() else ssh_port
         port = checks.count("ssh_port", port, error=ComputeTargetException)
         host = f"{username}@{address}" + (f":{port}" if port != 22 else "")
-        key = {} if private_key_file is None else {"key": _key_file("private_key_file", private_key_file)}
+        key = {"key": _key_file("private_key_file", private_key_file)} if private_key_file else {}
+        cloud = {"subscription_id": subscription_id, "resource_group": resource_group, "vm_name": vm_name}
+        for argument, named in {**cloud, "resource_id": resource_id}.items():
+            no_effect.told("RemoteCompute.attach_configuration", argument, named, "address says which machine it is")
         return AttachConfiguration(RemoteCompute.type, {"hosts": [host], **key})
 
     @staticmethod
@@ -133,15 +136,25 @@ class RemoteCompute(AttachedTarget):
         username: Optional[str] = None,
         address: Optional[str] = None,
         ssh_port: Any = 22,
-        password: Optional[str] = None,
-        private_key_file: Optional[Any] = None,
-        private_key_passphrase: Optional[str] = None,
+        password: str = "",
+        private_key_file: Any = "",
+        private_key_passphrase: str = "",
         attach_configuration: Optional[AttachConfiguration] = None,
     ) -> ComputeTarget:
         given = attach_configuration or RemoteCompute.attach_configuration(
-            None, address, ssh_port, username, password, private_key_file, private_key_passphrase
+            str(username or ""),
+            address=address,
+            ssh_port=ssh_port,
+            password=password,
+            private_key_file=private_key_file,
+            private_key_passphrase=private_key_passphrase,
         )
         return ComputeTarget.attach(workspace, name, given)
+
+    def get_credentials(self) -> dict[str, Optional[str]]:
+        """Who logs in; there is no password, and the key stays where it is."""
+        user = str(self._view["configuration"]["hosts"][0]).partition("@")[0]
+        return {"username": user, "password": None, "publicKey": None, "privateKey": None}
 
 
 def _key_file(parameter: str, given: Any) -> str:

@@ -7,11 +7,17 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import Any, Optional
 
-from runyard.clock import utc_text
 from runyard.errors import ComputeTargetException, UserErrorException
-from runyard.sdk import checks
+from runyard.sdk import checks, no_effect
+from runyard.sdk.amlcompute_status import AmlComputeStatus
 
 _COMPUTES = "/api/computes"
+_NOT_TAKEN = "machines of your own are not taken away"
+_ALWAYS_THERE = "nodes are there for as long as the machines are"
+_NO_LOGIN = "nodes are machines that you can log in to already"
+_NO_NETWORK = "nodes keep the network that they have"
+_NO_IDENTITY = "runs are those of the user whose yard it is"
+SPARK = "HDInsight"
 _RESERVED = ("amlcompute", "local", "containerinstance")
 
 
@@ -51,7 +57,9 @@ class ComputeTarget:
                 "what AmlCompute.provisioning_configuration(…) gives",
                 error=ComputeTargetException,
             )
-        body = {"name": name, "kind": AmlCompute.type, "configuration": asdict(provisioning_configuration)}
+        told = [asdict(note) for note in no_effect.about(provisioning_configuration)]
+        configuration = {**asdict(provisioning_configuration), **({"no_effect": told} if told else {})}
+        body = {"name": name, "kind": AmlCompute.type, "configuration": configuration}
         return ComputeTarget._of(workspace, workspace.connection.post(_COMPUTES, body))
 
     @staticmethod
@@ -69,6 +77,11 @@ class ComputeTarget:
                 given,
                 "what SlurmCompute, SshCompute or RemoteCompute.attach_configuration(…) gives",
                 error=ComputeTargetException,
+            )
+        if given.kind == SPARK:
+            raise ComputeTargetException(
+                f"{name!r} cannot be attached: runs on Spark and HDInsight are not available here",
+                hint="submit the script to another target, with pyspark in its pip_packages",
             )
         _check_name(name)
         body = {"name": name, "kind": given.kind, "configuration": given.configuration}
@@ -92,18 +105,32 @@ class ComputeTarget:
     def delete(self) -> None:
         self.workspace.connection.delete(f"{_COMPUTES}/{self.name}")
 
+    def detach(self) -> None:
+        """Takes its name out of the yard; the machines stay as they are."""
+        self.delete()
+
     def serialize(self) -> dict[str, Any]:
         return dict(self._view)
+
+    @staticmethod
+    def deserialize(workspace: Any, object_dict: dict[str, Any]) -> ComputeTarget:
+        """From what :meth:`serialize` gave; nothing is asked for."""
+        missing = [key for key in ("name", "kind", "configuration") if key not in (object_dict or {})]
+        if missing:
+            raise ComputeTargetException(f"no compute target can be made of a dict without {', '.join(missing)}")
+        return ComputeTarget._of(workspace, {"created_at": None, "status": {}, **object_dict})
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(name={self.name!r}, workspace={self.workspace!r})"
 
     @staticmethod
     def _of(workspace: Any, view: dict[str, Any]) -> ComputeTarget:
-        from runyard.sdk import clusters  # which build upon this class
+        from runyard.sdk import clusters, computes_of_v1  # which build upon this class
 
         classes = (LocalTarget, AmlCompute, clusters.SlurmCompute, clusters.SshCompute, clusters.RemoteCompute)
-        kind = {target.type: target for target in classes}.get(view["kind"], ComputeTarget)
+        older = (computes_of_v1.BatchAiCompute, computes_of_v1.DsvmCompute)
+        made_as = view["configuration"].get("made_as") or view["kind"]
+        kind = {target.type: target for target in (*classes, *older)}.get(made_as, ComputeTarget)
         # not by calling the class: its constructor asks the yard again
         made = object.__new__(kind)
         made._take(workspace, view)
@@ -111,7 +138,7 @@ class ComputeTarget:
 
     def _take(self, workspace: Any, view: dict[str, Any]) -> None:
         self.workspace, self.name, self._view = workspace, view["name"], view
-        self.type = view["kind"]
+        self.type = view["configuration"].get("made_as") or view["kind"]
         self.provisioning_state = "Succeeded"
 
 
@@ -130,6 +157,7 @@ class AmlComputeProvisioning:
     idle_seconds_before_scaledown: Optional[int]
     tags: Optional[dict[str, str]] = None
     description: Optional[str] = None
+    made_as: Optional[str] = None  # by an older name of such a cluster
 
 
 class AmlCompute(ComputeTarget):
@@ -158,7 +186,10 @@ class AmlCompute(ComputeTarget):
         location: Optional[str] = None,
         enable_node_public_ip: bool = True,
     ) -> AmlComputeProvisioning:
-        """What a cluster is to be. Networks, users and identities of the cloud are checked and then have no meaning."""
+        """What a cluster is to be. What describes a cloud is checked, and then said to have no effect.
+
+        ``vm_size`` is kept as a label: the yard's ``config.toml`` may name a real partition for it.
+        """
         least = checks.count("min_nodes", min_nodes, least=0, error=ComputeTargetException)
         if max_nodes is None:
             raise ComputeTargetException("max_nodes is missing", hint="say how large the cluster may become")
@@ -175,9 +206,25 @@ class AmlCompute(ComputeTarget):
             raise ComputeTargetException(
                 "an admin user needs admin_username, and admin_user_password or admin_user_ssh_key"
             )
-        return AmlComputeProvisioning(
-            vm_size, vm_priority, least, most, _idle_seconds(idle_seconds_before_scaledown), tags, description
-        )
+        idle = _idle_seconds(idle_seconds_before_scaledown)
+        made = AmlComputeProvisioning(vm_size, vm_priority, least, most, idle, tags, description)
+        public = remote_login_port_public_access
+        for argument, value, why in (
+            ("vm_priority", None if str(vm_priority).lower() == "dedicated" else vm_priority, _NOT_TAKEN),
+            ("min_nodes", least or None, _ALWAYS_THERE),
+            ("idle_seconds_before_scaledown", None if idle in (None, 1800) else idle, _ALWAYS_THERE),
+            ("admin_username", admin_username, _NO_LOGIN),
+            ("vnet_name", vnet_name, _NO_NETWORK),
+            ("subnet_name", subnet_name, _NO_NETWORK),
+            ("vnet_resourcegroup_name", vnet_resourcegroup_name, _NO_NETWORK),
+            ("remote_login_port_public_access", None if public == "NotSpecified" else public, _NO_LOGIN),
+            ("identity_type", identity_type, _NO_IDENTITY),
+            ("identity_id", identity_id, _NO_IDENTITY),
+            ("location", location, "its nodes are where your machines are"),
+            ("enable_node_public_ip", None if enable_node_public_ip else False, _NO_NETWORK),
+        ):
+            no_effect.told(made, argument, value, why)
+        return made
 
     @staticmethod
     def supported_vmsizes(workspace: Any, location: Optional[str] = None) -> builtins.list[dict[str, Any]]:
@@ -202,12 +249,12 @@ class AmlCompute(ComputeTarget):
         self.refresh_state()
         return AmlComputeStatus(self._view)
 
-    def wait_for_completion(
+    def wait_for_completion(  # type: ignore[override]  # the SDK v1 has them in another order here
         self,
         show_output: bool = False,
-        is_delete_operation: bool = False,
         min_node_count: Optional[int] = None,
         timeout_in_minutes: Optional[float] = 25,
+        is_delete_operation: bool = False,
     ) -> None:
         """Returns at once: the nodes are there as soon as the cluster is, since this machine is."""
         if show_output:
@@ -245,54 +292,46 @@ class AmlCompute(ComputeTarget):
     def detach(self) -> None:
         raise ComputeTargetException(f"cluster {self.name!r} cannot be detached", hint="delete() removes it")
 
+    def get(self) -> dict[str, Any]:
+        """All that the yard says of it."""
+        self.refresh_state()
+        return self.serialize()
 
-class AmlComputeStatus:
-    """How a cluster stands, in the shape that scripts for the SDK v1 print."""
+    def get_active_runs(
+        self, type: Optional[str] = None, tags: Any = None, properties: Any = None, status: Optional[str] = None
+    ) -> Any:
+        """The runs that are on it or wait for it, newest first."""
+        from runyard.sdk.run import Run
 
-    def __init__(self, view: dict[str, Any]) -> None:
-        self._view = view
-        nodes = view["status"]["nodes"]
-        self.current_node_count = len(nodes)
-        self.target_node_count = len(nodes)
-        self.running_node_count = sum(1 for node in nodes if node["run_id"])
-        self.idle_node_count = len(nodes) - self.running_node_count
-        self.provisioning_state = "Succeeded"
-        self.allocation_state = "Steady"
-        self.errors = None
+        return Run.list_by_compute(self, type, tags, properties, status)
 
-    def serialize(self) -> dict[str, Any]:
-        configuration = self._view["configuration"]
-        created = utc_text(self._view["created_at"])
-        idle = configuration["idle_seconds_before_scaledown"]
-        return {
-            "currentNodeCount": self.current_node_count,
-            "targetNodeCount": self.target_node_count,
-            "nodeStateCounts": {
-                "preparingNodeCount": 0,
-                "runningNodeCount": self.running_node_count,
-                "idleNodeCount": self.idle_node_count,
-                "unusableNodeCount": 0,
-                "leavingNodeCount": 0,
-                "preemptedNodeCount": 0,
-            },
-            "allocationState": self.allocation_state,
-            "allocationStateTransitionTime": created,
-            "errors": self.errors,
-            "creationTime": created,
-            "modifiedTime": created,
-            "provisioningState": self.provisioning_state,
-            "provisioningStateTransitionTime": None,
-            "scaleSettings": {
-                "minNodeCount": configuration["min_nodes"],
-                "maxNodeCount": configuration["max_nodes"],
-                "nodeIdleTimeBeforeScaleDown": None if idle is None else f"PT{idle}S",
-            },
-            "vmPriority": configuration["vm_priority"].capitalize(),
-            "vmSize": configuration["vm_size"],
-        }
+    def add_identity(self, identity_type: str, identity_id: Any = None) -> None:
+        no_effect.told(self, "identity_type", identity_type, _NO_IDENTITY)
 
-    def __repr__(self) -> str:
-        return str(self.serialize())
+    def remove_identity(self, identity_id: Any = None) -> None:
+        no_effect.told(self, "identity_id", identity_id, _NO_IDENTITY)
+
+    @staticmethod
+    def list_usages(
+        workspace: Any, show_all: bool = False, location: Optional[str] = None
+    ) -> builtins.list[dict[str, Any]]:
+        """What of this machine runs have, and what it has."""
+        machine = workspace.connection.get(f"{_COMPUTES}/local")["status"]
+        used = {"name": "THIS_MACHINE", "unit": "Count", "limit": machine["cpus"], "currentValue": len(machine["runs"])}
+        return [used]
+
+    @staticmethod
+    def list_quotas(workspace: Any, location: Optional[str] = None) -> builtins.list[dict[str, Any]]:
+        """The machine itself: there is no other limit."""
+        sizes = AmlCompute.supported_vmsizes(workspace, location)
+        return [{"name": size["name"], "unit": "Count", "limit": size["vCPUs"]} for size in sizes]
+
+    @staticmethod
+    def update_quotas(
+        workspace: Any, vm_family: Any, limit: Optional[int] = None, location: Optional[str] = None
+    ) -> builtins.list[dict[str, Any]]:
+        no_effect.told("AmlCompute.update_quotas", "limit", limit, "the machine is the only limit")
+        return AmlCompute.list_quotas(workspace, location)
 
 
 def _check_name(name: Any) -> None:

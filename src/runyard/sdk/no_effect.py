@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from runyard.spec.run import NoEffect
 
-_NOTES = "_told_no_effect"
+NOTES = "_told_no_effect"
 _SECRETS = ("password", "key", "token", "secret", "passphrase", "credential", "connection_string", "sas")
 _said: dict[tuple[str, str, str], NoEffect] = {}  # by whom and what: a loop says it once
 _of_functions: dict[tuple[str, str], NoEffect] = {}
@@ -35,7 +35,7 @@ def told(owner: Any, argument: str, value: Any, why: str) -> None:
         _of_functions[name, argument] = note
     else:
         # into __dict__ itself: settings with fixed names refuse others
-        owner.__dict__.setdefault(_NOTES, {})[argument] = note
+        owner.__dict__.setdefault(NOTES, {})[argument] = note
     if (name, argument, why) not in _said:
         _said[name, argument, why] = note
         from runyard.sdk.checks import log
@@ -52,7 +52,7 @@ def about(*owners: Any) -> tuple[NoEffect, ...]:
     """What was told of these objects, each thing once, in the order of the objects."""
     found: dict[NoEffect, None] = {}
     for owner in owners:
-        found.update(dict.fromkeys(getattr(owner, "__dict__", {}).get(_NOTES, {}).values()))
+        found.update(dict.fromkeys(getattr(owner, "__dict__", {}).get(NOTES, {}).values()))
     return tuple(found)
 
 
