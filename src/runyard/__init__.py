@@ -15,6 +15,7 @@ _HOME_OF = {
     "AmlCompute": "runyard.sdk.compute_target",
     "ComputeTarget": "runyard.sdk.compute_target",
     "CondaDependencies": "runyard.sdk.conda_dependencies",
+    "Dataset": "runyard.sdk.dataset",
     "Environment": "runyard.sdk.environment",
     "Estimator": "runyard.sdk.estimator",
     "Experiment": "runyard.sdk.experiment",

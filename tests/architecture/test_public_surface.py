@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 
 PUBLIC = """
     __version__
-    AmlCompute ComputeTarget CondaDependencies Environment Estimator Experiment Gloo Model Mpi MpiConfiguration Nccl
-    ParameterServer PyTorch PyTorchConfiguration RemoteCompute Resources Run RunConfiguration RunDetails SKLearn
+    AmlCompute ComputeTarget CondaDependencies Dataset Environment Estimator Experiment Gloo Model Mpi MpiConfiguration
+    Nccl ParameterServer PyTorch PyTorchConfiguration RemoteCompute Resources Run RunConfiguration RunDetails SKLearn
     ScriptRunConfig SlurmCompute SshCompute TensorFlow Tensorboard TensorflowConfiguration Workspace
     export_to_tensorboard
 """

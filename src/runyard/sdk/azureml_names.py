@@ -118,18 +118,23 @@ HOMES = {
         HyperDriveConfigException HyperDriveException RunConfigurationException RunEnvironmentException
         SnapshotException TrainingException UserErrorException
     """,
+    "runyard.sdk.abstract_dataset": "AbstractDataset",
     "runyard.sdk.azureml_modules": "VERSION",
     "runyard.sdk.amlcompute_status": "AmlComputeStatus",
     "runyard.sdk.compute_target": "AmlCompute ComputeTarget",
     "runyard.sdk.clusters": "RemoteCompute",
     "runyard.sdk.computes_of_v1": "BatchAiCompute DsvmCompute HDInsightCompute",
     "runyard.sdk.conda_dependencies": "CondaDependencies",
+    "runyard.sdk.dataset": "Dataset",
+    "runyard.sdk.dataset_factory": "DataType FileDatasetFactory TabularDatasetFactory",
+    "runyard.sdk.dataset_use": "DatasetConsumptionConfig",
     "runyard.sdk.distributed": """
         Gloo Mpi MpiConfiguration Nccl ParameterServer PyTorchConfiguration TensorflowConfiguration
     """,
     "runyard.sdk.environment": "ContainerRegistry DockerSection Environment PythonSection",
     "runyard.sdk.estimator": "Estimator",
     "runyard.sdk.experiment": "Experiment",
+    "runyard.sdk.file_dataset": "FileDataset",
     "runyard.sdk.frameworks": "PyTorch SKLearn TensorFlow",
     "runyard.sdk.hyperdrive.parameter_expressions": """
         choice lognormal loguniform normal qlognormal qloguniform qnormal quniform randint uniform
@@ -149,6 +154,7 @@ HOMES = {
     """,
     "runyard.sdk.script_run": "ScriptRun",
     "runyard.sdk.script_run_config": "ScriptRunConfig",
+    "runyard.sdk.tabular_dataset": "TabularDataset",
     "runyard.sdk.tensorboard": "Tensorboard",
     "runyard.sdk.tensorboard_export": "export_to_tensorboard",
     "runyard.sdk.widget.details": "RunDetails",

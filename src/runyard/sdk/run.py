@@ -116,7 +116,7 @@ class Run(MetricLogging, RunOfV1):
     def get_details(self) -> dict[str, Any]:
         from runyard.sdk import run_details
 
-        return run_details.details(self._refresh(), self._file_names())
+        return run_details.details(self._refresh(), self._file_names(), self.experiment.workspace)
 
     def get_details_with_logs(self) -> dict[str, Any]:
         from runyard.sdk import run_files
@@ -148,7 +148,8 @@ class Run(MetricLogging, RunOfV1):
         from runyard.sdk import run_details, run_waiting
 
         self._view = run_waiting.wait(self._connection, self._view, show_output)
-        return run_waiting.verdict(run_details.details(self._view, self._file_names()), raise_on_error)
+        found = run_details.details(self._view, self._file_names(), self.experiment.workspace)
+        return run_waiting.verdict(found, raise_on_error)
 
     def cancel(self) -> None:
         self._view = self._connection.post(f"/api/runs/{self.id}/cancel")

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from runyard.clock import utc_text
+from runyard.sdk import run_inputs
 
 _LOGS = "azureml-logs/"
 
 
-def details(view: dict[str, Any], files: list[str]) -> dict[str, Any]:
+def details(view: dict[str, Any], files: list[str], workspace: Any) -> dict[str, Any]:
     """Absent values are left out, as v1 did."""
     found = {
         "runId": view["run_id"],
@@ -28,7 +29,7 @@ def details(view: dict[str, Any], files: list[str]) -> dict[str, Any]:
         **{key: value for key, value in found.items() if value is not None},
         "services": {},
         "properties": view["properties"],
-        "inputDatasets": [],
+        "inputDatasets": run_inputs.details(view, workspace),
         "outputDatasets": [],
         "logFiles": {name: (Path(view["folder"]) / name).as_uri() for name in files if name.startswith(_LOGS)},
     }
@@ -67,7 +68,7 @@ def _definition(view: dict[str, Any]) -> dict[str, Any] | None:
         "target": spec["target"],
         "nodeCount": resources["nodes"],
         "dataReferences": {},
-        "data": {},
+        "data": run_inputs.definition(view),
         "maxRunDurationSeconds": spec["max_run_duration_seconds"],
         "environment": environment,
         "environmentVariables": spec["environment_variables"],

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from runyard.client.transport import Connection
     from runyard.sdk.experiment import Experiment
     from runyard.sdk.run import Run
+    from runyard.sdk.run_inputs import InputDatasets
 
 DOCS = "https://pypi.org/project/runyard/"
 _DESCRIPTION = "mlflow.note.content"  # the tag that MLflow's clients and pages show as a run's description
@@ -56,6 +57,17 @@ class RunOfV1(Portal):
         def _refresh(self) -> dict[str, Any]: ...
         def get_details_with_logs(self) -> dict[str, Any]: ...
         def set_tags(self, tags: dict[str, Any]) -> None: ...
+
+    # what it was given
+
+    @property
+    def input_datasets(self) -> InputDatasets:
+        """By the name of the input: inside of the script the path of the data, outside of it the dataset."""
+        from runyard.sdk import run_inputs
+
+        if self.id == os.environ.get("RUNYARD_RUN_ID"):
+            return run_inputs.of_this_script()
+        return run_inputs.of_run(self._view, self.experiment.workspace)
 
     # found by other ways
 

@@ -15,6 +15,7 @@ from runyard.sdk import no_effect
 from runyard.sdk.workspace_of_v1 import NO_ACCOUNTS, NO_NETWORKS, OPEN_TO_ITS_OWNER, WorkspaceOfV1
 
 if TYPE_CHECKING:
+    from runyard.sdk.abstract_dataset import AbstractDataset
     from runyard.sdk.compute_target import ComputeTarget
     from runyard.sdk.environment import Environment
     from runyard.sdk.experiment import Experiment
@@ -241,6 +242,13 @@ class Workspace(WorkspaceOfV1):
         from runyard.sdk.model import Model
 
         return Named((model.name, model) for model in Model.list(self, latest=True))
+
+    @property
+    def datasets(self) -> Named[AbstractDataset]:
+        """Those that are registered, each in its newest version."""
+        from runyard.sdk.abstract_dataset import AbstractDataset
+
+        return Named(AbstractDataset.get_all(self).items())
 
     def __repr__(self) -> str:
         return (
