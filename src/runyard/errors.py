@@ -54,6 +54,11 @@ class RunyardException(Exception):
             return self._as_v1()
         return f"{self.message}\n\nhint: {self.hint}" if self.hint else self.message
 
+    def print_stacktrace(self) -> None:
+        import traceback
+
+        traceback.print_exception(type(self), self, self.__traceback__)
+
     def _as_v1(self) -> str:
         import json
 

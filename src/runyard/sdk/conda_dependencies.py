@@ -26,6 +26,10 @@ _YAML_WORDS = ("true", "false", "yes", "no", "on", "off", "null", "y", "n")
 
 
 class CondaDependencies:
+    # none is brought by default: the yard adds what a run needs by itself
+    DEFAULT_NUMBER_OF_CONDA_PACKAGES = 0
+    DEFAULT_NUMBER_OF_PIP_PACKAGES = 0
+
     def __init__(
         self,
         conda_dependencies_file_path: Any = None,
@@ -158,6 +162,21 @@ class CondaDependencies:
             raise checks.wrong("core_type", core_type, "'cpu' or 'gpu'", error=UserErrorException)
         release = version_of(TENSORFLOW, version, error=UserErrorException)
         self.add_pip_package(f"tensorflow{'[and-cuda]' if core_type == 'gpu' else ''}=={release}")
+
+    def add_cntk_package(self, core_type: str = "cpu") -> None:
+        raise UserErrorException(
+            "CNTK has not been released since 2019, and no Python that the yard offers can install it",
+            hint="its authors point to PyTorch and ONNX",
+        )
+
+    def get_default_number_of_packages(self) -> tuple[int, int]:
+        """How many conda and pip packages come by themselves."""
+        return self.DEFAULT_NUMBER_OF_CONDA_PACKAGES, self.DEFAULT_NUMBER_OF_PIP_PACKAGES
+
+    @staticmethod
+    def sdk_origin_url() -> str:
+        """Where packages come from, unless pip is configured otherwise."""
+        return "https://pypi.org/simple"
 
     def as_dict(self) -> dict[str, Any]:
         pip = [*self._pip_options, *self._pip]

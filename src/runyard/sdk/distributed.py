@@ -16,8 +16,22 @@ if TYPE_CHECKING:
 MPI_COMMUNICATORS = ("mpi", "intelmpi", "openmpi")
 
 
-class Mpi:
+class _Distribution:
+    """One of the older notations, which say of themselves for which estimators they are."""
+
+    _FOR: tuple[str, ...] = ()
+
+    def validate(self, estimator_name: str) -> None:
+        if estimator_name not in self._FOR:
+            raise TrainingException(
+                f"{type(self).__name__} does not work with {estimator_name}", hint=f"it is for {', '.join(self._FOR)}"
+            )
+
+
+class Mpi(_Distribution):
     """Ranks started by MPI, ``process_count_per_node`` on each node."""
+
+    _FOR = ("Chainer", "Estimator", "PyTorch", "TensorFlow")
 
     def __init__(self, process_count_per_node: int = 1) -> None:
         self.process_count_per_node = checks.count("process_count_per_node", process_count_per_node)
@@ -26,12 +40,14 @@ class Mpi:
         return "mpi"
 
 
-class ParameterServer:
+class ParameterServer(_Distribution):
     """TensorFlow workers and parameter servers.
 
     ``chief`` calls the first worker by that name and ``evaluator`` adds a task that stays out of the cluster, as
     TensorFlow 2's own strategies want them; without servers the workers mirror each other.
     """
+
+    _FOR = ("TensorFlow",)
 
     def __init__(
         self,
@@ -50,15 +66,19 @@ class ParameterServer:
         return "ps"
 
 
-class Nccl:
+class Nccl(_Distribution):
     """PyTorch processes that talk over NCCL (GPUs)."""
+
+    _FOR = ("PyTorch",)
 
     def __str__(self) -> str:
         return "nccl"
 
 
-class Gloo:
+class Gloo(_Distribution):
     """PyTorch processes that talk over Gloo (CPUs)."""
+
+    _FOR = ("PyTorch",)
 
     def __str__(self) -> str:
         return "gloo"

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Optional
 
 from runyard.errors import EnvironmentException, UserErrorException
-from runyard.sdk import checks, curated
+from runyard.sdk import checks, curated, no_effect
 from runyard.sdk.conda_dependencies import CondaDependencies
+from runyard.sdk.environment_of_v1 import EnvironmentOfV1
 from runyard.sdk.requirements_file import requirement_lines
 from runyard.sdk.sections import Section
 from runyard.spec.environment import Container, EnvironmentSpec, Framework
@@ -19,6 +20,7 @@ from runyard.spec.json import from_json
 _REGISTERED = "/api/environments/registered"
 # Base images that the SDK v1 put under every run: they hold nothing but a Python, so an isolated environment serves.
 _V1_BASE_IMAGE = re.compile(r"(?:.*/)?azureml/(?:base|intelmpi|openmpi)[^/]*", re.IGNORECASE)
+_SIGN_IN = "credentials are not kept by the yard; sign in with podman login or docker login"
 
 
 class ContainerRegistry(Section):
@@ -73,7 +75,7 @@ class DockerSection(Section):
         self._complete()
 
 
-class Environment(Section):
+class Environment(Section, EnvironmentOfV1):
     _takes = {"python": (PythonSection,), "docker": (DockerSection,), "name": (str,)}
 
     def __init__(self, name: str, **settings: Any) -> None:
@@ -97,7 +99,7 @@ class Environment(Section):
 
     @staticmethod
     def from_pip_requirements(name: str, file_path: Any, pip_version: Optional[str] = None) -> Environment:
-        """``pip_version`` is read and not used: the yard installs with uv."""
+        no_effect.told("Environment.from_pip_requirements", "pip_version", pip_version, "the yard installs with uv")
         file = Path(checks.path("file_path", file_path, error=UserErrorException) or "")
         made = Environment(name)
         made.python.conda_dependencies = CondaDependencies.create(pip_packages=[])
@@ -304,8 +306,8 @@ class Environment(Section):
             checks.log.info("image %s holds only a Python: an isolated environment is used", docker.base_image)
             return None
         registry = docker.base_image_registry
-        if registry.username or registry.password:
-            checks.log.warning("registry credentials are not kept by the yard; sign in with podman or docker login")
+        for argument in ("username", "password"):
+            no_effect.told(docker, f"base_image_registry.{argument}", getattr(registry, argument) or None, _SIGN_IN)
         return Container(
             image=docker.base_image,
             registry=registry.address or "",

@@ -132,7 +132,9 @@ class RunConfiguration(Section):
         framework: Optional[str] = None,
         communicator: Optional[str] = None,
         conda_dependencies: Optional[CondaDependencies] = None,
-        *,
+        _history_enabled: Optional[bool] = None,
+        _path: Optional[str] = None,
+        _name: Optional[str] = None,
         command: Any = None,
     ) -> None:
         self.script = script
@@ -159,6 +161,26 @@ class RunConfiguration(Section):
         self.data_references: dict[str, Any] = {}
         self.source_directory_data_store: Optional[str] = None
         self._complete()
+
+    def save(self, path: Any = None, name: Optional[str] = None, separate_environment_yaml: bool = False) -> None:
+        """To ``.azureml/<name>.runconfig`` below ``path``, or to ``path`` itself."""
+        from runyard.sdk import runconfig_file
+
+        runconfig_file.save(self, path, name, separate_environment_yaml)
+
+    @staticmethod
+    def load(path: Any, name: Optional[str] = None) -> RunConfiguration:
+        """What :meth:`save` wrote, or the SDK v1 did."""
+        from runyard.sdk import runconfig_file
+
+        return runconfig_file.load(path, name)
+
+    @staticmethod
+    def delete(path: Any, name: str) -> None:
+        """The file; nothing else is changed."""
+        from runyard.sdk import runconfig_file
+
+        runconfig_file.delete(path, name)
 
     @property
     def target(self) -> str:

@@ -15,6 +15,7 @@ from runyard.sdk.submission import Submission, submission_of
 
 class ScriptRunConfig:
     MAX_DURATION_SECONDS_DEFAULT = 2592000
+    DELIM = "#"
 
     def __init__(
         self,
@@ -60,6 +61,10 @@ class ScriptRunConfig:
             ignored.append("max_run_duration_seconds")
         if ignored:
             checks.log.warning("run_config is given, so these are ignored: %s", ", ".join(ignored))
+
+    @property
+    def identity(self) -> str:
+        return self.DELIM.join((type(self).__name__, str(self.script or self.run_config.script or "")))
 
     @property
     def max_attempts(self) -> int:

@@ -41,6 +41,12 @@ class RunDetails:
             sys.stdout.write(self._text())
             sys.stdout.flush()
 
+    def get_widget_data(self, widget_settings: Any = None) -> dict[str, Any]:
+        """What the widget shows, as plain values: the details of the run, its metrics, the end of its log."""
+        summary = self._run._connection.get(f"/api/runs/{self._run.id}/summary")
+        tail = RunFeed(self._run._connection, self._run.id).new_log()
+        return {"status": self._run.get_status(), "run_properties": self._run.get_details(), **summary, "log": tail}
+
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """The live one where it can be, and what stays in a notebook that is read without a kernel."""
         static = {"text/plain": self._text(), "text/html": self._run._repr_html_()}
