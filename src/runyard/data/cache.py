@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runyard.errors import DataException
+from runyard.spec.folder import RunFolder
 
 LIMIT = "RUNYARD_DATA_CACHE_GB"
 _LIMIT_GB = 50.0
@@ -91,7 +92,7 @@ class Cache:
             half.mkdir(parents=True)
             try:
                 self._grow(half, leaves, missing)
-                half.replace(folder)
+                _take_place(half, folder)
             except BaseException:
                 _remove_tree(half)
                 raise
@@ -195,12 +196,63 @@ class Cache:
         return self._contents / digest[:2] / digest
 
 
+def note_trees(folder: RunFolder, keys: Iterable[str]) -> None:
+    """In the folder of a run; written before they are there, so that none is removed while it needs them."""
+    known = _noted(folder.data_record)
+    draft = folder.data_record.with_name(f"data.{os.urandom(4).hex()}.draft")
+    draft.write_text(json.dumps({"trees": sorted({*known, *keys})}))
+    draft.replace(folder.data_record)
+
+
+def trees_in_use(root: Path) -> set[str]:
+    """Of all runs whose folders are somewhere below."""
+    found: set[str] = set()
+    for pattern in ("runs/*/data.json", "*/runs/*/data.json"):
+        for record in root.glob(pattern):
+            found.update(_noted(record))
+    return found
+
+
+def copy_tree(tree: Path, leaves: Sequence[Leaf], target: Path) -> None:
+    """For whoever wants to write to it: all of it, or nothing."""
+    if target.exists():
+        return
+    half = target.with_name(f".{target.name}.{os.urandom(4).hex()}.half")
+    try:
+        half.mkdir(parents=True)
+        for leaf in leaves:
+            path = half / leaf.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(tree / leaf.path, path)
+        half.replace(target)
+    except BaseException:
+        shutil.rmtree(half, ignore_errors=True)
+        raise
+
+
+def _noted(record: Path) -> list[str]:
+    try:
+        found: list[str] = json.loads(record.read_bytes())["trees"]
+    except (OSError, ValueError, KeyError):
+        return []
+    return found
+
+
 def key_of(leaves: Iterable[Leaf]) -> str:
     """The same files under the same names have the same key, whichever datastore they came from."""
     hashing = hashlib.sha256()
     for leaf in sorted(leaves, key=lambda leaf: leaf.path):
         hashing.update(f"{leaf.path}\0{leaf.digest}\n".encode("utf-8", "surrogateescape"))
     return hashing.hexdigest()
+
+
+def _take_place(half: Path, folder: Path) -> None:
+    try:
+        half.replace(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+        _remove_tree(half)  # another process made the same
 
 
 def _copy_of(content: Path, target: Path) -> None:

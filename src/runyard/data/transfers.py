@@ -29,10 +29,11 @@ _SIDE_BY_SIDE = 4
 
 
 class Transfers:
-    """``changed`` is called with the id of a transfer of which there is something new to tell."""
+    """``on_end`` is called with the id of a transfer that has ended."""
 
-    def __init__(self, database: Database, stores: Datastores, changed: Callable[[str], None] = lambda _: None) -> None:
-        self._records, self._stores, self._changed = TransferStore(database), stores, changed
+    def __init__(self, database: Database, stores: Datastores) -> None:
+        self._records, self._stores = TransferStore(database), stores
+        self.on_end: Callable[[str], None] = lambda transfer_id: None
         self._going: dict[str, _Going] = {}
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(_SIDE_BY_SIDE, "transfer")
@@ -93,7 +94,7 @@ class Transfers:
         return request
 
     def _go(self, transfer_id: str, request: TransferRequest) -> None:
-        going = _Going(lambda: self._changed(transfer_id))
+        going = _Going()
         with self._lock:
             if transfer_id in self._going:
                 return
@@ -121,12 +122,12 @@ class Transfers:
         finally:
             with self._lock:
                 self._going.pop(transfer_id, None)
-            self._changed(transfer_id)
+            self.on_end(transfer_id)
 
 
 class _Going:
-    def __init__(self, changed: Callable[[], None]) -> None:
-        self.progress = Progress(changed=changed)
+    def __init__(self) -> None:
+        self.progress = Progress()
         self.abandoned = threading.Event()
         self.began = clock.monotonic()
         self.ended_s: float | None = None

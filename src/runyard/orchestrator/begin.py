@@ -15,7 +15,7 @@ from runyard.errors import ComputeTargetException
 from runyard.launch.order import WorkOrder
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, RunState
-from runyard.orchestrator import ground
+from runyard.orchestrator import data, ground
 from runyard.orchestrator.finding import written_folders
 from runyard.orchestrator.ordering import order_of
 from runyard.orchestrator.rooms import Rooms
@@ -32,7 +32,7 @@ def enqueue(rooms: Rooms, record: RunRecord) -> None:
     rooms.target(record).queue.ask(record.run_id, _resources(rooms, record), turn=record.number)
 
 
-def start(rooms: Rooms, record: RunRecord) -> None:
+def start(rooms: Rooms, record: RunRecord, say: ground.Say, abandoned: threading.Event) -> None:
     """Writes the working copy and the order, then asks for an agent. A run that has one already is left alone."""
     folder, target = rooms.folder(record.run_id), rooms.target(record)
     _let_go(rooms, record)
@@ -51,7 +51,8 @@ def start(rooms: Rooms, record: RunRecord) -> None:
         rooms.snapshots.materialize(record.snapshot_id, folder.work)
     for name in ("outputs", "logs"):
         (folder.work / name).mkdir(exist_ok=True)
-    target.compute.start(order_of(rooms, record, ready, placement))
+    given = data.lay_out(rooms, record, placement, say, abandoned)
+    target.compute.start(order_of(rooms, record, ready, placement, given))
 
 
 def take_up(rooms: Rooms, record: RunRecord) -> None:

@@ -11,15 +11,17 @@ from functools import partial
 
 from sqlalchemy.exc import OperationalError
 
+from runyard import clock
 from runyard.compute.targets import Target
 from runyard.errors import RunyardException
 from runyard.lifecycle import actions as do
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, RunState
 from runyard.lifecycle.step import step
-from runyard.orchestrator import begin, finalize, prepare
+from runyard.orchestrator import begin, data, finalize, prepare
 from runyard.orchestrator.activity import Activities
 from runyard.orchestrator.bell import Bell
+from runyard.orchestrator.recounting import DATA
 from runyard.orchestrator.rooms import Rooms
 from runyard.store.database import is_full
 from runyard.store.runs import Labels, RunRecord, entered
@@ -40,6 +42,8 @@ class Conductor:
         # Preparing may wait for minutes on a build, so it never takes the place of a start or an end.
         self._preparing = ThreadPoolExecutor(16, "prepare")
         self._acting = ThreadPoolExecutor(8, "act")
+        # Starts and ends that bring data, or send it: they may take hours.
+        self._carrying = ThreadPoolExecutor(8, "carry")
         self._closing = threading.Event()
 
     def admit(self, record: RunRecord, first: on.Event, tags: Labels, properties: Labels) -> RunRecord:
@@ -53,15 +57,23 @@ class Conductor:
         return admitted
 
     def post(
-        self, run_id: str, event: on.Event, *, environment_key: str | None = None, warnings: tuple[str, ...] = ()
+        self,
+        run_id: str,
+        event: on.Event,
+        *,
+        environment_key: str | None = None,
+        warnings: tuple[str, ...] = (),
+        phase: str | None = None,
     ) -> RunRecord:
         """The one way in which a run changes; with facts about it that came to light on the way."""
         with self._deciding:
             before = self.rooms.runs.load(run_id)
+            begun = {} if phase is None else {phase: clock.now()}
             noted = replace(
                 before,
                 environment_key=environment_key or before.environment_key,
                 warnings=before.warnings + tuple(w for w in warnings if w not in before.warnings),
+                timeline={**begun, **before.timeline},
             )
             record, actions = self._decide(noted, event)
             if record != before:
@@ -163,6 +175,7 @@ class Conductor:
             abandoned.set()
         self._preparing.shutdown(wait=False, cancel_futures=True)
         self._acting.shutdown(wait=False, cancel_futures=True)
+        self._carrying.shutdown(wait=False, cancel_futures=True)
 
     def _perform(self, record: RunRecord, action: do.Action) -> None:
         run_id = record.run_id
@@ -178,16 +191,18 @@ class Conductor:
             target.queue.leave(run_id)
             self.place_waiting(target)
         elif isinstance(action, do.StartAgent):
-            self._in(self._acting, run_id, lambda: self._start(record))
+            self._in(self._pool_of(record), run_id, lambda: self._start(record))
         elif isinstance(action, do.Watch):
             if record.life.managed:  # another's process holds no share of a target
                 begin.take_up(self.rooms, record)
             self.live.add(run_id)
         elif isinstance(action, do.StopAgent):
+            if run_id in self._abandoned:  # its data is still on the way
+                self._abandoned[run_id].set()
             self._in(self._acting, run_id, lambda: begin.stop(self.rooms, record))
         elif isinstance(action, do.Finalize):
             if record.life.managed:
-                self._in(self._acting, run_id, lambda: self._finalize(record))
+                self._in(self._pool_of(record), run_id, lambda: self._finalize(record))
             else:  # whoever calls complete() asks for the status next
                 try:
                     self._finalize(record)
@@ -195,6 +210,9 @@ class Conductor:
                     self._in(self._acting, run_id, lambda: self._finalize(record))
         else:
             raise AssertionError(f"nobody does {action}")
+
+    def _pool_of(self, record: RunRecord) -> ThreadPoolExecutor:
+        return self._carrying if data.uses_of(record) else self._acting
 
     def _in(self, pool: ThreadPoolExecutor, run_id: str, work: Callable[[], object]) -> None:
         def guarded() -> None:
@@ -232,6 +250,15 @@ class Conductor:
         except RunyardException as error:
             if not abandoned.is_set():
                 self.post(record.run_id, on.PreparationFailed(prepare.failure(self.rooms, record, error)))
+            self._abandoned.pop(record.run_id, None)
+            return
+        try:
+            if data.uses_of(record):
+                self.post(record.run_id, on.Noted(), phase=DATA)
+                data.fill(self.rooms, record, self._say_for(record.run_id), abandoned)
+        except RunyardException as error:
+            if not abandoned.is_set():
+                self.post(record.run_id, on.PreparationFailed(prepare.data_failure(error)))
             return
         finally:
             self._abandoned.pop(record.run_id, None)
@@ -239,12 +266,15 @@ class Conductor:
 
     def _start(self, record: RunRecord) -> None:
         self.activities.set(record.run_id, "starting the script")
+        abandoned = self._abandoned.setdefault(record.run_id, threading.Event())
         try:
-            begin.start(self.rooms, record)
+            begin.start(self.rooms, record, self._say_for(record.run_id), abandoned)
         except (RunyardException, OSError) as error:
             end = End(EndReason.LAUNCH_FAILED, str(error), node="local")
             self.post(record.run_id, on.LaunchFailed(end, record.life.attempt))
             return
+        finally:
+            self._abandoned.pop(record.run_id, None)
         self.live.add(record.run_id)
         self.read_news(record.run_id)
 
@@ -258,7 +288,7 @@ class Conductor:
 
     def _finalize(self, record: RunRecord) -> None:
         self.activities.set(record.run_id, "keeping outputs")
-        warnings = finalize.finalize(self.rooms, record)
+        warnings = finalize.finalize(self.rooms, record, self._say_for(record.run_id))
         self.post(record.run_id, on.Finalized(), warnings=warnings)
         finalize.tidy(self.rooms, record)
 

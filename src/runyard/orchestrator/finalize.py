@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from runyard.compute.base import Handle
 from runyard.errors import ComputeTargetException, RunNotFound, RunyardException
 from runyard.lifecycle.state import EndReason
+from runyard.orchestrator import data
 from runyard.orchestrator.finding import written_folders
 from runyard.orchestrator.rooms import Rooms
 from runyard.store.runs import RunRecord
@@ -18,11 +19,13 @@ from runyard.tracking.ingest import dropped_points, ingest
 from runyard.wire.event_records import is_event_file
 
 
-def finalize(rooms: Rooms, record: RunRecord) -> tuple[str, ...]:
+def finalize(rooms: Rooms, record: RunRecord, say: Callable[[str], None]) -> tuple[str, ...]:
     """Returns warnings: what could not be kept. Doing it twice is safe."""
     folder = rooms.folder(record.run_id)
     compute, handle = rooms.target(record).compute, Handle(record.run_id, str(folder.root))
-    warnings = list(compute.collect(handle, [name for name, _ in written_folders(rooms, record)]))
+    names = [*(name for name, _ in written_folders(rooms, record)), *data.uploaded_folders(record)]
+    warnings = list(compute.collect(handle, names))
+    warnings += data.send(rooms, record, say)  # before what is in outputs/ moves away from there
     ingest(rooms.database, record.run_id, folder.journal, final=True)
     ingest(rooms.database, system_run(record.run_id), folder.system, final=True)
     lost = dropped_points(rooms.database, record.run_id)
@@ -58,6 +61,7 @@ def read_uploaded_event_files(rooms: Rooms, run_id: str) -> None:
 def tidy(rooms: Rooms, record: RunRecord) -> None:
     """Files outside outputs/ and logs/ are not kept; after a failure to keep them the copy stays, to look at."""
     folder = rooms.folder(record.run_id)
+    data.forget(rooms, record)
     if _lacks_something(rooms.runs.load(record.run_id).warnings):
         return
     end = record.life.end

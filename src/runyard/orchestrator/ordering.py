@@ -17,8 +17,10 @@ from runyard.launch.argv import script_words
 from runyard.launch.order import WorkOrder
 from runyard.launch.plan import describe
 from runyard.launch.variables import attempt_variables, run_variables
-from runyard.orchestrator import ground
+from runyard.orchestrator import data, ground
+from runyard.orchestrator.data import Given
 from runyard.orchestrator.ground import Ready
+from runyard.orchestrator.pinning import inputs_told
 from runyard.orchestrator.rooms import Rooms
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import from_json
@@ -32,11 +34,12 @@ def order_of(
     record: RunRecord,
     ready: Ready,
     placement: Placement,
+    given: Given,
     machine: Mapping[str, str] | None = None,
 ) -> WorkOrder:
     """The lead's order; those of the other nodes differ in their rank alone. `machine`: the variables found there."""
-    prepared = ready.prepared
-    spec = from_json(RunSpec, record.spec)
+    prepared = data.shown_to(ready.prepared, given)
+    spec = data.written(record, given)
     folder = rooms.folder(record.run_id)
     target = rooms.target(record)
     own = run_variables(
@@ -52,6 +55,9 @@ def order_of(
         tracking=rooms.address() if isinstance(target.compute, LocalCompute) else None,
     )
     own.update(attempt_variables(record.life.attempt, folder))
+    own.update(data.variables(record, given))
+    if spec.data:
+        own["RUNYARD_INPUT_DATASETS"] = inputs_told(rooms, spec)
     argv, variables = prepared.command(
         _words(spec, prepared), own, folder.work, inherited=ground.inherited(target) if machine is None else machine
     )
@@ -101,7 +107,8 @@ def rehearse(rooms: Rooms, record: RunRecord) -> str:
     placement = Placement(record.run_id, nodes=tuple(range(resources.nodes)))
     ready = Ready(prepared, f"{prepared.path_entries[0]}/mpirun" if prepared.path_entries else "mpirun")
     unlisted = replace(rooms, address=lambda: ("http://<this yard>", "<its token>"))  # what is shown is passed on
-    order = order_of(unlisted, record, ready, placement, machine={"PATH": "<PATH of this machine>"})
+    given = data.rehearsed(record)
+    order = order_of(unlisted, record, ready, placement, given, machine={"PATH": "<PATH of this machine>"})
     nodes = range(max(1, len(order.nodes)))
     job = rooms.target(record).compute.job_text(order)
     head = f"{job}\n" if job else ""

@@ -30,6 +30,12 @@ def prepare(rooms: Rooms, record: RunRecord, say: Callable[[str], None], abandon
     return prepared
 
 
+def data_failure(error: RunyardException) -> End:
+    """Why the data of a run did not come."""
+    said = f"{error.message}: {error.hint}" if error.hint else error.message
+    return End(EndReason.LAUNCH_FAILED, said)
+
+
 def failure(rooms: Rooms, record: RunRecord, error: RunyardException) -> End:
     """The builder's real message is the run's error."""
     log = rooms.folder(record.run_id).environment_log

@@ -23,13 +23,15 @@ _HIDDEN = "••••••"
 _DIGITS = re.compile(r"(\d+)")
 _TASK_OF_LOG = re.compile(r"70_driver_log_([a-z]+)_(\d+)\.txt")
 SNAPSHOT = "Snapshot"  # in a timeline: when the freezing of the code began; it ended with the submission
-_PHASES = {
-    RunState.PREPARING: "environment",
-    RunState.QUEUED: "queue",
-    RunState.STARTING: "launch",
-    RunState.RUNNING: "run",
-    RunState.CANCEL_REQUESTED: "run",
-    RunState.FINALIZING: "finalize",
+DATA = "Data"  # in a timeline: when the data of the run began to be brought
+_PHASES: dict[str, str] = {
+    DATA: "data",
+    RunState.PREPARING.value: "environment",
+    RunState.QUEUED.value: "queue",
+    RunState.STARTING.value: "launch",
+    RunState.RUNNING.value: "run",
+    RunState.CANCEL_REQUESTED.value: "run",
+    RunState.FINALIZING.value: "finalize",
 }
 
 
@@ -65,13 +67,13 @@ def logs(rooms: Rooms, run_id: str) -> list[LogView]:
 
 def timeline(record: RunRecord) -> list[PhaseView]:
     """The phases in their order; the last one of a run that goes on has no end yet."""
-    times = sorted((at, state) for state, at in record.timeline.items() if state in {s.value for s in _PHASES})
+    times = sorted((at, state) for state, at in record.timeline.items() if state in _PHASES)
     ends = [at for at, _ in times[1:]] + [record.ended_at]
     found: list[PhaseView] = []
     if SNAPSHOT in record.timeline:
         found.append(PhaseView("snapshot", record.timeline[SNAPSHOT], record.created_at))
     for (at, state), end in zip(times, ends):
-        phase = _PHASES[RunState(state)]
+        phase = _PHASES[state]
         if found and found[-1].phase == phase:
             found[-1] = replace(found[-1], end=end)
         else:

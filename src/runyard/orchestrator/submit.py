@@ -10,8 +10,10 @@ from runyard import clock
 from runyard.errors import SnapshotException, UserErrorException
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import MAY_BE_RETRIED, Life
+from runyard.orchestrator import data
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.ordering import rehearse
+from runyard.orchestrator.pinning import RERUN_OF, with_digests
 from runyard.orchestrator.recounting import SNAPSHOT
 from runyard.snapshots.freeze import freeze
 from runyard.snapshots.handover import pack_missing
@@ -27,11 +29,13 @@ from runyard.wire.runs import BeginRun, SubmitFolder, SubmitRun
 def submit(conductor: Conductor, request: SubmitRun) -> RunRecord:
     rooms = conductor.rooms
     check_names(request.run_id, request.experiment)
+    request = with_digests(rooms, request)
     spec = from_json(RunSpec, request.spec)
     _check_watched(spec)
     _check_attempts(spec)
     _check_container(spec)
     target = rooms.targets.get(spec.target)
+    data.check(rooms, spec)
     if not rooms.snapshots.has(request.snapshot_id):
         raise SnapshotException(f"snapshot {request.snapshot_id} is not here yet", hint="offer it first")
     _, warnings = target.queue.fit(spec.resources)
@@ -52,6 +56,7 @@ def submit(conductor: Conductor, request: SubmitRun) -> RunRecord:
     )
     rooms.folder(record.run_id).logs.mkdir(parents=True, exist_ok=True)
     properties: Labels = {"ContentSnapshotId": request.snapshot_id, **request.properties}
+    rooms.datasets.saved.note_uses(record.run_id, spec.data)
     return conductor.admit(record, on.Submitted(), request.tags, properties)
 
 
@@ -103,7 +108,7 @@ def rerun(conductor: Conductor, run_id: str) -> RunRecord:
             spec=old.spec,
             snapshot_id=old.snapshot_id,
             tags=tags,
-            properties={"runyard.rerun_of": run_id},
+            properties={RERUN_OF: run_id},
             submitted_by=old.submitted_by or "",
         ),
     )
@@ -121,6 +126,7 @@ def dry_run(conductor: Conductor, request: SubmitRun) -> str:
         spec=request.spec,
         target=conductor.rooms.targets.get(spec.target).name,
     )
+    data.check(conductor.rooms, spec)
     return rehearse(conductor.rooms, record)
 
 

@@ -10,6 +10,7 @@ from fastapi import FastAPI, Response
 from starlette.convertors import Convertor, register_url_convertor
 
 from runyard import __version__
+from runyard.data.transfers import Transfers
 from runyard.errors import UserErrorException
 from runyard.listing.table import RunTable
 from runyard.models.registry import Models
@@ -21,12 +22,14 @@ from runyard.server.network import Network
 from runyard.server.routes import (
     charts,
     computes,
+    data,
     datasets,
     environments,
     exchange,
     experiments,
     files,
     follow,
+    images,
     listing,
     live,
     logs,
@@ -34,10 +37,13 @@ from runyard.server.routes import (
     models,
     network,
     runs,
+    services,
     snapshots,
     sweeps,
     telling,
 )
+from runyard.serving.images import Images
+from runyard.serving.office import Services
 from runyard.sweeps.driver import SweepDriver
 from runyard.wire.yard import Health
 
@@ -69,6 +75,8 @@ def create_app(
     stays: bool = False,
     sweep_driver: SweepDriver | None = None,
     registry: Models | None = None,
+    web_services: Services | None = None,
+    transfers: Transfers | None = None,
 ) -> FastAPI:
     app = FastAPI(title="Runyard", version=__version__, docs_url="/api/docs", openapi_url="/api/openapi.json")
     problems.install(app, conductor.rooms.database.path)
@@ -79,9 +87,13 @@ def create_app(
     for room in (runs, experiments, follow, telling, charts, metrics, logs, files, snapshots, environments, computes):
         app.include_router(room.routes(conductor), prefix="/api")
     app.include_router(datasets.routes(conductor), prefix="/api")
+    app.include_router(data.routes(conductor, transfers), prefix="/api")
     app.include_router(sweeps.routes(conductor, sweep_driver), prefix="/api")
     app.include_router(models.routes(conductor, registry or Models(conductor.rooms)), prefix="/api")
     app.include_router(mlflow_routes(conductor), prefix="/api")
+    if web_services is not None and registry is not None:
+        app.include_router(services.routes(web_services), prefix="/api")
+        app.include_router(images.routes(Images(conductor.rooms, registry)), prefix="/api")
     if net is not None:
         app.include_router(network.routes(net, table.page), prefix="/api")
 

@@ -36,6 +36,20 @@ class RunFolder(NamedTuple):  # every training script imports it, and dataclasse
         return self.logs / f"70_driver_log{suffix}.txt"
 
     @property
+    def data_log(self) -> Path:
+        return self.logs / "30_data_log.txt"
+
+    @property
+    def data(self) -> Path:
+        """Private copies of data, by the names of their uses."""
+        return self.root / "data"
+
+    @property
+    def data_record(self) -> Path:
+        """Which trees of the cache the run reads: `{"trees": […]}`. They stay while it does."""
+        return self.root / "data.json"
+
+    @property
     def journal(self) -> Path:
         """Metrics, one pair of files per process that logs."""
         return self.root / "journal"

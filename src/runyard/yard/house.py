@@ -19,10 +19,11 @@ from runyard.client.home import socket_of
 from runyard.compute.local import LocalCompute
 from runyard.compute.nursery import Nursery
 from runyard.compute.targets import Around, Targets
-from runyard.data.cache import Cache
+from runyard.data.cache import Cache, trees_in_use
 from runyard.data.datasets import Datasets
 from runyard.data.provide import Provider
 from runyard.data.stores import Datastores
+from runyard.data.transfers import Transfers
 from runyard.environments.base import EnvironmentDepot
 from runyard.environments.kit import kit
 from runyard.models.registry import Models
@@ -32,6 +33,7 @@ from runyard.orchestrator.finalize import tidy_leftovers
 from runyard.orchestrator.rooms import Rooms
 from runyard.orchestrator.watch import Watcher
 from runyard.server.app import create_app
+from runyard.serving.office import Services
 from runyard.snapshots.depot import Depot
 from runyard.store.computes import ComputeStore
 from runyard.store.datasets import DatasetStore
@@ -60,7 +62,7 @@ class Yard:
         compute = LocalCompute(home, Nursery(umask))
         node_kit = kit(home / "kit")
         self._listening = Listening(home)
-        provider = Provider(Datastores(database, home), Cache(home / "data" / "cache"))
+        provider = Provider(Datastores(database, home), Cache(home / "data" / "cache", lambda: trees_in_use(home)))
         self._rooms = Rooms(
             home=home,
             socket=socket_of(home),
@@ -79,15 +81,18 @@ class Yard:
         )
         self._compute = compute
         self._conductor = Conductor(self._rooms)
+        self._transfers = Transfers(database, provider.stores)
         self._watcher = Watcher(self._conductor)
         self._sweeps = SweepDriver(self._conductor, SweepStore(self._rooms.database))
         self._models = Models(self._rooms)
+        self._services = Services(self._rooms, self._models)
         self._listening.prepare(listen)
 
     def serve(self, opened: Callable[[], None]) -> None:
         """Until nobody is here; `opened` is called when requests are answered."""
         rooms = self._rooms
-        app = create_app(self._conductor, self._used, self._listening, self._stays, self._sweeps, self._models)
+        parts = (self._sweeps, self._models, self._transfers)
+        app = create_app(self._conductor, self._used, self._listening, self._stays, *parts, web_services=self._services)
         config = uvicorn.Config(
             app,
             log_level="warning",
@@ -103,9 +108,12 @@ class Yard:
         listening = _listen(rooms.socket)
         rooms.environments.clean_leftovers()
         rooms.artifacts.clean_leftovers()
+        rooms.provider.cache.clean_leftovers()
         self._conductor.recover()
+        self._transfers.recover()
         self._watcher.start()
         self._sweeps.start()
+        self._services.start()
         self._compute.nursery.warm_up()
         threading.Thread(target=tidy_leftovers, args=(rooms,), name="tidy", daemon=True).start()
         opened()
@@ -116,7 +124,9 @@ class Yard:
             rooms.socket.unlink(missing_ok=True)
             self._watcher.stop()
             self._sweeps.stop()
+            self._services.stop()
             self._conductor.close()
+            self._transfers.close()
             rooms.targets.close()
             rooms.database.close()
             log.info("closed")
@@ -131,6 +141,10 @@ class Yard:
 
     def _place(self, target: str) -> None:
         self._conductor.place_waiting(self._rooms.targets.get(target))
+
+    @property
+    def _is_busy(self) -> bool:
+        return self._conductor.busy or self._transfers.busy or self._services.are_there
 
     def _used(self) -> None:
         self._used_at = clock.monotonic()
@@ -153,7 +167,7 @@ class Yard:
     async def _leave_when_idle(self, server: uvicorn.Server) -> None:
         while True:
             await asyncio.sleep(min(1.0, self._idle_s / 4))
-            if self._stays or self._conductor.bell.listeners or self._conductor.busy:
+            if self._stays or self._conductor.bell.listeners or self._is_busy:
                 self._used()
             elif clock.monotonic() - self._used_at > self._idle_s:
                 log.info("nobody was here for %s: closing", clock.duration_text(self._idle_s))

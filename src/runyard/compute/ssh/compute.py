@@ -18,6 +18,7 @@ from runyard.compute.base import Capacity, Compute, Handle, Observed
 from runyard.compute.local import LocalCompute
 from runyard.compute.ssh import trail
 from runyard.compute.ssh.frames import Cut
+from runyard.compute.ssh.giving import Gift, give
 from runyard.compute.ssh.host import Followed, Host
 from runyard.compute.ssh.places import HOST_FOLDER, HOST_PATH
 from runyard.compute.ssh.preparing import digest_of, prepare_on
@@ -189,6 +190,15 @@ class SshCompute(Compute):
             )
         return found
 
+    def give(
+        self, run_id: str, gift: Gift, numbers: Sequence[int], say: Callable[[str], None], abandoned: threading.Event
+    ) -> None:
+        """Data, on each of the hosts that are meant; a content that one of them has is not sent to it again."""
+        hosts = list(self.hosts.values())
+        chosen = [hosts[number] for number in numbers] if self.nodes_are_hosts else hosts[:1]
+        with ThreadPoolExecutor(len(chosen), "give") as pool:
+            list(pool.map(lambda host: give(host, run_id, gift, say, abandoned), chosen))
+
     def capacity(self) -> Capacity:
         return self._capacities[0]
 
@@ -306,7 +316,8 @@ def _kind_of(host: Host) -> str:
 
 
 def lay_out(host: Host, run_id: str, entries: list[dict[str, Any]], contents: dict[str, Path]) -> None:
-    host.call("forget", run=run_id, patience_s=_START_PATIENCE_S)  # of an attempt before this one
+    # of an attempt before this one; what it reads is there already, and stays
+    host.call("forget", run=run_id, keep=["data", "data.json"], patience_s=_START_PATIENCE_S)
     host.bring(contents)
     host.call("lay_out", run=run_id, entries=entries, timeout_s=600.0)
 

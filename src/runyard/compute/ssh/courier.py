@@ -82,7 +82,9 @@ class Courier:
                 elif head["do"] == "follow":  # likewise: what is asked next may be about this run
                     self._answer(head, partial(self._begin_to_follow, head))
                 elif head["do"] == "content":  # in the order in which they come; only a failure is answered
-                    self._answer(head, partial(self._errands.take_content, head["digest"], body, head["last"]))
+                    of_data = bool(head.get("of_data"))
+                    take = partial(self._errands.take_content, head["digest"], body, head["last"], of_data)
+                    self._answer(head, take)
                 else:
                     self._pool.submit(self._answer, head, partial(self._do, head))
 
@@ -134,7 +136,11 @@ class Courier:
             return None
         if do == "forget":
             self._following.pop(head["run"], None)
-            return errands.forget(head["run"])
+            return errands.forget(head["run"], head.get("keep", ()))
+        if do == "lacking_data":
+            return errands.lacking_data(head["digests"])
+        if do == "plant":
+            return errands.plant(head["run"], head["leaves"], head["private"])
         if do == "fetch":
             return errands.fetch(
                 head["run"], head["names"], head["known"], lambda h, b: self._send({"id": head["id"], **h}, b)

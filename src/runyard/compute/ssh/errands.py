@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any, Optional
 from runyard.compute.base import Handle
 from runyard.compute.local import LocalCompute, agent_of
 from runyard.compute.ssh.frames import CHUNK
+from runyard.data.cache import Cache, Leaf, copy_tree, key_of, note_trees, trees_in_use
 from runyard.launch.order import WorkOrder
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import from_json
@@ -35,6 +36,10 @@ class Errands:
     _halves: dict[str, Any] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def __post_init__(self) -> None:
+        # of data, for every yard that comes here
+        self.cache = Cache(self.folder / "data", in_use=lambda: trees_in_use(self.folder / "yards"))
+
     def run_folder(self, run_id: str) -> RunFolder:
         if not run_id or "/" in run_id or run_id.startswith("."):
             raise ValueError(f"{run_id!r} cannot be the id of a run")
@@ -48,7 +53,7 @@ class Errands:
             raise ValueError(f"{digest!r} is not a digest")
         return self.folder / "content" / digest[:2] / digest
 
-    def take_content(self, digest: str, data: bytes, last: bool) -> None:
+    def take_content(self, digest: str, data: bytes, last: bool, of_data: bool = False) -> None:
         """In pieces; it is there when all of it came and is what it should be."""
         half = self._halves.get(digest)
         if half is None:
@@ -64,8 +69,30 @@ class Errands:
             if seen.hexdigest() != digest:
                 Path(file.name).unlink()
                 raise ValueError(f"content {digest[:12]} arrived damaged")
+            if of_data:
+                self.cache.take(digest, Path(file.name))
+                return
             Path(file.name).chmod(0o700)
             Path(file.name).replace(self.content(digest))
+
+    def lacking_data(self, digests: list[str]) -> list[str]:
+        cache = self.cache
+        return [digest for digest in digests if cache.content(digest) is None]
+
+    def plant(self, run_id: str, leaves: list[list[Any]], private: str) -> None:
+        """A tree of data for a run: shared by whoever reads the same, or a copy of the run's own."""
+        folder, cache = self.run_folder(run_id), self.cache
+        found = [Leaf(*leaf) for leaf in leaves]
+        for leaf in found:
+            if leaf.path.startswith("/") or ".." in Path(leaf.path).parts:
+                raise ValueError(f"{leaf.path!r} leads out of the tree")
+        folder.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with self._lock:
+            note_trees(folder, [key_of(found)])
+        tree = cache.tree(found, _never_arrived)
+        if private:
+            copy_tree(tree, found, folder.data / private)
+        cache.make_room()
 
     def place_file(self, digest: str, name: str) -> str:
         """A content under a name, for those who read things into names; its path."""
@@ -145,8 +172,18 @@ class Errands:
         orders = [root / "order.json", *sorted(root.glob("nodes/*/order.json"))]
         return sum(self.local.sweep(Handle(run_id, str(order.parent))) for order in orders if order.exists())
 
-    def forget(self, run_id: str) -> None:
-        shutil.rmtree(self.run_folder(run_id).root, ignore_errors=True)
+    def forget(self, run_id: str, keep: Sequence[str] = ()) -> None:
+        root = self.run_folder(run_id).root
+        if not keep:
+            shutil.rmtree(root, ignore_errors=True)
+            return
+        for entry in root.iterdir() if root.is_dir() else ():
+            if entry.name in keep:
+                continue
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                entry.unlink(missing_ok=True)
 
     def fetch(self, run_id: str, names: list[str], known: dict[str, list[int]], send: Send) -> list[str]:
         """Sends the files below ``work/<name>`` that the yard does not have; returns warnings: what was left out."""
@@ -182,9 +219,15 @@ class Errands:
         return {"code": done.returncode, "out": done.stdout, "err": done.stderr}
 
 
+def _never_arrived(leaf: Leaf) -> None:
+    raise ValueError(f"the content of {leaf.path} is not here")
+
+
 def _tree(folder: Path, work: Path) -> Iterator[tuple[Path, str]]:
-    """The files of a folder, and those that are none of it, each with the reason."""
+    """The files of a folder, or a file, and those that are none of it, each with the reason."""
     top = os.path.realpath(work)
+    if folder.is_file():
+        yield folder, ""
     for place, folders, names in os.walk(folder):
         for name in [*names, *(f for f in folders if (Path(place) / f).is_symlink())]:
             path = Path(place) / name

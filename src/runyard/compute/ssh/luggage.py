@@ -27,6 +27,8 @@ _PARTS = (
     "compute/ssh/frames.py",
     "compute/ssh/trail.py",
     "compute/ssh/tunnel.py",
+    "data/__init__.py",
+    "data/cache.py",
     "environments",
 )
 

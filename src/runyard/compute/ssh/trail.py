@@ -22,7 +22,7 @@ Have = dict[str, int]  # file -> how much of it the reader has: bytes, or record
 
 _GROWING = (".txt", ".jsonl", ".log", layout.NAMES_SUFFIX, layout.SIDE_SUFFIX)
 _WHOLE = (".json",)
-_KEPT_BACK = frozenset({"order.json", "stop.json", "mirror.json", "work"})
+_KEPT_BACK = frozenset({"order.json", "stop.json", "mirror.json", "work", "data", "data.json"})
 _LOOK_RECORDS = 4096
 _MARK = layout.COMMITTED.to_bytes(2, "little")
 

@@ -27,7 +27,7 @@ _LOOK_EVERY_S = 0.05  # how often a log that somebody reads is looked at; ends a
 _SAY_SOMETHING_EVERY_S = 15.0
 _CHUNK = 256 * 1024
 # of a gang, the first process speaks for all; the logs of the others are among the run's files
-_STREAMED = re.compile(r"hyperdrive\.txt|20_.*|70_driver_log(_rank_0|_worker_0|_chief_0)?\.txt")
+_STREAMED = re.compile(r"hyperdrive\.txt|[23]0_.*|70_driver_log(_rank_0|_worker_0|_chief_0)?\.txt")
 
 
 def routes(conductor: Conductor) -> APIRouter:

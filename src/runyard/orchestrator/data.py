@@ -1,0 +1,289 @@
+"""The data of one run: brought before it starts, found by its processes, and what they wrote sent afterwards."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from runyard import clock
+from runyard.compute.placing import Placement
+from runyard.compute.ssh.compute import SshCompute
+from runyard.compute.ssh.giving import Gift
+from runyard.compute.ssh.places import HOST_FOLDER
+from runyard.data import move
+from runyard.data.base import clean_path, join
+from runyard.data.cache import copy_tree, note_trees
+from runyard.data.move import Place, Progress, Upload
+from runyard.data.provide import Found, Tree
+from runyard.data.transfers import to_upload
+from runyard.environments.container import ContainerPrepared
+from runyard.environments.prepared import Prepared
+from runyard.errors import RunyardException, UserErrorException
+from runyard.orchestrator.rooms import Rooms
+from runyard.spec.data import DOWNLOAD, MODES, UPLOAD, DataUse
+from runyard.spec.folder import RunFolder
+from runyard.spec.json import from_json
+from runyard.spec.run import RunSpec
+from runyard.store.runs import RunRecord
+
+Say = Callable[[str], None]
+_UPLOADS = ".data"  # in the working copy, which comes back from wherever it is
+_SAY_EVERY_S = 1.0
+
+
+@dataclass(frozen=True)
+class Given:
+    """Where the processes find each use of data; paths on hosts in terms of ``HOST_FOLDER``."""
+
+    paths: dict[str, str] = field(default_factory=dict)
+    outside: tuple[str, ...] = ()  # of these, what is not in the run's folder: a container has to be shown it
+
+
+def uses_of(record: RunRecord) -> tuple[DataUse, ...]:
+    """What has a path: a dataset that the script reads by itself has none."""
+    uses = from_json(RunSpec, record.spec).data if record.spec else ()
+    return tuple(use for use in uses if not (use.dataset is not None and use.dataset.direct))
+
+
+def check(rooms: Rooms, spec: RunSpec) -> None:
+    """Everything about the data of a run that can be refused without asking anybody far away."""
+    on_hosts = isinstance(rooms.targets.get(spec.target).compute, SshCompute)
+    names: set[str] = set()
+    for use in spec.data:
+        if use.mode not in MODES and not (use.dataset is not None and use.dataset.direct):
+            raise UserErrorException(
+                f"data {use.name!r}: there is no mode {use.mode!r}", hint=f"modes: {', '.join(MODES)}"
+            )
+        if use.name in names:
+            raise UserErrorException(
+                f"two uses of data have the name {use.name!r}", hint="give them names of their own"
+            )
+        names.add(use.name)
+        if use.dataset is not None:
+            continue
+        rooms.provider.stores.record(use.datastore)
+        clean_path(use.path, f"data {use.name!r}: path")
+        if use.mode != UPLOAD:
+            rooms.provider.in_place(use)  # where it is on this machine, it has to be there
+        place = Path(use.path_on_compute or "")
+        if ".." in place.parts or (on_hosts and place.is_absolute()):
+            raise UserErrorException(
+                f"data {use.name!r}: path_on_compute {str(place)!r} is not below the run's working directory",
+                hint="name it relative, such as 'data'; the script finds it by $AZUREML_DATAREFERENCE_…",
+            )
+
+
+def fill(rooms: Rooms, record: RunRecord, say: Say, abandoned: threading.Event) -> None:
+    """Before the run has a place anywhere: what is far away comes into this machine's cache."""
+    if not any(use.mode != UPLOAD for use in uses_of(record)):
+        return
+    on_hosts = isinstance(rooms.target(record).compute, SshCompute)
+    with _told(rooms.folder(record.run_id), say) as tell:
+        for use in uses_of(record):
+            if use.mode != UPLOAD and (on_hosts or rooms.provider.in_place(use) is None):
+                _gathered(rooms, record, use, tell, abandoned, link=not on_hosts)
+
+
+def lay_out(rooms: Rooms, record: RunRecord, placement: Placement, say: Say, abandoned: threading.Event) -> Given:
+    """After the working copy is there: every use has its path, on this machine or on the hosts."""
+    if not uses_of(record):
+        return Given()
+    paths, outside = {}, []
+    with _told(rooms.folder(record.run_id), say) as tell:
+        for use in uses_of(record):
+            path = _path_of(rooms, record, use, placement, tell, abandoned)
+            paths[use.name] = path
+            if not Path(path).is_relative_to(rooms.folder(record.run_id).root):
+                outside.append(path)
+    return Given(paths, tuple(outside))
+
+
+def rehearsed(record: RunRecord) -> Given:
+    return Given({use.name: f"<data {use.name}>" for use in uses_of(record)})
+
+
+def variables(record: RunRecord, given: Given) -> dict[str, str]:
+    found = {}
+    for use in uses_of(record):
+        found.update(dict.fromkeys(use.variables, given.paths[use.name]))
+    return found
+
+
+def written(record: RunRecord, given: Given) -> RunSpec:
+    """The specification with paths in place of what stands for datasets; variables are expanded on the node."""
+    spec = from_json(RunSpec, record.spec)
+    stands_for: Mapping[str, str] = {use.placeholder: given.paths[use.name] for use in uses_of(record) if use.dataset}
+    return replace(spec, arguments=tuple(stands_for.get(word, word) for word in spec.arguments))
+
+
+def shown_to(prepared: Prepared, given: Given) -> Prepared:
+    """A container sees the run's folder, and what it is shown besides."""
+    if not isinstance(prepared, ContainerPrepared) or not given.outside:
+        return prepared
+    volumes = [word for path in dict.fromkeys(given.outside) for word in ("--volume", f"{path}:{path}:ro")]
+    return replace(prepared, argv_prefix=(*prepared.argv_prefix, *volumes))
+
+
+def uploaded_folders(record: RunRecord) -> list[str]:
+    """Of the working copy: what has to come back from a host."""
+    return [_upload_place(use) for use in uses_of(record) if use.mode == UPLOAD and not _is_absolute(use)]
+
+
+def send(rooms: Rooms, record: RunRecord, say: Say) -> list[str]:
+    """What the script wrote, however it ended. Each file is there whole or not at all; returns warnings."""
+    warnings: list[str] = []
+    for use in uses_of(record):
+        if use.mode != UPLOAD:
+            continue
+        source = _absolute(rooms.folder(record.run_id), use)
+        try:
+            with _told(rooms.folder(record.run_id), say) as tell:
+                warnings += [f"data {use.name}: {w}" for w in _sent(rooms, use, source, tell)]
+        except RunyardException as error:
+            warnings.append(f"data {use.name} was not kept whole in datastore {use.datastore!r}: {error.message}")
+    return warnings
+
+
+def forget(rooms: Rooms, record: RunRecord) -> None:
+    """The run has ended: its own copies go, and it holds nothing in the cache any more."""
+    folder = rooms.folder(record.run_id)
+    shutil.rmtree(folder.data, ignore_errors=True)
+    folder.data_record.unlink(missing_ok=True)
+
+
+def _path_of(
+    rooms: Rooms, record: RunRecord, use: DataUse, placement: Placement, tell: Say, abandoned: threading.Event
+) -> str:
+    folder, compute = rooms.folder(record.run_id), rooms.target(record).compute
+    if use.mode == UPLOAD:
+        place = _absolute(folder, use)
+        (place.parent if place.suffix and use.path_on_compute else place).mkdir(parents=True, exist_ok=True)
+        return str(place)
+    wants_copy = use.mode == DOWNLOAD or bool(use.path_on_compute)
+    if isinstance(compute, SshCompute) and not use.path_on_compute:
+        tree, _ = _gathered(rooms, record, use, tell, abandoned, link=False)
+        private = use.name if wants_copy else ""
+        gift = Gift(use.name, tree.leaves, tree.contents, private)
+        compute.give(record.run_id, gift, placement.nodes or (0,), tell, abandoned)
+        top = f"{folder.root}/data/{private}" if private else f"{HOST_FOLDER}/data/trees/{tree.key}"
+        return f"{top}/{tree.leaves[0].path}" if tree.alone else top
+    in_place = rooms.provider.in_place(use)
+    if not wants_copy:
+        if in_place is not None:
+            return str(in_place)
+        tree, found = _gathered(rooms, record, use, tell, abandoned)
+        path = rooms.provider.planted(tree, found, abandoned)
+        rooms.provider.cache.hold(tree.key, -1)
+        return str(path)
+    target = _absolute(folder, use) if use.path_on_compute else folder.data / use.name
+    return _copied(rooms, record, use, target, in_place is not None, tell, abandoned)
+
+
+def _copied(
+    rooms: Rooms,
+    record: RunRecord,
+    use: DataUse,
+    target: Path,
+    is_near: bool,
+    tell: Say,
+    abandoned: threading.Event,
+) -> str:
+    """A copy of the run's own, which its script may write to."""
+    if is_near:
+        found = rooms.provider.found(use, tell, abandoned)
+        tell(f"copying data {use.name}: {len(found.items):,} files, {found.size / 1e6:,.0f} MB")
+        target.mkdir(parents=True, exist_ok=True)
+        for datastore in {item.datastore for item in found.items}:
+            place = Place(datastore, rooms.provider.open(datastore), rooms.provider.stores.seen)
+            files = [(item.stored, target / item.path) for item in found.items if item.datastore == datastore]
+            progress = Progress(files=len(files), bytes=found.size)
+            progress.changed = _telling(f"copying data {use.name}", progress, tell)
+            move.download(place, files, overwrite=True, progress=progress, abandoned=abandoned)
+    else:
+        tree, found = _gathered(rooms, record, use, tell, abandoned)
+        planted = rooms.provider.planted(tree, found, abandoned)
+        rooms.provider.cache.hold(tree.key, -1)
+        root = planted.parents[len(Path(tree.leaves[0].path).parts) - 1] if tree.alone else planted
+        if use.path_on_compute and target.exists():  # a folder of the code: its files stay, unless they are the same
+            for leaf in tree.leaves:
+                (target / leaf.path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(root / leaf.path, target / leaf.path)
+        else:
+            copy_tree(root, tree.leaves, target)
+    return str(target / found.items[0].path) if found.alone else str(target)
+
+
+def _gathered(
+    rooms: Rooms, record: RunRecord, use: DataUse, tell: Say, abandoned: threading.Event, *, link: bool = True
+) -> tuple[Tree, Found]:
+    found = rooms.provider.found(use, tell, abandoned)
+    tree = rooms.provider.gather(use.name, found, tell, abandoned, link=link)
+    note_trees(rooms.folder(record.run_id), [tree.key])
+    return tree, found
+
+
+def _sent(rooms: Rooms, use: DataUse, source: Path, tell: Say) -> list[str]:
+    below = clean_path(use.path)
+    warnings: list[str] = []
+    if source.is_file():
+        files = [Upload(source, below or source.name, source.stat().st_size)]
+    elif source.is_dir():
+        files, warnings = to_upload(source, below)
+    else:
+        return [f"the script wrote nothing to {use.path_on_compute or '$AZUREML_DATAREFERENCE_' + use.name}"]
+    place = Place(use.datastore, rooms.provider.open(use.datastore), rooms.provider.stores.seen)
+    progress = Progress(files=len(files), bytes=sum(file.size for file in files))
+    progress.changed = _telling(f"uploading data {use.name}", progress, tell)
+    warnings += move.upload(place, files, overwrite=use.overwrite, progress=progress, abandoned=threading.Event())
+    where = join(use.datastore, below)
+    tell(f"data {use.name}: {progress.files_done - progress.files_skipped:,} of {len(files):,} files are in {where}")
+    return warnings
+
+
+def _upload_place(use: DataUse) -> str:
+    return use.path_on_compute or f"{_UPLOADS}/{use.name}"
+
+
+def _is_absolute(use: DataUse) -> bool:
+    return bool(use.path_on_compute) and Path(str(use.path_on_compute)).is_absolute()
+
+
+def _absolute(folder: RunFolder, use: DataUse) -> Path:
+    return folder.work / _upload_place(use)  # an absolute path stays what it is
+
+
+def _telling(what: str, progress: Progress, tell: Say) -> Callable[[], None]:
+    told_at = clock.monotonic()
+
+    def changed() -> None:
+        nonlocal told_at
+        if clock.monotonic() - told_at > _SAY_EVERY_S:
+            told_at = clock.monotonic()
+            waiting = f"; {progress.doing}" if progress.doing else ""
+            tell(f"{what} {progress.bytes_done / 1e6:,.0f}/{progress.bytes / 1e6:,.0f} MB{waiting}")
+
+    return changed
+
+
+@contextmanager
+def _told(folder: RunFolder, say: Say) -> Iterator[Say]:
+    """Every step is in the run's own log, with its time."""
+    folder.logs.mkdir(parents=True, exist_ok=True)
+    began, lock = clock.monotonic(), threading.Lock()
+    with open(folder.data_log, "a", encoding="utf-8", errors="replace") as log:
+
+        def tell(text: str) -> None:
+            with lock:
+                log.write(f"[{clock.monotonic() - began:7.2f} s] {text}\n")
+                log.flush()
+            say(text)
+
+        try:
+            yield tell
+        except RunyardException as error:
+            tell(error.message)
+            raise
