@@ -26,6 +26,8 @@ VERBS = {
     "export": "Export runs and their metrics for other programs.",
     "import": "Import runs of another program: MLflow, TensorBoard, W&B.",
     "migrate": "Say what of scripts for the retired SDK runs here.",
+    "datasets": "Name data, look at its versions and at what they point to.",
+    "lineage": "Show what came of what: data, runs, models, services.",
     "envs": "List the environments on disk, or remove some.",
     "doctor": "Say what this machine can do, and how to get what is missing.",
     "studio": "Open the studio: every run, live, in a browser.",

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from runyard.cli.asking import Json, find_run, print_json
+from runyard.cli.verb import Verb, new_verb
+from runyard.client.transport import Connection
+from runyard.errors import RunNotFound, UserErrorException
+
+app = new_verb()
+_ORDER = ("data", "dataset", "run", "model", "service")
+_WORDS = {
+    "used": "used by",
+    "wrote": "written to",
+    "saved": "registered",
+    "registered": "made",
+    "named": "named by",
+    "made of": "turned into",
+    "served": "served by",
+}
+
+
+@app.command(cls=Verb)
+def lineage(
+    what: Annotated[
+        str, typer.Argument(metavar="WHAT", help="A dataset or a model (mnist, mnist:2), or a run (its id, @last).")
+    ],
+    as_json: Json = False,
+) -> None:
+    """Show what came of what: data, runs, models, services.
+
+    The runs that used the data, the models that these registered, and the services that serve those.
+    """
+    found = _found(Connection(), what)
+    if as_json:
+        print_json(found)
+        return
+    nodes = {node["id"]: node for node in found["nodes"]}
+    below: dict[str, list[dict[str, Any]]] = {}
+    for edge in found["edges"]:
+        below.setdefault(edge["source"], []).append(edge)
+    reached = {edge["target"] for edge in found["edges"]}
+    tops = sorted((n for n in nodes if n not in reached), key=lambda n: (_ORDER.index(nodes[n]["kind"]), n))
+    shown: set[str] = set()
+    for top in tops or found["start"]:
+        _print(top, nodes, below, set(found["start"]), shown, "")
+    if found["truncated"]:
+        print("… and more than is shown here")
+
+
+def _found(connection: Connection, what: str) -> dict[str, Any]:
+    """Names are tried as what they can be: a run's id looks like nothing else."""
+    tried: list[str] = []
+    for kind in ("dataset", "model"):
+        try:
+            found: dict[str, Any] = connection.get("/api/lineage", **{kind: what})
+            return found
+        except UserErrorException as error:
+            tried.append(error.hint)
+    try:
+        run_id = find_run(connection, what)["run_id"]
+    except RunNotFound:
+        raise UserErrorException(
+            f"there is no dataset, model or run {what!r}",
+            hint="`runyard datasets list`, `runyard models list` and `runyard runs` show what there is",
+        ) from None
+    of_run: dict[str, Any] = connection.get("/api/lineage", run=run_id)
+    return of_run
+
+
+def _print(
+    node_id: str,
+    nodes: dict[str, dict[str, Any]],
+    below: dict[str, list[dict[str, Any]]],
+    start: set[str],
+    shown: set[str],
+    indent: str,
+    how: str = "",
+) -> None:
+    node = nodes[node_id]
+    again = node_id in shown and node_id in below
+    mark = "  ←" if node_id in start else ""
+    print(f"{indent}{how}{node['kind']} {node['label']}{_about(node)}{'  (see above)' if again else ''}{mark}")
+    if again:
+        return
+    shown.add(node_id)
+    for edge in below.get(node_id, []):
+        differs = ", with other data than is registered" if edge["same"] is False else ""
+        name = f" as {edge['name']}" if edge["name"] and edge["kind"] in ("used", "named", "wrote") else ""
+        word = f"{_WORDS[edge['kind']]}{name}{differs}: "
+        _print(edge["target"], nodes, below, start, shown, indent + "  ", word)
+
+
+def _about(node: dict[str, Any]) -> str:
+    for key in ("status", "state", "stage"):
+        if node.get(key) and node[key] != "None":
+            return f"  {node[key]}"
+    return f"  {node['digest'][:12]}" if node["kind"] == "dataset" and node.get("digest") else ""
