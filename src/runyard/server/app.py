@@ -75,8 +75,8 @@ def create_app(
     stays: bool = False,
     sweep_driver: SweepDriver | None = None,
     registry: Models | None = None,
-    web_services: Services | None = None,
     transfers: Transfers | None = None,
+    web_services: Services | None = None,
 ) -> FastAPI:
     app = FastAPI(title="Runyard", version=__version__, docs_url="/api/docs", openapi_url="/api/openapi.json")
     problems.install(app, conductor.rooms.database.path)

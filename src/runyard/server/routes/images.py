@@ -1,0 +1,44 @@
+"""What the SDK called images until 2019: a service that is described and not deployed yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from runyard.server.answers import answer
+from runyard.serving.images import Images
+from runyard.store.services import ImageRecord
+from runyard.wire.services import ChangeImage, CreateImage
+
+
+def routes(images: Images) -> APIRouter:
+    router = APIRouter(tags=["services"])
+
+    @router.get("/images")
+    def all_images() -> Response:
+        return answer([_view(record) for record in images.store.all()])
+
+    @router.post("/images")
+    def create(request: CreateImage) -> Response:
+        return answer(_view(images.create(request)), 201)
+
+    @router.get("/images/{name}")
+    def image(name: str, version: int | None = None) -> Response:
+        return answer(_view(images.store.get(name, version)))
+
+    @router.patch("/images/{name}/{version}")
+    def change(name: str, version: int, request: ChangeImage) -> Response:
+        return answer(_view(images.change(name, version, request)))
+
+    @router.delete("/images/{name}/{version}", status_code=204)
+    def delete(name: str, version: int) -> Response:
+        images.store.get(name, version)
+        images.store.remove(name, version)
+        return Response(status_code=204)
+
+    return router
+
+
+def _view(record: ImageRecord) -> dict[str, Any]:
+    return {**vars(record), "models": [f"{name}:{version}" for name, version in record.models]}

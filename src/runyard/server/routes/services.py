@@ -1,0 +1,166 @@
+"""Web services: deployed, changed, asked, watched, deleted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from fastapi import APIRouter, Response
+from starlette.concurrency import run_in_threadpool
+
+from runyard import clock
+from runyard.errors import WebserviceException
+from runyard.server.answers import answer
+from runyard.server.calling import call
+from runyard.serving.history import stats
+from runyard.serving.logs import last_lines, last_requests
+from runyard.serving.office import Services
+from runyard.store.services import ServiceRecord, VersionRecord
+from runyard.wire.services import ChangeService, DeployService, Invocation, NewKey, NewVersion
+
+_LONGEST_WAIT_S = 30.0
+
+
+def routes(services: Services) -> APIRouter:
+    router = APIRouter(tags=["services"])
+
+    @router.get("/services")
+    def all_services(model: str | None = None) -> Response:
+        """`model`: those that serve `name`, or `name:version`."""
+        found = [view(services, record) for record in services.store.all()]
+        return answer([one for one in found if model is None or _serves(one, model)])
+
+    @router.post("/services")
+    def deploy(request: DeployService) -> Response:
+        """Answers at once; the service says by its state when it is up."""
+        return answer(view(services, services.deploy(request)), 201)
+
+    @router.get("/services/{name}")
+    async def service(name: str, after: int | None = None, wait_s: float = 20.0) -> Response:
+        """With `after`, the `change` of an earlier answer: as soon as something is different, or after `wait_s`."""
+        record = await run_in_threadpool(services.store.get, name)
+        if after is not None:
+            deadline = clock.monotonic() + min(wait_s, _LONGEST_WAIT_S)
+            while services.change_number <= after and clock.monotonic() < deadline:
+                await asyncio.sleep(0.02)  # a thread for each who waits would soon be all threads
+            record = await run_in_threadpool(services.store.get, name)
+        return answer(await run_in_threadpool(view, services, record))
+
+    @router.patch("/services/{name}")
+    def change(name: str, request: ChangeService) -> Response:
+        return answer(view(services, services.change(name, request)))
+
+    @router.delete("/services/{name}", status_code=204)
+    def delete(name: str) -> Response:
+        services.delete(name)
+        return Response(status_code=204)
+
+    @router.post("/services/{name}/versions")
+    def add_version(name: str, request: NewVersion) -> Response:
+        services.add_version(name, request)
+        return answer(view(services, services.store.get(name)), 201)
+
+    @router.post("/services/{name}/traffic")
+    def set_traffic(name: str, request: dict[str, int]) -> Response:
+        """`{"1": 90, "2": 10}`: a version that gets nothing ends."""
+        return answer(view(services, services.set_traffic(name, request)))
+
+    @router.get("/services/{name}/keys")
+    def keys(name: str) -> Response:
+        primary, secondary = services.keys(name)
+        return answer({"primary": primary, "secondary": secondary})
+
+    @router.post("/services/{name}/keys")
+    def set_key(name: str, request: NewKey) -> Response:
+        primary, secondary = services.set_key(name, request.which, request.value)
+        return answer({"primary": primary, "secondary": secondary})
+
+    @router.get("/services/{name}/logs")
+    def logs(name: str, lines: int = 5000) -> Response:
+        services.store.get(name)
+        return answer({"text": last_lines(services.keeping(name).folder, lines)})
+
+    @router.get("/services/{name}/requests")
+    def requests(name: str, limit: int = 100) -> Response:
+        """The last requests, the newest first."""
+        services.store.get(name)
+        return answer(last_requests(services.keeping(name).folder, min(limit, 10_000)))
+
+    @router.get("/services/{name}/stats")
+    def statistics(name: str) -> Response:
+        """What was counted since the service was made, and its last five minutes, a point a second."""
+        services.store.get(name)
+        folder = services.keeping(name).folder
+        return answer({**stats(folder.counts), "history": services.history.points(name)})
+
+    @router.get("/services/{name}/openapi")
+    def openapi(name: str) -> Response:
+        record = services.store.get(name)
+        folder = services.keeping(name).folder
+        for version in sorted(record.traffic, key=lambda number: -record.traffic[number]):
+            path = folder.openapi(int(version))
+            if path.exists():
+                return answer(json.loads(path.read_bytes()))
+        raise WebserviceException(f"the service {name!r} does not serve yet")
+
+    @router.post("/services/{name}/invoke")
+    def invoke(name: str, request: Invocation) -> Response:
+        """The body, sent to the service with its key: for whoever has the yard's token and wants to try it."""
+        services.store.get(name)
+        return answer(call(services.keeping(name), request.body))
+
+    return router
+
+
+def view(services: Services, record: ServiceRecord) -> dict[str, Any]:
+    keeping = services.keeping(record.name)
+    found = keeping.found()
+    number = services.change_number
+    configuration = record.configuration
+    address = f"http://{_called(configuration['host'])}:{configuration['port']}"
+    return {
+        "name": record.name,
+        "kind": record.kind,
+        "state": services.state(record, found),
+        "error": record.error,
+        "doing": services.doing(record.name),
+        "configuration": configuration,
+        "description": record.description,
+        "tags": record.tags,
+        "properties": record.properties,
+        "traffic": record.traffic,
+        "scoring_uri": f"{address}/score",
+        "swagger_uri": f"{address}/swagger.json",
+        "created_by": record.created_by,
+        "created_at": record.created_at,
+        "changed_at": record.changed_at,
+        "change": number,
+        "versions": [_version(one, found, record) for one in services.store.versions(record.name)],
+    }
+
+
+def _version(version: VersionRecord, found: dict[str, Any], record: ServiceRecord) -> dict[str, Any]:
+    told = found.get("versions", {}).get(str(version.version), {})
+    return {
+        "version": version.version,
+        "state": version.state,
+        "error": version.error,
+        "models": [f"{name}:{number}" for name, number in version.models],
+        "traffic": record.traffic.get(str(version.version), 0),
+        "entry_script": version.spec.get("entry_script") or "",
+        "snapshot_id": version.spec.get("snapshot_id"),
+        "environment_key": version.environment_key,
+        "created_at": version.created_at,
+        "workers": told.get("workers", []),
+    }
+
+
+def _serves(service: dict[str, Any], model: str) -> bool:
+    served = [one for version in service["versions"] if version["traffic"] for one in version["models"]]
+    return any(model in (one, one.rpartition(":")[0]) for one in served)
+
+
+def _called(host: str) -> str:
+    everywhere = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
+    return everywhere.get(host, f"[{host}]" if ":" in host else host)

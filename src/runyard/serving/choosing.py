@@ -1,0 +1,110 @@
+"""What can be refused is refused here, before anything is built or started."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from runyard.errors import WebserviceException
+from runyard.models.registry import Models
+from runyard.orchestrator.rooms import Rooms
+from runyard.spec.environment import EnvironmentSpec
+from runyard.spec.json import from_json
+from runyard.spec.run import RunSpec
+from runyard.spec.service import Batching, ServiceConfiguration, VersionSpec
+from runyard.store.models import ModelRecord
+
+NAME = re.compile(r"[a-z][-a-z0-9]{1,30}[a-z0-9]")
+KINDS = ("Local", "ACI", "AKS")
+ONNX = "onnx"
+ONNX_ENVIRONMENT = EnvironmentSpec(
+    name="onnx-service", pip=("numpy", "onnxruntime", "orjson", "uvloop; sys_platform == 'linux'")
+)
+
+
+def checked_name(name: str) -> str:
+    if not NAME.fullmatch(name):
+        raise WebserviceException(
+            f"a service cannot be named {name!r}",
+            hint="3 to 32 characters: lower-case letters, digits and '-', a letter first, no '-' at the end",
+        )
+    return name
+
+
+def checked_configuration(given: dict[str, Any]) -> ServiceConfiguration:
+    found = from_json(ServiceConfiguration, given)
+    for what, value, least, most in (
+        ("workers", found.workers, 1, 256),
+        ("port", found.port, 0, 65535),
+        ("body_mb", found.limits.body_mb, 0.001, 16_000),
+        ("timeout_s", found.limits.timeout_s, 0.05, 86_400),
+        ("waiting", found.limits.waiting, 1, 1_000_000),
+        ("connections", found.limits.connections, 1, 100_000),
+        ("receive_s", found.limits.receive_s, 0.05, 86_400),
+        ("idle_s", found.limits.idle_s, 0.05, 86_400),
+        ("batching.largest", (found.batching or Batching()).largest, 1, 1_000_000),
+        ("batching.wait_ms", (found.batching or Batching()).wait_ms, 0, 60_000),
+    ):
+        if not least <= value <= most:
+            raise WebserviceException(f"{what} of a service is from {least:g} to {most:g}, not {value:g}")
+    return found
+
+
+def checked_traffic(traffic: dict[str, int]) -> dict[str, int]:
+    wrong = [version for version, share in traffic.items() if not 0 <= share <= 100]
+    if wrong or sum(traffic.values()) != 100:
+        shown = ", ".join(f"version {version}: {share} %" for version, share in traffic.items())
+        raise WebserviceException(
+            f"the shares of a service's versions add up to 100 per cent, and these do not: {shown}"
+        )
+    return traffic
+
+
+def chosen_models(models: Models, texts: Sequence[str]) -> list[ModelRecord]:
+    return [models.find(text) for text in texts]
+
+
+def checked_spec(rooms: Rooms, models: Models, chosen: Sequence[ModelRecord], spec: VersionSpec) -> None:
+    if spec.entry_script:
+        if not spec.snapshot_id:
+            raise WebserviceException(f"the scoring script {spec.entry_script!r} has no code with it")
+    elif not chosen:
+        raise WebserviceException(
+            "a service needs a model, or a scoring script", hint="models=[…], or an InferenceConfig"
+        )
+    elif len(chosen) > 1 or not onnx_file(models, chosen[0]):
+        names = ", ".join(record.id for record in chosen)
+        raise WebserviceException(
+            f"{names} cannot be served without a scoring script: that works for one ONNX model",
+            hint="give an InferenceConfig(entry_script=…), or export it with runyard.onnx.export",
+        )
+    environment = environment_of(rooms, models, chosen, spec)
+    if environment.container is not None:
+        raise WebserviceException(
+            f"the environment {environment.name!r} is the image {environment.container.image}, and services run "
+            "without containers here",
+            hint="give an environment made of packages: InferenceConfig(entry_script=…, environment=…)",
+        )
+
+
+def environment_of(rooms: Rooms, models: Models, chosen: Sequence[ModelRecord], spec: VersionSpec) -> EnvironmentSpec:
+    """The one that was named; that of a model which needs no code; or that of the run which trained the model."""
+    if spec.environment is not None:
+        return spec.environment
+    if not spec.entry_script:
+        return ONNX_ENVIRONMENT
+    for record in chosen:
+        if record.run_id and rooms.runs.has(record.run_id):
+            spec_of_run = rooms.runs.load(record.run_id).spec
+            if spec_of_run:  # a run that was a notebook's own process has none
+                return from_json(RunSpec, spec_of_run).environment
+    return EnvironmentSpec()
+
+
+def onnx_file(models: Models, record: ModelRecord) -> str:
+    """Its path among the model's files; empty when it is none, or one of several."""
+    found = [file.path for file in models.files(record.name, record.version) if file.path.endswith(".onnx")]
+    if "model.onnx" in found:
+        return "model.onnx"
+    return found[0] if len(found) == 1 and (record.framework or ONNX).lower() == ONNX else ""

@@ -1,0 +1,136 @@
+"""One version of a service from its description to answers: environment, code, models, workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from runyard import clock
+from runyard.environments.base import Prepared
+from runyard.errors import WebserviceException
+from runyard.launch.variables import PROCESS_TAG, clean
+from runyard.models.layout import lay_out
+from runyard.models.registry import Models
+from runyard.orchestrator.rooms import Rooms
+from runyard.serving import choosing
+from runyard.serving.keeping import Keeping, tag_of
+from runyard.spec.json import from_json, to_json
+from runyard.spec.service import VersionSpec, Wanted, WorkerOrder
+from runyard.store.services import VersionRecord
+
+_LOOK_S = 0.02
+_KEEPER_S = 60.0  # to be there at all, on a machine that is very busy
+_LAST_LINES = 30
+Say = Callable[[str], None]
+
+
+def prepare(
+    rooms: Rooms, models: Models, version: VersionRecord, keeping: Keeping, say: Say, ends: threading.Event
+) -> str:
+    """Everything that its workers need; the key of the environment. Done twice, it is the same."""
+    folder, spec = keeping.folder, from_json(VersionSpec, version.spec)
+    chosen = [models.get(name, number) for name, number in version.models]
+    environment = choosing.environment_of(rooms, models, chosen, spec)
+    say(f"environment: {environment.name}")
+    prepared = rooms.environments.prepare(
+        environment,
+        has_gpu=bool(rooms.targets.get("local").compute.capacity().gpus),
+        say=say,
+        abandoned=ends,
+        run_folder=folder.version(version.version),
+        kit=rooms.kit,
+        run_id=f"{version.name} (service)",
+    )
+    work = folder.work(version.version)
+    if work.exists():  # of a yard that was killed in the middle
+        shutil.rmtree(work)
+    work.parent.mkdir(parents=True, exist_ok=True)
+    if spec.snapshot_id:
+        say("code: laid out")
+        rooms.snapshots.materialize(spec.snapshot_id, work)
+    work.mkdir(exist_ok=True)
+    model_folder = work
+    if version.models:
+        say(f"models: {', '.join(record.id for record in chosen)}")
+        model_folder = lay_out(models, [(name, int(number)) for name, number in version.models], work)
+    served = "" if spec.entry_script else f"{model_folder}/{choosing.onnx_file(models, chosen[0])}"
+    order = _order(rooms, keeping, spec, prepared, work, model_folder, served)
+    _write(folder.order(version.version), to_json(order))
+    return prepared.key
+
+
+def _order(
+    rooms: Rooms, keeping: Keeping, spec: VersionSpec, prepared: Prepared, work: Path, model_folder: Path, served: str
+) -> WorkerOrder:
+    own = {
+        "PYTHONPATH": ":".join(part for part in (str(rooms.kit), prepared.variables.get("PYTHONPATH", "")) if part),
+        "PYTHONUNBUFFERED": "1",
+        "AZUREML_MODEL_DIR": str(model_folder),
+        "AZUREML_ENTRY_SCRIPT": spec.entry_script,
+        PROCESS_TAG: tag_of(keeping.folder),
+    }
+    argv, variables = prepared.command(("-m", "runyard.scoring.worker"), own, work, inherited=clean(os.environ))
+    details = {"description": spec.description} if spec.description else {}
+    return WorkerOrder(argv, variables, spec.entry_script, served, details)
+
+
+def bring_up(keeping: Keeping, wanted: Wanted, version: int, say: Say, ends: threading.Event) -> None:
+    """Blocks until the version serves; WebserviceException says why it does not, and what served before goes on."""
+    before = keeping.wanted()
+    generation = keeping.want(wanted)
+    say(f"workers: {wanted.workers} of version {version} start")
+    try:
+        _wait(keeping, generation, version, ends)
+    except WebserviceException:
+        if before is not None and before.traffic:
+            keeping.want(replace(wanted, traffic=before.traffic, workers=before.workers))
+        else:
+            keeping.stop()
+            keeping.folder.wanted.unlink(missing_ok=True)
+        raise
+
+
+def _wait(keeping: Keeping, generation: int, version: int, ends: threading.Event) -> None:
+    deadline = clock.monotonic() + _KEEPER_S
+    while True:
+        found = keeping.found()
+        if found.get("generation", 0) >= generation:
+            told = found["versions"].get(str(version), {})
+            if found.get("error"):
+                raise WebserviceException(str(found["error"]))
+            if told.get("state") == "failed":
+                raise WebserviceException(str(told["error"]), hint=_last_lines(keeping))
+            if told.get("state") == "ready" and all(w["state"] == "serving" for w in _current(told)):
+                return
+        elif clock.monotonic() > deadline and not keeping.is_kept():
+            raise WebserviceException(
+                "the keeper of the service does not start", hint=f"see {keeping.folder.keeper_log}"
+            )
+        if ends.is_set():
+            raise WebserviceException("the service was deleted while it was deployed")
+        time.sleep(_LOOK_S)
+
+
+def _current(told: dict[str, list[dict[str, object]]]) -> list[dict[str, object]]:
+    return [worker for worker in told["workers"] if worker["state"] != "draining"]
+
+
+def _last_lines(keeping: Keeping) -> str:
+    try:
+        lines = keeping.folder.service_log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return "service.get_logs() may say more"
+    return "the end of its log:\n" + "\n".join(lines[-_LAST_LINES:])
+
+
+def _write(path: Path, value: object) -> None:
+    draft = path.with_name(f"{path.name}.draft")
+    draft.write_text(json.dumps(value), encoding="utf-8")
+    draft.chmod(0o600)  # variables may hold what only the owner should read
+    draft.replace(path)

@@ -1,0 +1,79 @@
+"""How a service did in the last minutes: requests a second and latencies, a look a second."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from runyard import clock
+from runyard.scoring import counts
+
+_KEPT = 300
+
+
+class History:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._points: dict[str, deque[dict[str, float]]] = {}
+        self._before: dict[str, tuple[float, tuple[int, ...]]] = {}
+
+    def sample(self, name: str, folder: Path) -> None:
+        now, numbers = clock.now(), counts.added(row for _, _, row in counts.read(folder))
+        with self._lock:
+            at, before = self._before.get(name, (now, numbers))
+            self._before[name] = (now, numbers)
+            if now <= at:
+                return
+            point = {"at": now, **_figures(counts.since(numbers, before), now - at)}
+            self._points.setdefault(name, deque(maxlen=_KEPT)).append(point)
+
+    def forget(self, name: str) -> None:
+        with self._lock:
+            self._points.pop(name, None)
+            self._before.pop(name, None)
+
+    def points(self, name: str) -> list[dict[str, float]]:
+        with self._lock:
+            return list(self._points.get(name, ()))
+
+
+def stats(folder: Path) -> dict[str, Any]:
+    """All that was ever counted, together and by version."""
+    rows = list(counts.read(folder))
+    versions = sorted({version for version, _, _ in rows})
+    return {
+        **_totals([numbers for _, _, numbers in rows]),
+        "versions": {str(v): _totals([numbers for version, _, numbers in rows if version == v]) for v in versions},
+    }
+
+
+def _totals(rows: list[tuple[int, ...]]) -> dict[str, Any]:
+    numbers = counts.added(rows)
+    return {
+        "requests": numbers[counts.REQUESTS],
+        "ok": numbers[counts.OK],
+        "refused": numbers[counts.REFUSED],
+        "failed": numbers[counts.FAILED],
+        "turned_away": numbers[counts.TURNED_AWAY],
+        "bytes_in": numbers[counts.BYTES_IN],
+        "bytes_out": numbers[counts.BYTES_OUT],
+        "batches": numbers[counts.BATCHES],
+        "batched_rows": numbers[counts.BATCHED],
+        **_latencies(numbers),
+    }
+
+
+def _latencies(numbers: tuple[int, ...]) -> dict[str, float]:
+    shares = {"p50_ms": 0.5, "p90_ms": 0.9, "p95_ms": 0.95, "p99_ms": 0.99}
+    return {name: round(counts.percentile(numbers, share) * 1e3, 3) for name, share in shares.items()}
+
+
+def _figures(numbers: tuple[int, ...], seconds: float) -> dict[str, float]:
+    return {
+        "requests_per_second": round(numbers[counts.REQUESTS] / seconds, 2),
+        "failed_per_second": round((numbers[counts.FAILED] + numbers[counts.TURNED_AWAY]) / seconds, 2),
+        "p50_ms": round(counts.percentile(numbers, 0.5) * 1e3, 3),
+        "p99_ms": round(counts.percentile(numbers, 0.99) * 1e3, 3),
+    }

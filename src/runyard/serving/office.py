@@ -1,0 +1,403 @@
+"""All services of a yard: deployed, changed, asked about, deleted; each change in a thread of its own."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+from typing import Any
+
+from runyard import clock
+from runyard.errors import RunyardException, UserErrorException, WebserviceException
+from runyard.models.registry import Models
+from runyard.orchestrator.rooms import Rooms
+from runyard.serving import choosing, deploying
+from runyard.serving.history import History
+from runyard.serving.keeping import Keeping, free_port, new_key
+from runyard.spec.json import from_json, to_json
+from runyard.spec.service import ServiceConfiguration, ServiceFolder, VersionSpec, Wanted
+from runyard.store.services import ServiceRecord, ServiceStore, VersionRecord
+from runyard.wire.services import ChangeService, DeployService, NewVersion
+
+log = logging.getLogger(__name__)
+TRANSITIONING, HEALTHY, UNHEALTHY, FAILED, RETIRED = "Transitioning", "Healthy", "Unhealthy", "Failed", "Retired"
+_LOOK_S = 1.0
+
+
+class Services:
+    """Blocks only as long as a row takes; what takes longer is said by a service's state."""
+
+    def __init__(self, rooms: Rooms, models: Models) -> None:
+        self._rooms, self._models = rooms, models
+        self.store = ServiceStore(rooms.database)
+        self._root = rooms.home / "services"
+        self._kept: dict[str, Keeping] = {}
+        self._deploying: dict[str, tuple[threading.Event, threading.Thread]] = {}
+        self._doing: dict[str, str] = {}
+        self._counting = threading.Lock()
+        self._number = int(clock.now())  # above all that a former yard of this home has told
+        self._ended = threading.Event()
+        self._lookout = threading.Thread(target=self._look_out, name="services", daemon=True)
+        self.history = History()
+        models.watch_use(self._using)
+
+    def start(self) -> None:
+        """What a former yard left: services go on, deployments begin again, what was deleted is taken away."""
+        self._root.mkdir(exist_ok=True)
+        known = {record.name: record for record in self.store.all()}
+        for folder in self._root.iterdir():
+            if folder.name not in known:
+                self._take_away(Keeping(ServiceFolder(folder)))
+        for record in known.values():
+            unfinished = [v for v in self.store.versions(record.name) if v.state == TRANSITIONING]
+            if unfinished:
+                self._go(record.name, unfinished[-1], self._after(record, unfinished[-1]))
+            else:
+                self.keeping(record.name).look_after()
+        self._lookout.start()
+
+    def stop(self) -> None:
+        """Of the yard: services go on."""
+        self._ended.set()
+
+    @property
+    def are_there(self) -> bool:
+        """A yard with services stays, to look after them."""
+        return any(keeping.is_kept() for keeping in list(self._kept.values())) or bool(self._deploying)
+
+    def keeping(self, name: str) -> Keeping:
+        return self._kept.setdefault(name, Keeping(ServiceFolder(self._root / name)))
+
+    def deploy(self, request: DeployService) -> ServiceRecord:
+        name = choosing.checked_name(request.name)
+        if request.kind not in choosing.KINDS:
+            raise WebserviceException(f"there are no services of kind {request.kind!r}", hint=", ".join(choosing.KINDS))
+        configuration = choosing.checked_configuration(request.configuration)
+        spec = from_json(VersionSpec, request.spec)
+        chosen = choosing.chosen_models(self._models, request.models)
+        choosing.checked_spec(self._rooms, self._models, chosen, spec)
+        existing = self.store.find(name)
+        if existing is not None:
+            if not request.overwrite:
+                raise WebserviceException(
+                    f"a service named {name!r} is here already",
+                    hint="service.update(…) changes it without a pause; deploy(…, overwrite=True) replaces it",
+                )
+            return self._replaced(existing, request, configuration, [[one.name, one.version] for one in chosen])
+        port = free_port(configuration.host, configuration.port, self._ports())
+        now = clock.now()
+        record = ServiceRecord(
+            name=name,
+            kind=request.kind,
+            state=TRANSITIONING,
+            configuration=to_json(replace(configuration, port=port)),
+            created_at=now,
+            changed_at=now,
+            description=request.description,
+            tags=request.tags,
+            properties=request.properties,
+            created_by=request.created_by,
+        )
+        if not self.store.add(record):
+            return self.deploy(request)  # somebody else was faster, so the name is taken now
+        keys = [*request.keys, new_key(), new_key()][:2]
+        self._keep_keys(name, keys)
+        version = self.store.add_version(name, [[one.name, one.version] for one in chosen], request.spec)
+        self._go(name, version, {str(version.version): 100})
+        return self.store.get(name)
+
+    def change(self, name: str, request: ChangeService) -> ServiceRecord:
+        record = self.store.get(name)
+        values = {
+            k: v for k, v in asdict(request).items() if k in ("description", "tags", "properties") and v is not None
+        }
+        if request.configuration:
+            merged = {**record.configuration, **request.configuration}
+            merged["limits"] = {**record.configuration.get("limits", {}), **request.configuration.get("limits", {})}
+            configuration = choosing.checked_configuration(merged)
+            if configuration.port != record.configuration["port"]:
+                free_port(configuration.host, configuration.port, self._ports())
+            values["configuration"] = to_json(configuration)
+        if values:
+            record = self.store.change(name, **values)
+        if request.models is not None or request.spec is not None:
+            version = self._new_version(record, request.models, request.spec)
+            self._go(name, version, {str(version.version): 100})
+        elif "configuration" in values:
+            self._apply(record)
+        self._notify()
+        return self.store.get(name)
+
+    def add_version(self, name: str, request: NewVersion) -> VersionRecord:
+        record = self.store.get(name)
+        share = request.traffic_percentile
+        if not 0 <= share <= 100:
+            raise WebserviceException(f"a share of the traffic is from 0 to 100 per cent, not {share}")
+        version = self._new_version(record, request.models, request.spec)
+        self._go(name, version, _with_share(record.traffic, str(version.version), share))
+        return version
+
+    def set_traffic(self, name: str, traffic: dict[str, int]) -> ServiceRecord:
+        record = self.store.get(name)
+        ready = {str(v.version) for v in self.store.versions(name) if v.state == HEALTHY}
+        absent = [version for version in traffic if version not in ready]
+        if absent:
+            raise WebserviceException(
+                f"version {', '.join(absent)} of {name!r} does not serve",
+                hint=f"versions that do: {', '.join(sorted(ready))}",
+            )
+        self._steady(name)
+        kept = {version: share for version, share in choosing.checked_traffic(traffic).items() if share}
+        keeping = self.keeping(name)
+        keeping.change(lambda wanted: replace(wanted, traffic=kept))
+        for version in set(record.traffic) - set(kept):
+            self.store.change_version(name, int(version), state=RETIRED)
+        changed = self.store.change(name, traffic=kept)
+        self._notify()
+        return changed
+
+    def delete(self, name: str) -> None:
+        self.store.get(name)
+        ends, thread = self._deploying.get(name, (None, None))
+        if ends is not None and thread is not None:
+            ends.set()
+            thread.join(60.0)
+        # the row goes first: a yard that is killed here finds a folder of nobody's, and takes it away
+        self.store.remove(name)
+        self._take_away(self.keeping(name))
+        self._kept.pop(name, None)
+        self._doing.pop(name, None)
+        self.history.forget(name)
+        self._notify()
+
+    def keys(self, name: str) -> tuple[str, str]:
+        self.store.get(name)
+        wanted = self.keeping(name).wanted()
+        if wanted is None or len(wanted.keys) != 2:
+            raise WebserviceException(f"the service {name!r} has no keys yet")
+        return wanted.keys[0], wanted.keys[1]
+
+    def set_key(self, name: str, which: str, value: str | None) -> tuple[str, str]:
+        places = {"primary": 0, "secondary": 1}
+        place = places.get(which.lower())
+        if place is None:
+            raise UserErrorException(f"there is no key {which!r}", hint="'Primary' or 'Secondary'")
+        if value is not None and (len(value) < 8 or not value.isprintable() or " " in value):
+            raise UserErrorException("a key has at least 8 characters, and no spaces")
+        pair = list(self.keys(name))
+        pair[place] = value or new_key()
+        self.keeping(name).change(lambda wanted: replace(wanted, keys=tuple(pair)))
+        return pair[0], pair[1]
+
+    def doing(self, name: str) -> str:
+        return self._doing.get(name, "")
+
+    @property
+    def change_number(self) -> int:
+        """Counts what changes: whoever has seen a number has seen everything up to it."""
+        return self._number
+
+    def state(self, record: ServiceRecord, found: dict[str, Any]) -> str:
+        if record.state != HEALTHY:
+            return record.state
+        versions = found.get("versions", {})
+        serves = all(
+            any(worker["state"] == "serving" for worker in versions.get(version, {}).get("workers", ()))
+            for version in record.traffic
+        )
+        return HEALTHY if serves else UNHEALTHY
+
+    def environments_in_use(self) -> set[str]:
+        return {v.environment_key for v in self.store.versions() if v.environment_key and v.state != RETIRED}
+
+    def _replaced(
+        self,
+        existing: ServiceRecord,
+        request: DeployService,
+        configuration: ServiceConfiguration,
+        models: list[list[Any]],
+    ) -> ServiceRecord:
+        """The same name, all else as asked for; the old version serves until the new one does."""
+        self._steady(existing.name)
+        port = int(existing.configuration["port"])
+        if configuration.port not in (0, port):
+            port = free_port(configuration.host, configuration.port, self._ports())
+        self.store.change(
+            existing.name,
+            kind=request.kind,
+            configuration=to_json(replace(configuration, port=port)),
+            description=request.description,
+            tags=request.tags,
+            properties=request.properties,
+        )
+        if request.keys:
+            self._keep_keys(existing.name, [*request.keys, new_key()][:2])
+        version = self.store.add_version(existing.name, models, request.spec)
+        self._go(existing.name, version, {str(version.version): 100})
+        return self.store.get(existing.name)
+
+    def _new_version(
+        self, record: ServiceRecord, models: Sequence[str] | None, spec: dict[str, Any] | None
+    ) -> VersionRecord:
+        self._steady(record.name)
+        versions = [v for v in self.store.versions(record.name) if str(v.version) in record.traffic]
+        before = max(versions, key=lambda v: record.traffic[str(v.version)], default=None)
+        if models is not None:
+            chosen = choosing.chosen_models(self._models, models)
+        else:
+            chosen = [self._models.get(name, number) for name, number in (before.models if before else [])]
+        described = spec if spec is not None else (before.spec if before else {})
+        choosing.checked_spec(self._rooms, self._models, chosen, from_json(VersionSpec, described))
+        return self.store.add_version(record.name, [[one.name, one.version] for one in chosen], described)
+
+    def _steady(self, name: str) -> None:
+        if name in self._deploying:
+            raise WebserviceException(
+                f"the service {name!r} is being deployed just now", hint="service.wait_for_deployment() waits for it"
+            )
+
+    def _after(self, record: ServiceRecord, version: VersionRecord) -> dict[str, int]:
+        """The shares of a deployment that a yard did not finish: those that it had begun to want, or all of it."""
+        wanted = self.keeping(record.name).wanted()
+        if wanted is not None and str(version.version) in wanted.traffic:
+            return wanted.traffic
+        return {str(version.version): 100}
+
+    def _go(self, name: str, version: VersionRecord, traffic: dict[str, int]) -> None:
+        ends = threading.Event()
+        thread = threading.Thread(
+            target=self._deploy, args=(name, version, traffic, ends), name=f"deploy {name}", daemon=True
+        )
+        self._deploying[name] = (ends, thread)
+        self._notify()
+        thread.start()
+
+    def _deploy(self, name: str, version: VersionRecord, traffic: dict[str, int], ends: threading.Event) -> None:
+        keeping = self.keeping(name)
+        folder = keeping.folder
+        folder.root.mkdir(parents=True, exist_ok=True)
+        began = clock.monotonic()
+        with open(folder.deploy_log, "a", encoding="utf-8", errors="replace") as out:
+
+            def say(text: str) -> None:
+                out.write(f"[version {version.version}, {clock.monotonic() - began:7.2f} s] {text}\n")
+                out.flush()
+                self._doing[name] = text
+                self._notify()
+
+            try:
+                key = deploying.prepare(self._rooms, self._models, version, keeping, say, ends)
+                self.store.change_version(name, version.version, environment_key=key)
+                wanted = self._wanted(self.store.get(name), traffic)
+                deploying.bring_up(keeping, wanted, version.version, say, ends)
+                self._finished(name, version, traffic, say)
+            except RunyardException as error:
+                say(f"failed: {error.message}")
+                self._failed(name, version, str(error))
+            except Exception as error:  # the edge of the thread: a service that is stuck for ever leaves a riddle
+                log.exception("deploying %s", name)
+                say(f"failed: {type(error).__name__}: {error}")
+                self._failed(name, version, f"the yard failed: {type(error).__name__}: {error}")
+            finally:
+                self._deploying.pop(name, None)
+                self._doing.pop(name, None)
+                self._notify()
+
+    def _finished(self, name: str, version: VersionRecord, traffic: dict[str, int], say: deploying.Say) -> None:
+        serving = {number: share for number, share in traffic.items() if share or number == str(version.version)}
+        self.store.change_version(name, version.version, state=HEALTHY, error="")
+        for old in self.store.versions(name):
+            if old.state == HEALTHY and str(old.version) not in serving:
+                self.store.change_version(name, old.version, state=RETIRED)
+        self.store.change(name, state=HEALTHY, error="", traffic=serving)
+        say("it serves")
+
+    def _failed(self, name: str, version: VersionRecord, why: str) -> None:
+        if self.store.find(name) is None:  # deleted meanwhile
+            return
+        self.store.change_version(name, version.version, state=FAILED, error=why)
+        record = self.store.get(name)
+        # what served before goes on, so the service is as well as it was: it is the version that failed
+        self.store.change(name, state=HEALTHY if record.traffic else FAILED, error=why)
+
+    def _wanted(self, record: ServiceRecord, traffic: dict[str, int]) -> Wanted:
+        configuration = from_json(ServiceConfiguration, record.configuration)
+        before = self.keeping(record.name).wanted()
+        return Wanted(
+            generation=0,
+            name=record.name,
+            host=configuration.host,
+            port=configuration.port,
+            workers=configuration.workers,
+            auth_enabled=configuration.auth_enabled,
+            keys=before.keys if before is not None and before.keys else (new_key(), new_key()),
+            traffic=traffic,
+            limits=configuration.limits,
+            batching=configuration.batching,
+        )
+
+    def _apply(self, record: ServiceRecord) -> None:
+        if record.traffic:
+            self.keeping(record.name).want(self._wanted(record, record.traffic))
+
+    def _keep_keys(self, name: str, keys: list[str]) -> None:
+        keeping = self.keeping(name)
+        keeping.folder.root.mkdir(parents=True, exist_ok=True)
+        record = self.store.get(name)
+        keeping.keep(replace(self._wanted(record, record.traffic), keys=tuple(keys)))
+
+    def _using(self, model: str, version: int) -> list[str]:
+        used = [v for v in self.store.versions() if v.state in (HEALTHY, TRANSITIONING)]
+        return sorted({v.name for v in used if [model, version] in v.models})
+
+    def _ports(self) -> dict[int, str]:
+        return {int(record.configuration["port"]): record.name for record in self.store.all()}
+
+    def _take_away(self, keeping: Keeping) -> None:
+        keeping.stop()
+        shutil.rmtree(keeping.folder.root, ignore_errors=True)
+
+    def _look_out(self) -> None:
+        before: dict[str, str] = {}
+        while not self._ended.wait(_LOOK_S):
+            try:
+                for record in self.store.all():
+                    keeping = self.keeping(record.name)
+                    if record.name not in self._deploying and keeping.look_after():
+                        log.warning("the keeper of service %s was gone and is started again", record.name)
+                    state = self.state(record, keeping.found())
+                    self.history.sample(record.name, keeping.folder.counts)
+                    if before.get(record.name) != state:
+                        before[record.name] = state
+                        self._notify()
+                    if record.name not in self._deploying:
+                        self._tidy(record, keeping)
+            except Exception:  # a disk that is full today must not leave services unattended tomorrow
+                log.exception("looking after services")
+
+    def _tidy(self, record: ServiceRecord, keeping: Keeping) -> None:
+        """Code and models of versions that serve no more."""
+        here = keeping.folder.root / "versions"
+        known = keeping.found().get("versions", {})
+        gone = {str(v.version) for v in self.store.versions(record.name) if v.state in (RETIRED, FAILED)}
+        for folder in here.iterdir() if here.is_dir() else ():
+            if folder.name in gone and folder.name not in known and folder.name not in record.traffic:
+                with suppress(OSError):
+                    shutil.rmtree(folder)
+
+    def _notify(self) -> None:
+        with self._counting:
+            self._number += 1
+
+
+def _with_share(traffic: dict[str, int], version: str, share: int) -> dict[str, int]:
+    """The newcomer gets its share, the others share the rest as they did."""
+    total = sum(traffic.values()) or 100
+    rest = 100 - share
+    kept = {number: part * rest // total for number, part in traffic.items()}
+    if kept:
+        kept[max(kept, key=lambda number: kept[number])] += rest - sum(kept.values())
+    return {**{number: part for number, part in kept.items() if part}, version: share if kept else 100}

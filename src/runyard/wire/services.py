@@ -1,0 +1,69 @@
+"""Web services and images on the wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+
+@dataclass(frozen=True)
+class DeployService:
+    name: str
+    kind: str  # "Local", "ACI", "AKS": what its configuration is called
+    models: list[str]  # as "name", "name:3" or "name:champion"
+    spec: dict[str, Any] = field(default_factory=dict)  # a VersionSpec
+    configuration: dict[str, Any] = field(default_factory=dict)  # a ServiceConfiguration
+    description: Optional[str] = None
+    tags: dict[str, Any] = field(default_factory=dict)
+    properties: dict[str, Any] = field(default_factory=dict)
+    keys: list[str] = field(default_factory=list)  # primary, secondary; made where they are not given
+    overwrite: bool = False
+    created_by: str = ""
+
+
+@dataclass(frozen=True)
+class ChangeService:
+    """What is None stays. Models or a spec make a new version, which replaces the old one when it is ready."""
+
+    models: Optional[list[str]] = None
+    spec: Optional[dict[str, Any]] = None
+    configuration: Optional[dict[str, Any]] = None  # those settings that change
+    description: Optional[str] = None
+    tags: Optional[dict[str, Any]] = None
+    properties: Optional[dict[str, Any]] = None
+
+
+@dataclass(frozen=True)
+class NewVersion:
+    """A further version, with a share of the requests."""
+
+    traffic_percentile: int
+    models: Optional[list[str]] = None
+    spec: Optional[dict[str, Any]] = None
+
+
+@dataclass(frozen=True)
+class NewKey:
+    which: str  # "primary" or "secondary"
+    value: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Invocation:
+    body: str
+
+
+@dataclass(frozen=True)
+class CreateImage:
+    name: str
+    models: list[str]
+    spec: dict[str, Any]  # a VersionSpec
+    description: Optional[str] = None
+    tags: dict[str, Any] = field(default_factory=dict)
+    properties: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ChangeImage:
+    tags: Optional[dict[str, Any]] = None
+    properties: Optional[dict[str, Any]] = None
