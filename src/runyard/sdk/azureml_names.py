@@ -120,6 +120,12 @@ HOMES = {
     """,
     "runyard.sdk.abstract_dataset": "AbstractDataset",
     "runyard.sdk.azureml_modules": "VERSION",
+    "runyard.sdk.authentication": """
+        AzureCliAuthentication InteractiveLoginAuthentication MsiAuthentication ServicePrincipalAuthentication
+        TokenAuthentication
+    """,
+    "runyard.sdk.chainer": "Chainer",
+    "runyard.sdk.telemetry": "set_diagnostics_collection",
     "runyard.sdk.amlcompute_status": "AmlComputeStatus",
     "runyard.sdk.compute_target": "AmlCompute ComputeTarget",
     "runyard.sdk.clusters": "RemoteCompute",
