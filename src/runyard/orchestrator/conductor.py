@@ -18,7 +18,7 @@ from runyard.lifecycle import actions as do
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, RunState
 from runyard.lifecycle.step import step
-from runyard.orchestrator import begin, data, finalize, prepare
+from runyard.orchestrator import begin, data, finalize, pinning, prepare
 from runyard.orchestrator.activity import Activities
 from runyard.orchestrator.bell import Bell
 from runyard.orchestrator.recounting import DATA
@@ -268,6 +268,9 @@ class Conductor:
         self.activities.set(record.run_id, "starting the script")
         abandoned = self._abandoned.setdefault(record.run_id, threading.Event())
         try:
+            changed = pinning.changed_since(self.rooms, record)
+            if changed:
+                self.post(record.run_id, on.Noted(), warnings=tuple(changed))
             begin.start(self.rooms, record, self._say_for(record.run_id), abandoned)
         except (RunyardException, OSError) as error:
             end = End(EndReason.LAUNCH_FAILED, str(error), node="local")

@@ -44,9 +44,7 @@ class Given:
 
 
 def uses_of(record: RunRecord) -> tuple[DataUse, ...]:
-    """What has a path: a dataset that the script reads by itself has none."""
-    uses = from_json(RunSpec, record.spec).data if record.spec else ()
-    return tuple(use for use in uses if not (use.dataset is not None and use.dataset.direct))
+    return from_json(RunSpec, record.spec).data if record.spec else ()
 
 
 def check(rooms: Rooms, spec: RunSpec) -> None:
@@ -54,7 +52,7 @@ def check(rooms: Rooms, spec: RunSpec) -> None:
     on_hosts = isinstance(rooms.targets.get(spec.target).compute, SshCompute)
     names: set[str] = set()
     for use in spec.data:
-        if use.mode not in MODES and not (use.dataset is not None and use.dataset.direct):
+        if use.mode not in MODES:
             raise UserErrorException(
                 f"data {use.name!r}: there is no mode {use.mode!r}", hint=f"modes: {', '.join(MODES)}"
             )
@@ -63,18 +61,18 @@ def check(rooms: Rooms, spec: RunSpec) -> None:
                 f"two uses of data have the name {use.name!r}", hint="give them names of their own"
             )
         names.add(use.name)
-        if use.dataset is not None:
-            continue
-        rooms.provider.stores.record(use.datastore)
-        clean_path(use.path, f"data {use.name!r}: path")
-        if use.mode != UPLOAD:
-            rooms.provider.in_place(use)  # where it is on this machine, it has to be there
         place = Path(use.path_on_compute or "")
         if ".." in place.parts or (on_hosts and place.is_absolute()):
             raise UserErrorException(
                 f"data {use.name!r}: path_on_compute {str(place)!r} is not below the run's working directory",
                 hint="name it relative, such as 'data'; the script finds it by $AZUREML_DATAREFERENCE_…",
             )
+        if use.dataset is not None:
+            continue
+        rooms.provider.stores.record(use.datastore)
+        clean_path(use.path, f"data {use.name!r}: path")
+        if use.mode != UPLOAD:
+            rooms.provider.in_place(use)  # where it is on this machine, it has to be there
 
 
 def fill(rooms: Rooms, record: RunRecord, say: Say, abandoned: threading.Event) -> None:
@@ -116,7 +114,12 @@ def variables(record: RunRecord, given: Given) -> dict[str, str]:
 def written(record: RunRecord, given: Given) -> RunSpec:
     """The specification with paths in place of what stands for datasets; variables are expanded on the node."""
     spec = from_json(RunSpec, record.spec)
-    stands_for: Mapping[str, str] = {use.placeholder: given.paths[use.name] for use in uses_of(record) if use.dataset}
+    stands_for: Mapping[str, str] = {
+        # scripts of the SDK v1 look for the dataset itself by what they are given, where they are not given a path
+        use.placeholder: use.dataset.id if use.dataset.direct else given.paths[use.name]
+        for use in uses_of(record)
+        if use.dataset is not None
+    }
     return replace(spec, arguments=tuple(stands_for.get(word, word) for word in spec.arguments))
 
 
