@@ -5,6 +5,7 @@ from typing import Any
 
 from runyard import clock
 from runyard.cli.asking import Json, RunArgument, find_run, print_json
+from runyard.cli.data_words import data_lines
 from runyard.cli.ending import environment_text, verdict
 from runyard.cli.leaderboard import print_leaderboard
 from runyard.cli.verb import Verb, new_verb
@@ -31,7 +32,7 @@ def show(run: RunArgument, as_json: Json = False) -> None:
     if traceback:
         print("\n" + "\n".join(f"    {line}" for line in traceback.rstrip().splitlines()))
     print()
-    for name, text in _facts(view, summary):
+    for name, text in _facts(view, summary, data_lines(connection, view)):
         print(f"{name:<13}{text}")
     if view["type"] == "hyperdrive":
         print()
@@ -50,7 +51,7 @@ def budget(view: dict[str, Any], now: float) -> dict[str, float]:
     return spent
 
 
-def _facts(view: dict[str, Any], summary: dict[str, Any]) -> list[tuple[str, str]]:
+def _facts(view: dict[str, Any], summary: dict[str, Any], data: list[str]) -> list[tuple[str, str]]:
     now = clock.now()
     found = [
         ("experiment", f"{view['experiment']}" + (f", child of {view['parent_id']}" if view["parent_id"] else "")),
@@ -73,6 +74,7 @@ def _facts(view: dict[str, Any], summary: dict[str, Any]) -> list[tuple[str, str
         variables = {**spec["environment"]["variables"], **spec["environment_variables"]}
         if variables:
             found.append(("variables", ", ".join(sorted(variables))))  # names only: a value may be a password
+    found += [("" if place else "data", line) for place, line in enumerate(data)]
     again = view["properties"].get("runyard.rerun_of")
     if again:
         found.append(("rerun of", again))
