@@ -742,7 +742,10 @@ def test_a_full_path_through_a_link_is_kept_relative_too(project: Path) -> None:
     assert local(folder=alias, entry_script=alias / "train.py")._submission().spec.script == "train.py"
 
 
-def test_a_throw_away_cluster_is_refused_at_submission(project: Path) -> None:
+def test_a_cluster_for_one_run_is_asked_for_by_its_size(project: Path) -> None:
     estimator = Estimator(project, vm_size="big", entry_script="train.py")
     assert estimator.run_config.amlcompute.vm_size == "big"
-    assert "not available in this version" in refusal(estimator).message
+    submission = estimator._submission()
+    assert (submission.spec.target, submission.vm_size) == ("amlcompute", "big")
+    estimator.run_config.amlcompute.vm_size = None
+    assert "needs a size" in refusal(estimator).message

@@ -164,12 +164,13 @@ def test_overrides_are_refused_by_name(project: Path) -> None:
         ScriptRunConfig(project, script="train.py")._submission(script_params={})
 
 
-@pytest.mark.parametrize("size", [None, "big"])
-def test_a_throw_away_cluster_is_refused_and_one_without_a_size_says_so(size: Any, project: Path) -> None:
+def test_a_cluster_for_one_run_needs_a_size(project: Path) -> None:
+    """B5.25: target 'amlcompute' is a cluster of amlcompute.vm_size, made for the run; without a size it is refused."""
     config = ScriptRunConfig(project, script="train.py", compute_target="amlcompute")
-    config.run_config.amlcompute.vm_size = size
-    with pytest.raises(ExperimentExecutionException, match="not available" if size else "needs a size"):
+    with pytest.raises(ExperimentExecutionException, match="needs a size"):
         config._submission()
+    config.run_config.amlcompute.vm_size = "STANDARD_D2_V2"
+    assert config._submission().vm_size == "STANDARD_D2_V2"
 
 
 def test_spark_and_data_references_are_refused_at_submission(project: Path) -> None:

@@ -102,6 +102,6 @@ class Chainer(FrameworkEstimator):
         if not self._brought:
             raise TrainingException(
                 "Chainer cannot be installed: its last release has no wheel, and needs a setuptools that is gone",
-                hint="give user_managed=True in a Python that has it, or custom_docker_image; its authors moved to PyTorch",
+                hint="user_managed=True in a Python that has it, or custom_docker_image; its authors moved to PyTorch",
             )
         return super()._submission(**overrides)

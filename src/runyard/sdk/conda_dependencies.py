@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from runyard.errors import UserErrorException
-from runyard.sdk import checks
+from runyard.sdk import checks, no_effect
 from runyard.sdk.framework_versions import TENSORFLOW, package_name, version_of
 from runyard.sdk.requirements_file import means_nothing
 
@@ -60,6 +60,8 @@ class CondaDependencies:
         python_version: str = DEFAULT_PYTHON_VERSION,
         pin_sdk_version: bool = True,
     ) -> CondaDependencies:
+        pinned = None if pin_sdk_version else False
+        no_effect.told("CondaDependencies.create", "pin_sdk_version", pinned, "Runyard is in every run already")
         made = CondaDependencies()
         made._python = python_version
         if pip_packages is not None:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Optional
 
 from runyard.errors import ExperimentExecutionException, TrainingException
 from runyard.sdk import arguments as command_line
-from runyard.sdk import checks, distributed, estimator_rules
+from runyard.sdk import checks, distributed, estimator_rules, no_effect
 from runyard.sdk.conda_dependencies import CondaDependencies
 from runyard.sdk.environment import ContainerRegistry, Environment
 from runyard.sdk.estimator_rules import Asked
@@ -173,6 +173,10 @@ class Estimator:
         else:
             config.target = THROW_AWAY_CLUSTER
         config.amlcompute.vm_size, config.amlcompute.vm_priority = asked.vm_size, asked.vm_priority
+        priority = None if str(asked.vm_priority).lower() == "dedicated" else asked.vm_priority
+        no_effect.told(config.amlcompute, "vm_priority", priority, "machines of your own are not taken away")
+        if asked.compute_target is not None:
+            no_effect.told(config.amlcompute, "vm_size", asked.vm_size, "compute_target says where it runs")
         config.node_count = asked.node_count
         config.max_run_duration_seconds = asked.max_run_duration_seconds
         config.environment_variables = asked.environment_variables

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, Optional, Union, overload
 
 from runyard.errors import RunyardException, UserErrorException
+from runyard.sdk import no_effect
 from runyard.sdk.labels import as_labels
 from runyard.sdk.run_of_v1 import Portal
 from runyard.spec.names import EXPERIMENT_NAME
@@ -21,7 +22,7 @@ Wanted = Optional[Union[str, dict[str, Any]]]
 class Experiment(Portal):
     """``Experiment(workspace, 'digits')``, or ``Experiment('digits')`` in the yard of this machine."""
 
-    def __init__(self, workspace: Workspace | str, name: str | None = None, **ignored: Any) -> None:
+    def __init__(self, workspace: Workspace | str, name: str | None = None, **settings: Any) -> None:
         from runyard.sdk.workspace import Workspace
 
         if isinstance(workspace, str) and name is None:
@@ -36,6 +37,8 @@ class Experiment(Portal):
             )
         self.workspace = workspace
         self.name = name
+        for argument, value in settings.items():
+            no_effect.told(self, argument, value, "an experiment is its name, in a workspace")
 
     @overload
     def submit(
@@ -83,6 +86,8 @@ class Experiment(Portal):
         """An interactive run of this very process: logs at once, ends with ``complete()`` or the ``with`` block."""
         from runyard.sdk.submitting import begin_run
 
+        for argument, value in kwargs.items():
+            no_effect.told("Experiment.start_logging", argument, value, "a run of this process has no such setting")
         return begin_run(self, snapshot_directory=snapshot_directory, outputs=outputs or "outputs", name=display_name)
 
     def get_runs(

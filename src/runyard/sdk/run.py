@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Optional, Union
 
 from runyard.client.transport import Connection
-from runyard.errors import RunEnvironmentException, RunNotFound, RunyardException, UserErrorException
+from runyard.errors import RunEnvironmentException, RunNotFound, UserErrorException
 from runyard.sdk.labels import as_labels
 from runyard.sdk.run_metrics import MetricLogging
 from runyard.sdk.run_of_v1 import RunOfV1
 from runyard.spec.names import ENDED, RUN_ID
 
 if TYPE_CHECKING:
-    from runyard.sdk.environment import Environment
     from runyard.sdk.experiment import Experiment
     from runyard.sdk.model import Model
     from runyard.sdk.offline import OfflineRun
@@ -131,14 +130,6 @@ class Run(MetricLogging, RunOfV1):
     def get_portal_url(self) -> str:
         return Path(self._view["folder"]).as_uri()
 
-    def get_environment(self) -> Environment:
-        from runyard.sdk.environment import Environment
-
-        spec = self._view["spec"]
-        if spec is None:
-            raise UserErrorException(f"run {self.id} is interactive: its environment is that of the process it ran in")
-        return Environment.from_spec(spec["environment"])
-
     # waiting and ending
 
     def wait_for_completion(
@@ -241,8 +232,9 @@ class Run(MetricLogging, RunOfV1):
     def upload_file(
         self, name: str, path_or_stream: Union[str, Path, BinaryIO], datastore_name: str | None = None
     ) -> Uploaded:
-        from runyard.sdk import run_files
+        from runyard.sdk import no_effect, run_files
 
+        no_effect.told("Run.upload_file", "datastore_name", datastore_name, "a run's files are kept by the yard")
         return run_files.upload(self._connection, self.id, name, path_or_stream)
 
     def upload_files(
@@ -256,11 +248,12 @@ class Run(MetricLogging, RunOfV1):
         if len(names) != len(paths):
             raise UserErrorException(f"{len(names)} names were given for {len(paths)} paths")
         for name, path in zip(names, paths):
-            self.upload_file(name, path)
+            self.upload_file(name, path, datastore_name)
 
     def upload_folder(self, name: str, path: str, datastore_name: str | None = None) -> None:
-        from runyard.sdk import run_files
+        from runyard.sdk import no_effect, run_files
 
+        no_effect.told("Run.upload_folder", "datastore_name", datastore_name, "a run's files are kept by the yard")
         run_files.upload_folder(self._connection, self.id, name, path)
 
     def register_model(
@@ -309,8 +302,10 @@ class Run(MetricLogging, RunOfV1):
     # children
 
     def child_run(self, name: str | None = None, run_id: str | None = None, outputs: str | None = None) -> Run:
+        from runyard.sdk import no_effect
         from runyard.sdk.submitting import begin_run
 
+        no_effect.told("Run.child_run", "run_id", run_id, "the yard gives a child its id")
         return begin_run(self.experiment, name=name, outputs=outputs, parent_id=self.id)
 
     def create_children(
@@ -346,14 +341,6 @@ class Run(MetricLogging, RunOfV1):
             yield child
             if recursive:
                 yield from child.get_children(True, tags, properties, type, status)
-
-    def submit_child(self, config: Any, tags: dict[str, Any] | None = None, **kwargs: Any) -> Run:
-        from runyard.sdk.submitting import submit_run
-
-        submission = getattr(config, "_submission", None)
-        if submission is None:
-            raise RunyardException(f"a {type(config).__name__} cannot be submitted")
-        return submit_run(self.experiment, submission(**kwargs), tags, parent_id=self.id)
 
     # how it shows itself
 

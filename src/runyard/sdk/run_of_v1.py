@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Optional
 
-from runyard.errors import UserErrorException
+from runyard.errors import RunyardException, UserErrorException
 
 if TYPE_CHECKING:
     from runyard.client.transport import Connection
+    from runyard.sdk.environment import Environment
     from runyard.sdk.experiment import Experiment
     from runyard.sdk.run import Run
     from runyard.sdk.run_inputs import InputDatasets
@@ -163,6 +164,14 @@ class RunOfV1(Portal):
             raise UserErrorException(f"run {self.id} has no snapshot", hint="run.take_snapshot(folder) takes one")
         return str(found)
 
+    def get_environment(self) -> Environment:
+        from runyard.sdk.environment import Environment
+
+        spec = self._view["spec"]
+        if spec is None:
+            raise UserErrorException(f"run {self.id} is interactive: its environment is that of the process it ran in")
+        return Environment.from_spec(spec["environment"])
+
     # logs, files, secrets
 
     def get_all_logs(self, destination: Optional[str] = None) -> Any:
@@ -197,3 +206,11 @@ class RunOfV1(Portal):
 
     def get_secrets(self, secrets: Any) -> dict[str, str]:
         return {name: self.get_secret(name) for name in secrets}
+
+    def submit_child(self, config: Any, tags: dict[str, Any] | None = None, **kwargs: Any) -> Run:
+        from runyard.sdk.submitting import submit_run
+
+        submission = getattr(config, "_submission", None)
+        if submission is None:
+            raise RunyardException(f"a {type(config).__name__} cannot be submitted")
+        return submit_run(self.experiment, submission(**kwargs), tags, parent_id=self.id)

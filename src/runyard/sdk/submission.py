@@ -22,6 +22,7 @@ from runyard.spec.run import NoEffect, RunSpec
 class Submission:
     source_directory: Path  # absolute
     spec: RunSpec
+    vm_size: str = ""  # of a cluster that is to be there for this run
 
 
 def submission_of(
@@ -67,6 +68,7 @@ def submission_of(
             retry_on=run_config.retry_on,
             no_effect=_without_effect(run_config),
         ),
+        vm_size=run_config.amlcompute.vm_size or "",
     )
 
 
@@ -112,13 +114,10 @@ def _checked_script(source_directory: Any, script: Any) -> tuple[Path, str]:
 
 
 def _refuse_unavailable(run_config: RunConfiguration) -> None:
-    if run_config.target == THROW_AWAY_CLUSTER:
-        size = run_config.amlcompute.vm_size
+    if run_config.target == THROW_AWAY_CLUSTER and not run_config.amlcompute.vm_size:
         raise _refused(
-            "clusters made for one run are not available in this version"
-            if size
-            else f"target {THROW_AWAY_CLUSTER!r} needs a size: amlcompute.vm_size is not set",
-            "use compute_target='local'",
+            f"target {THROW_AWAY_CLUSTER!r} needs a size: amlcompute.vm_size is not set",
+            "set it, or use compute_target='local'",
         )
     if run_config.framework.lower() == "pyspark":
         raise _refused("runs on Spark are not available", "use framework 'Python' and install pyspark by pip_packages")
@@ -130,7 +129,10 @@ def _refuse_unavailable(run_config: RunConfiguration) -> None:
 
 
 def _without_effect(run_config: RunConfiguration) -> tuple[NoEffect, ...]:
-    environment = run_config.environment
+    environment, history = run_config.environment, run_config.history
+    always = "a run's code and files are always kept"
+    no_effect.told(history, "output_collection", None if history.output_collection else False, always)
+    no_effect.told(history, "snapshot_project", None if history.snapshot_project else False, always)
     parts = (run_config, *vars(run_config).values(), *vars(environment).values())
     return no_effect.about(*parts)
 

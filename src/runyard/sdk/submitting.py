@@ -17,6 +17,7 @@ from runyard.client.home import usable
 from runyard.errors import SnapshotException, UserErrorException
 from runyard.sdk import no_effect
 from runyard.sdk.labels import as_labels
+from runyard.sdk.run_configuration import THROW_AWAY_CLUSTER
 from runyard.sdk.submission import Submission
 from runyard.snapshots.freeze import Frozen, freeze
 from runyard.snapshots.handover import pack_missing
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from runyard.client.transport import Connection
     from runyard.sdk.experiment import Experiment
     from runyard.sdk.run import Run
+    from runyard.sdk.workspace import Workspace
     from runyard.spec.run import RunSpec
     from runyard.spec.sweep import SweepSpec
 
@@ -45,7 +47,7 @@ def submit_run(
     request = SubmitRun(
         run_id=_new_id(experiment),
         experiment=experiment.name,
-        spec=to_json(_with_what_was_told(experiment, submission)),
+        spec=to_json(final_spec(experiment, submission)),
         snapshot_id=frozen.id,
         tags=as_labels(tags, "tags"),
         warnings=list(frozen.warnings),
@@ -80,11 +82,24 @@ def submit_sweep(
     return _post_with_code(connection, "/api/sweeps", to_json(request), frozen)
 
 
-def _with_what_was_told(experiment: Experiment, submission: Submission) -> RunSpec:
-    """Each argument that has no effect here is in the record of the run that it was given for."""
+def final_spec(experiment: Experiment, submission: Submission) -> RunSpec:
+    """With what is known only now: where it goes, and each argument around it that has no effect here."""
+    spec = _placed(experiment.workspace, submission)
     around = (*no_effect.about(experiment.workspace, experiment), *no_effect.in_this_process())
-    told = dict.fromkeys((*submission.spec.no_effect, *around))
-    return replace(submission.spec, no_effect=tuple(told)) if around else submission.spec
+    return replace(spec, no_effect=tuple(dict.fromkeys((*spec.no_effect, *around)))) if around else spec
+
+
+def _placed(workspace: Workspace, submission: Submission) -> RunSpec:
+    """A cluster for one run is one of that size which such runs share: its nodes cost nothing while they are idle."""
+    spec = submission.spec
+    if spec.target != THROW_AWAY_CLUSTER:
+        return spec
+    from runyard.sdk.compute_target import AmlCompute, ComputeTarget
+
+    most = max(8, 1 << (spec.resources.nodes - 1).bit_length())
+    size = "".join(letter if letter.isalnum() else "-" for letter in submission.vm_size.lower())[:20].strip("-")
+    wanted = AmlCompute.provisioning_configuration(vm_size=submission.vm_size, max_nodes=most)
+    return replace(spec, target=ComputeTarget.create(workspace, f"once-{size}-{most}", wanted).name)
 
 
 def _post_with_code(connection: Connection, route: str, body: dict[str, Any], frozen: Frozen) -> dict[str, Any]:
@@ -111,7 +126,9 @@ class DryRun(str):
 
 def rehearse_run(experiment: Experiment, submission: Submission) -> DryRun:
     """Everything is checked, and nothing is frozen, built or started."""
-    request = SubmitRun(_new_id(experiment), experiment.name, to_json(submission.spec), snapshot_id="")
+    request = SubmitRun(
+        _new_id(experiment), experiment.name, to_json(final_spec(experiment, submission)), snapshot_id=""
+    )
     answer = experiment.workspace.connection.post("/api/runs/dry-run", to_json(request))
     return DryRun(answer["text"])
 

@@ -129,7 +129,7 @@ class HyperDriveConfig:
 
     def _start(self, experiment: Experiment, tags: Any, **kwargs: Any) -> HyperDriveRun:
         from runyard.sdk.hyperdrive.run import HyperDriveRun
-        from runyard.sdk.submitting import submit_sweep
+        from runyard.sdk.submitting import final_spec, submit_sweep
 
         given = self._estimator if self._estimator is not None else self._run_config
         submission = given._submission(**kwargs)
@@ -140,7 +140,7 @@ class HyperDriveConfig:
             goal=self._goal,
             max_total_runs=self._total,
             max_concurrent_runs=self._concurrent,
-            child=to_json(submission.spec),
+            child=to_json(final_spec(experiment, submission)),
             max_duration_minutes=self._minutes,
             policy=self._policy._spec() if self._policy is not None else None,
             resumed=self._resumed,
