@@ -247,7 +247,7 @@ class AbstractDataset:
 
     def _not_an_argument(self) -> UserErrorException:
         return UserErrorException(
-            f"a {type(self).__name__} cannot be an argument of a script as it is",
+            f"a {type(self).__name__} cannot be an argument or an input as it is",
             hint="say how it comes there: dataset.as_named_input('name').as_mount(), or .as_download()",
         )
 

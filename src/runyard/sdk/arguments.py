@@ -61,5 +61,8 @@ def _is_empty(value: Any) -> bool:
 def _check(parameter: str, item: Any, error: type[RunyardException]) -> None:
     if isinstance(item, str) and "\0" in item:
         raise error(f"{parameter} holds a NUL character, which no command line can carry: {item!r}")
+    refusal = getattr(item, "_not_an_argument", None)
+    if refusal is not None:
+        raise refusal()
     if not isinstance(item, (str, numbers.Number, os.PathLike)) and not hasattr(item, "_as_argument"):
         raise checks.wrong(parameter, item, "text, numbers, True/False or lists of them", error=error)

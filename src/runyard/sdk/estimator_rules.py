@@ -84,6 +84,9 @@ def check_inputs(inputs: Any) -> None:
     if inputs is not None and not isinstance(inputs, (list, tuple)):
         raise checks.wrong("inputs", inputs, "a list of data references", error=UserErrorException)
     for item in inputs or ():
+        refusal = getattr(item, "_not_an_argument", None)
+        if refusal is not None:
+            raise refusal()
         if not hasattr(item, "_as_argument"):
             raise checks.wrong("inputs", item, "data references and datasets", error=UserErrorException)
 
