@@ -50,7 +50,7 @@ MODULES = {
         "collecting a service's inputs in Azure", "write them in the scoring script, or read the service's log"
     ),
     "azureml.accel": Service("FPGAs of Azure", "ONNX Runtime serves such models on processors and GPUs"),
-    "azureml.contrib": Service("a preview of Azure ML", "the guide names what of them is here"),
+    "azureml.contrib": Service("a preview of Azure ML", "only azureml.contrib.tensorboard is here"),
     "azure.ai.ml": _V2,
     "azure.identity": _LOGIN,
     "azure.keyvault": _KEYS,

@@ -1,0 +1,90 @@
+"""The guide for people who come from the retired SDK says of names what the code does with them."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from docs_pages import ROOT
+
+from runyard.migrating import services
+from runyard.migrating.examine import examine
+from runyard.migrating.report import RULES
+from runyard.migrating.surface import surface
+
+GUIDE = (ROOT / "docs" / "guides" / "moving-from-the-retired-sdk.md").read_text(encoding="utf-8")
+
+
+def table(first: str, second: str) -> list[list[str]]:
+    """The rows of the table that has these two columns first."""
+    found = re.search(rf"^\| {first} \| {second} \|.*\n\|[-|]+\n((?:\|.*\n)+)", GUIDE, re.MULTILINE)
+    assert found, f"no table begins with {first} and {second}"
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in found[1].splitlines()]
+
+
+def named(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def services_of(name: str) -> services.Service | None:
+    return services.CLASSES.get(name) or services.MODULES.get(name)
+
+
+def test_every_rule_of_migrating_is_told_in_its_own_words() -> None:
+    assert {named(rule)[0]: words for rule, words in table("rule", "what it finds")} == RULES
+
+
+@pytest.mark.parametrize("name", [name for row in table("name", "here") for name in named(row[0])])
+def test_what_a_name_means_here_is_told_of_names_that_are_here(name: str) -> None:
+    known = surface()
+    if name.startswith("azureml."):
+        assert import_module(name).__name__ == name
+        return
+    kind, _, member = name.partition(".")
+    assert kind in known.kinds
+    assert not member or member in known.members_of(kind)
+
+
+@pytest.mark.parametrize(("names", "why", "instead"), table("names", "why"))
+def test_what_is_refused_is_what_migrating_calls_azures_alone(
+    names: str, why: str, instead: str, tmp_path: Path
+) -> None:
+    assert named(names)
+    for name in named(names):
+        service = services_of(name)
+        assert service is not None, name
+        assert (service.what, service.remedy) == (why, instead)
+        line = f"import {name}" if name.islower() else f"from azureml.core import {name}"
+        (tmp_path / "train.py").write_text(line)
+        (file,) = examine(tmp_path).files
+        # a package of which a part is here can be imported itself
+        assert [finding.rule for finding in file.findings] == ([] if name == "azureml.contrib" else ["azure-only"])
+
+
+def test_every_service_that_is_refused_is_told() -> None:
+    told = {row[1] for row in table("names", "why")}
+    known = {service.what for tables in (services.MODULES, services.CLASSES) for service in tables.values()}
+    assert told == known
+
+
+def test_the_shape_of_json_is_that_of_the_command(tmp_path: Path) -> None:
+    shown = json.loads(GUIDE.split("```json\n")[1].split("```")[0])
+    script = GUIDE.split("```python\n# old/train.py\n")[1].split("```")[0]
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "train.py").write_text("# old/train.py\n" + script)
+    found = examine(tmp_path / "old").as_json()
+    found["path"] = "old"
+    assert shown["files"][0]["findings"][0] in found["files"][0]["findings"]
+    for report in (shown, found):
+        report["files"][0].pop("findings")
+    assert shown == found
+
+
+@pytest.mark.parametrize("module", ["azureml.pipeline", "azureml.train.automl", "azureml.core.keyvault"])
+def test_a_module_that_is_refused_cannot_be_imported_and_says_where_to_look(module: str) -> None:
+    import_module("azureml.core")
+    with pytest.raises(ModuleNotFoundError, match="runyard migrate"):
+        import_module(module)
