@@ -16,6 +16,8 @@ _HOME_OF = {
     "ComputeTarget": "runyard.sdk.compute_target",
     "CondaDependencies": "runyard.sdk.conda_dependencies",
     "Dataset": "runyard.sdk.dataset",
+    "DataReference": "runyard.sdk.data_reference",
+    "Datastore": "runyard.sdk.datastores",
     "Environment": "runyard.sdk.environment",
     "Estimator": "runyard.sdk.estimator",
     "Experiment": "runyard.sdk.experiment",

@@ -77,7 +77,7 @@ class Provider:
         prefix = clean_path(use.path)
         store = self.open(use.datastore)
         progress = Progress()
-        progress.changed = lambda: say(f"data {use.name}: {progress.doing}") if progress.doing else None
+        progress.changed = lambda: say(f"data {use.label}: {progress.doing}") if progress.doing else None
         listed = move.patiently(lambda: list(store.list(prefix)), progress, abandoned)
         local = store.local_path(prefix)
         if not listed and prefix and not (local is not None and local.is_dir()):

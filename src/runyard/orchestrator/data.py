@@ -54,7 +54,7 @@ def check(rooms: Rooms, spec: RunSpec) -> None:
     for use in spec.data:
         if use.mode not in MODES:
             raise UserErrorException(
-                f"data {use.name!r}: there is no mode {use.mode!r}", hint=f"modes: {', '.join(MODES)}"
+                f"data {use.label!r}: there is no mode {use.mode!r}", hint=f"modes: {', '.join(MODES)}"
             )
         if use.name in names:
             raise UserErrorException(
@@ -64,7 +64,7 @@ def check(rooms: Rooms, spec: RunSpec) -> None:
         place = Path(use.path_on_compute or "")
         if ".." in place.parts or (on_hosts and place.is_absolute()):
             raise UserErrorException(
-                f"data {use.name!r}: path_on_compute {str(place)!r} is not below the run's working directory",
+                f"data {use.label!r}: path_on_compute {str(place)!r} is not below the run's working directory",
                 hint="name it relative, such as 'data'; the script finds it by $AZUREML_DATAREFERENCE_…",
             )
         if use.dataset is not None:
@@ -145,9 +145,9 @@ def send(rooms: Rooms, record: RunRecord, say: Say) -> list[str]:
         source = _absolute(rooms.folder(record.run_id), use)
         try:
             with _told(rooms.folder(record.run_id), say) as tell:
-                warnings += [f"data {use.name}: {w}" for w in _sent(rooms, use, source, tell)]
+                warnings += [f"data {use.label}: {w}" for w in _sent(rooms, use, source, tell)]
         except RunyardException as error:
-            warnings.append(f"data {use.name} was not kept whole in datastore {use.datastore!r}: {error.message}")
+            warnings.append(f"data {use.label} was not kept whole in datastore {use.datastore!r}: {error.message}")
     return warnings
 
 
@@ -170,7 +170,7 @@ def _path_of(
     if isinstance(compute, SshCompute) and not use.path_on_compute:
         tree, _ = _gathered(rooms, record, use, tell, abandoned, link=False)
         private = use.name if wants_copy else ""
-        gift = Gift(use.name, tree.leaves, tree.contents, private)
+        gift = Gift(use.label, tree.leaves, tree.contents, private)
         compute.give(record.run_id, gift, placement.nodes or (0,), tell, abandoned)
         top = f"{folder.root}/data/{private}" if private else f"{HOST_FOLDER}/data/trees/{tree.key}"
         return f"{top}/{tree.leaves[0].path}" if tree.alone else top
@@ -198,13 +198,13 @@ def _copied(
     """A copy of the run's own, which its script may write to."""
     if is_near:
         found = rooms.provider.found(use, tell, abandoned)
-        tell(f"copying data {use.name}: {len(found.items):,} files, {found.size / 1e6:,.0f} MB")
+        tell(f"copying data {use.label}: {len(found.items):,} files, {found.size / 1e6:,.0f} MB")
         target.mkdir(parents=True, exist_ok=True)
         for datastore in {item.datastore for item in found.items}:
             place = Place(datastore, rooms.provider.open(datastore), rooms.provider.stores.seen)
             files = [(item.stored, target / item.path) for item in found.items if item.datastore == datastore]
             progress = Progress(files=len(files), bytes=found.size)
-            progress.changed = _telling(f"copying data {use.name}", progress, tell)
+            progress.changed = _telling(f"copying data {use.label}", progress, tell)
             move.download(place, files, overwrite=True, progress=progress, abandoned=abandoned)
     else:
         tree, found = _gathered(rooms, record, use, tell, abandoned)
@@ -224,7 +224,7 @@ def _gathered(
     rooms: Rooms, record: RunRecord, use: DataUse, tell: Say, abandoned: threading.Event, *, link: bool = True
 ) -> tuple[Tree, Found]:
     found = rooms.provider.found(use, tell, abandoned)
-    tree = rooms.provider.gather(use.name, found, tell, abandoned, link=link)
+    tree = rooms.provider.gather(use.label, found, tell, abandoned, link=link)
     note_trees(rooms.folder(record.run_id), [tree.key])
     return tree, found
 
@@ -240,10 +240,10 @@ def _sent(rooms: Rooms, use: DataUse, source: Path, tell: Say) -> list[str]:
         return [f"the script wrote nothing to {use.path_on_compute or '$AZUREML_DATAREFERENCE_' + use.name}"]
     place = Place(use.datastore, rooms.provider.open(use.datastore), rooms.provider.stores.seen)
     progress = Progress(files=len(files), bytes=sum(file.size for file in files))
-    progress.changed = _telling(f"uploading data {use.name}", progress, tell)
+    progress.changed = _telling(f"uploading data {use.label}", progress, tell)
     warnings += move.upload(place, files, overwrite=use.overwrite, progress=progress, abandoned=threading.Event())
     where = join(use.datastore, below)
-    tell(f"data {use.name}: {progress.files_done - progress.files_skipped:,} of {len(files):,} files are in {where}")
+    tell(f"data {use.label}: {progress.files_done - progress.files_skipped:,} of {len(files):,} files are in {where}")
     return warnings
 
 

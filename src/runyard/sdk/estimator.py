@@ -11,6 +11,7 @@ from runyard.sdk.conda_dependencies import CondaDependencies
 from runyard.sdk.environment import ContainerRegistry, Environment
 from runyard.sdk.estimator_rules import Asked
 from runyard.sdk.run_configuration import THROW_AWAY_CLUSTER, RunConfiguration
+from runyard.sdk.run_data import note_references
 from runyard.sdk.script_run_config import refuse_resume
 from runyard.sdk.submission import Submission, submission_of
 from runyard.spec.environment import Framework
@@ -106,6 +107,8 @@ class Estimator:
             source_directory_data_store, "name", source_directory_data_store
         )
         self._run_config.arguments = command_line.of_script_params(script_params)
+        self._inputs = list(inputs or ())
+        note_references(self._run_config, (*self._run_config.arguments, *self._inputs))
 
     @property
     def run_config(self) -> RunConfiguration:
@@ -154,7 +157,8 @@ class Estimator:
         arguments = self._run_config.arguments
         if overrides.get("script_params") is not None:
             arguments = command_line.of_script_params(overrides["script_params"])
-        estimator_rules.check_inputs(overrides.get("inputs"))
+        inputs = self._inputs if overrides.get("inputs") is None else overrides["inputs"]
+        estimator_rules.check_inputs(inputs)
         try:
             return submission_of(
                 self._run_config,
@@ -162,6 +166,7 @@ class Estimator:
                 script=self._run_config.script,
                 arguments=arguments,
                 resources=self._resources,
+                inputs=inputs,
             )
         except ExperimentExecutionException as e:
             raise TrainingException(e.message, hint=e.hint, inner_exception=e, **e.facts) from e

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
@@ -13,6 +14,7 @@ from runyard.sdk import arguments as command_line
 from runyard.sdk import checks, no_effect
 from runyard.sdk.distributed import gang_of
 from runyard.sdk.run_configuration import THROW_AWAY_CLUSTER, RunConfiguration
+from runyard.sdk.run_data import inputs_of
 from runyard.spec.environment import EnvironmentSpec
 from runyard.spec.resources import Resources
 from runyard.spec.run import NoEffect, RunSpec
@@ -23,6 +25,7 @@ class Submission:
     source_directory: Path  # absolute
     spec: RunSpec
     vm_size: str = ""  # of a cluster that is to be there for this run
+    inputs: tuple[Any, ...] = ()  # data; what it means is found out where it is submitted
 
 
 def submission_of(
@@ -32,6 +35,7 @@ def submission_of(
     script: Any,
     arguments: list[Any],
     resources: Optional[Resources] = None,
+    inputs: Sequence[Any] = (),
 ) -> Submission:
     """Checks the folder and the script on disk; nothing is started or copied."""
     folder, relative = _checked_script(source_directory, script)
@@ -69,6 +73,7 @@ def submission_of(
             no_effect=_without_effect(run_config),
         ),
         vm_size=run_config.amlcompute.vm_size or "",
+        inputs=inputs_of(run_config, (*arguments, *inputs)),
     )
 
 
@@ -121,11 +126,6 @@ def _refuse_unavailable(run_config: RunConfiguration) -> None:
         )
     if run_config.framework.lower() == "pyspark":
         raise _refused("runs on Spark are not available", "use framework 'Python' and install pyspark by pip_packages")
-    if run_config.data_references:
-        names = ", ".join(sorted(map(str, run_config.data_references)))
-        raise _refused(
-            f"data references are not available in this version: {names}", "pass a path on this machine as an argument"
-        )
 
 
 def _without_effect(run_config: RunConfiguration) -> tuple[NoEffect, ...]:

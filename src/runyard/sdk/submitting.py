@@ -18,6 +18,7 @@ from runyard.errors import SnapshotException, UserErrorException
 from runyard.sdk import no_effect
 from runyard.sdk.labels import as_labels
 from runyard.sdk.run_configuration import THROW_AWAY_CLUSTER
+from runyard.sdk.run_data import data_of
 from runyard.sdk.submission import Submission
 from runyard.snapshots.freeze import Frozen, freeze
 from runyard.snapshots.handover import pack_missing
@@ -84,7 +85,7 @@ def submit_sweep(
 
 def final_spec(experiment: Experiment, submission: Submission) -> RunSpec:
     """With what is known only now: where it goes, and each argument around it that has no effect here."""
-    spec = _placed(experiment.workspace, submission)
+    spec = replace(_placed(experiment.workspace, submission), data=data_of(submission, experiment.workspace))
     around = (*no_effect.about(experiment.workspace, experiment), *no_effect.in_this_process())
     return replace(spec, no_effect=tuple(dict.fromkeys((*spec.no_effect, *around)))) if around else spec
 

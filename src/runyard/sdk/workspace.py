@@ -17,6 +17,7 @@ from runyard.sdk.workspace_of_v1 import NO_ACCOUNTS, NO_NETWORKS, OPEN_TO_ITS_OW
 if TYPE_CHECKING:
     from runyard.sdk.abstract_dataset import AbstractDataset
     from runyard.sdk.compute_target import ComputeTarget
+    from runyard.sdk.datastore import AbstractDatastore
     from runyard.sdk.environment import Environment
     from runyard.sdk.experiment import Experiment
     from runyard.sdk.model import Model
@@ -229,6 +230,23 @@ class Workspace(WorkspaceOfV1):
         from runyard.sdk.compute_target import ComputeTarget
 
         return Named((target.name, target) for target in ComputeTarget.list(self))
+
+    @property
+    def datastores(self) -> Named[AbstractDatastore]:
+        from runyard.sdk.datastore import all_of
+
+        return Named((store.name, store) for store in all_of(self))
+
+    def get_default_datastore(self) -> AbstractDatastore:
+        """Where data goes when nobody says where: a folder in the yard's home, until another one is the default."""
+        from runyard.sdk.datastore import default_of
+
+        return default_of(self)
+
+    def set_default_datastore(self, name: str) -> None:
+        from runyard.sdk.datastore import get
+
+        get(self, name).set_as_default()
 
     @property
     def environments(self) -> Named[Environment]:

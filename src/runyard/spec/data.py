@@ -40,6 +40,12 @@ class DataUse:
         return (reference, self.name) if self.dataset is not None else (reference,)
 
     @property
+    def label(self) -> str:
+        """What people are told: their own name for it, or the place, where the name is a random one."""
+        is_random = len(self.name) == 32 and all(letter in "0123456789abcdef" for letter in self.name)
+        return (f"{self.datastore}/{self.path}" if self.path else self.datastore) if is_random else self.name
+
+    @property
     def placeholder(self) -> str:
         """What stands for the path in the arguments."""
         return f"{DATASET_ARGUMENT}{self.name}" if self.dataset is not None else f"${VARIABLE}{self.name}"

@@ -71,15 +71,15 @@ def routes(conductor: Conductor, transfers: Transfers | None) -> APIRouter:
         return answer(_view(stores, stores.record(name)))
 
     @router.get("/datastores/{name}/files", response_model=ListingView)
-    def files(name: str, path: str = "", recursive: bool = False) -> Response:
+    def files(name: str, below: str = "", recursive: bool = False) -> Response:
         """The files and folders of one folder, or all files below it."""
-        return answer(_listing(stores, name, clean_path(path), recursive))
+        return answer(_listing(stores, name, clean_path(below), recursive))
 
     @router.delete("/datastores/{name}/files")
-    def delete(name: str, path: str) -> Response:
+    def delete(name: str, below: str) -> Response:
         """One file, or everything below a folder; answers how many files it were."""
-        store, below = stores.open(name), clean_path(path)
-        found = list(store.list(below))
+        store = stores.open(name)
+        found = list(store.list(clean_path(below)))
         for stored in found:
             store.delete(stored.path)
         stores.seen.remove(name, [stored.path for stored in found])
