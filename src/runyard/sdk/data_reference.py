@@ -16,6 +16,29 @@ if TYPE_CHECKING:
     from runyard.sdk.workspace import Workspace
 
 
+class DataPath:
+    """A part of a datastore, and nothing about how it comes to a script."""
+
+    def __init__(
+        self, datastore: Any = None, path_on_datastore: Optional[str] = None, name: Optional[str] = None
+    ) -> None:
+        self.datastore, self.path_on_datastore, self.name = datastore, path_on_datastore, name
+
+    @property
+    def datastore_name(self) -> Optional[str]:
+        return getattr(self.datastore, "name", None)
+
+    def create_data_reference(
+        self, data_reference_name: Optional[str] = None, datapath_compute_binding: Any = None
+    ) -> DataReference:
+        return DataReference.create(data_reference_name, self, datapath_compute_binding)
+
+
+class DataPathComputeBinding:
+    def __init__(self, mode: str = MOUNT, path_on_compute: Optional[str] = None, overwrite: bool = False) -> None:
+        self.mode, self.path_on_compute, self.overwrite = checked_mode(mode), path_on_compute, overwrite
+
+
 class DataReference:
     """``ds.path('mnist').as_mount()``: for `script_params`, `arguments` and `inputs`.
 

@@ -67,7 +67,7 @@ def _definition(view: dict[str, Any]) -> dict[str, Any] | None:
         "communicator": spec["communicator"],
         "target": spec["target"],
         "nodeCount": resources["nodes"],
-        "dataReferences": {},
+        "dataReferences": _references(spec.get("data") or ()),
         "data": run_inputs.definition(view),
         "maxRunDurationSeconds": spec["max_run_duration_seconds"],
         "environment": environment,
@@ -76,4 +76,18 @@ def _definition(view: dict[str, Any]) -> dict[str, Any] | None:
         "tensorflow": {"workerCount": 1, "parameterServerCount": 1},
         "mpi": {"processCountPerNode": resources["processes_per_node"]},
         "pyTorch": {"communicationBackend": spec["communicator"], "processCount": None},
+    }
+
+
+def _references(uses: Any) -> dict[str, dict[str, Any]]:
+    return {
+        use["name"]: {
+            "dataStoreName": use["datastore"],
+            "pathOnDataStore": use["path"] or None,
+            "mode": use["mode"],
+            "pathOnCompute": use["path_on_compute"],
+            "overwrite": use["overwrite"],
+        }
+        for use in uses
+        if not use.get("dataset")
     }
