@@ -1,0 +1,131 @@
+"""The `azureml` names: every one leads to its own in Runyard, at no cost, from an installation and inside of a job."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runyard import Experiment
+from runyard.environments.kit import kit
+from runyard.sdk.azureml_modules import VERSION, home_of
+from runyard.sdk.azureml_names import HOMES, MODULES
+from support import with_this_python
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_name_of_the_table_leads_somewhere(module: str) -> None:
+    found = importlib.import_module(module)
+    assert found.__all__ == MODULES[module].split()
+    for name in found.__all__:
+        home = home_of(name)
+        assert home is not None, f"{module}.{name} has no home"
+        assert getattr(found, name) is getattr(importlib.import_module(home[0]), home[1])
+
+
+def test_every_home_is_used() -> None:
+    named = {name for names in MODULES.values() for name in names.split()}
+    homes = [word.partition("=")[0] for names in HOMES.values() for word in names.split()]
+    assert sorted(set(homes) - named) == []
+    assert len(homes) == len(set(homes))
+
+
+def test_one_class_under_several_names_is_one_class() -> None:
+    """B2.7: the exception that create-or-attach cells catch is the same object by both of its names."""
+    import azureml.core.compute_target
+    import azureml.exceptions
+
+    assert azureml.core.compute_target.ComputeTargetException is azureml.exceptions.ComputeTargetException
+
+
+def test_all_names_of_a_module_can_be_imported_at_once() -> None:
+    names: dict[str, object] = {}
+    exec("from azureml.train.estimator import *\nfrom azureml.train.hyperdrive import *", names)
+    assert {"Estimator", "choice", "BanditPolicy", "PrimaryMetricGoal"} <= set(names)
+
+
+def test_the_version_says_both_versions() -> None:
+    import azureml.core
+
+    assert azureml.core.VERSION == VERSION
+    assert VERSION.startswith("1.61.0+runyard.")
+
+
+def test_what_is_not_there_is_said_to_be_missing_by_runyard() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'azureml.automl': Runyard answers for a part"):
+        importlib.import_module("azureml.automl")
+    with pytest.raises(ImportError, match=r"cannot import name 'Nothing' from 'azureml\.core'"):
+        exec("from azureml.core import Nothing", {})
+    with pytest.raises(ModuleNotFoundError, match=r"azureml\.core\.run\.Run"):
+        importlib.import_module("azureml.core.run.Run")
+
+
+def test_the_old_name_loads_nothing_that_the_new_one_does_not(tmp_path: Path) -> None:
+    folder = kit(tmp_path)
+    new = loaded_by("from runyard import Run", folder)
+    old = loaded_by("from azureml.core import Run", folder)
+    answering = {name for name in old if name.split(".")[0] == "azureml"} | {
+        "runyard.sdk.azureml_modules",
+        "runyard.sdk.azureml_names",
+    }
+    # what finds modules is of Python itself, and loaded by `site` in any other Python than this bare one
+    assert old - new - answering <= {"importlib.machinery", "importlib._abc", "importlib.abc"}
+
+
+def test_the_names_work_from_the_kit_with_nothing_installed(tmp_path: Path) -> None:
+    done = bare_python(
+        kit(tmp_path),
+        "import azureml\nfrom azureml.core import Run\nfrom azureml.core.run import Run as Same\n"
+        "from azureml.core.script_run_config import ScriptRunConfig\n"
+        "print(Run is Same, azureml.core.Run is Run, type(Run.get_context()).__name__)",
+    )
+    assert done.stdout.split() == ["True", "True", "OfflineRun"], done.stderr
+
+
+def test_a_script_that_says_azureml_logs_to_its_run(experiment: Experiment, project: Callable[..., Path]) -> None:
+    """B9.56: the run is known from the environment that its agent gave it, and is one object in a process."""
+    code = """
+        import os
+        from azureml.core import Run
+        from azureml.core.run import Run as Same
+        run = Run.get_context()
+        run.log('one', 1)
+        assert run is Same.get_context() and run is Run.get_submitted_run()
+        names = 'RUN_ID ARM_SUBSCRIPTION ARM_RESOURCEGROUP ARM_WORKSPACE_NAME ARM_PROJECT_NAME RUN_TOKEN'
+        missing = [n for n in [*names.split(), 'SERVICE_ENDPOINT'] if not os.environ.get('AZUREML_' + n)]
+        run.log('missing', len(missing))
+        assert os.environ['AZUREML_RUN_ID'] == run.id
+        assert os.environ['AZUREML_ARM_PROJECT_NAME'] == run.experiment.name
+    """
+    lines = [line[8:] for line in code.splitlines()]
+    run = experiment.submit(with_this_python(project(train="\n".join(lines))))
+    run.wait_for_completion()
+    assert run.get_metrics() == {"one": 1, "missing": 0}
+
+
+def test_scripts_of_the_kit_compile_on_the_oldest_python_that_runs_may_have() -> None:
+    for name in ("azureml_modules", "azureml_names", "no_effect", "run_of_v1"):
+        source = (ROOT / "src" / "runyard" / "sdk" / f"{name}.py").read_text(encoding="utf-8")
+        ast.parse(source, feature_version=(3, 9))
+
+
+def loaded_by(statement: str, folder: Path) -> set[str]:
+    done = bare_python(
+        folder, f"import sys; before = set(sys.modules)\n{statement}\nprint(*(set(sys.modules) - before))"
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+def bare_python(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
+    """As in a user's Python that has no packages: without `site`, the kit alone on the path."""
+    environment = {"PYTHONPATH": str(folder), "PATH": os.defpath}
+    return subprocess.run([sys.executable, "-S", "-c", code], env=environment, capture_output=True, text=True)
