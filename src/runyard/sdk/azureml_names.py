@@ -12,16 +12,14 @@ MODULES = {
     "azureml.contrib.tensorboard": "Tensorboard",
     "azureml.contrib.tensorboard.export": "export_to_tensorboard",
     "azureml.core": """
-        ComputeTarget ContainerRegistry Dataset Datastore Environment Experiment Image Model Run RunConfiguration
-        ScriptRun ScriptRunConfig VERSION Webservice Workspace
+        ComputeTarget ContainerRegistry Dataset Datastore Environment Experiment Image Model Run
+        RunConfiguration ScriptRun ScriptRunConfig VERSION Webservice Workspace
     """,
     "azureml.core.authentication": """
         AzureCliAuthentication InteractiveLoginAuthentication MsiAuthentication ServicePrincipalAuthentication
         TokenAuthentication
     """,
-    "azureml.core.compute": """
-        AmlCompute BatchAiCompute ComputeTarget DsvmCompute HDInsightCompute RemoteCompute
-    """,
+    "azureml.core.compute": "AmlCompute BatchAiCompute ComputeTarget DsvmCompute HDInsightCompute RemoteCompute",
     "azureml.core.compute.amlcompute": "AmlCompute AmlComputeStatus ComputeTarget ComputeTargetException",
     "azureml.core.compute.compute": "ComputeTarget ComputeTargetException",
     "azureml.core.compute.dsvm": "ComputeTarget ComputeTargetException DsvmCompute",
@@ -33,7 +31,8 @@ MODULES = {
     "azureml.core.dataset": "Dataset",
     "azureml.core.datastore": "Datastore",
     "azureml.core.environment": """
-        CondaDependencies ContainerRegistry DEFAULT_CPU_IMAGE DEFAULT_GPU_IMAGE DockerSection Environment PythonSection
+        CondaDependencies ContainerRegistry DEFAULT_CPU_IMAGE DEFAULT_GPU_IMAGE DockerSection Environment
+        PythonSection
     """,
     "azureml.core.experiment": "Experiment Run Workspace",
     "azureml.core.image": "ContainerImage Image",
@@ -43,23 +42,23 @@ MODULES = {
     "azureml.core.resource_configuration": "ResourceConfiguration",
     "azureml.core.run": "ActivityFailedException Environment Run",
     "azureml.core.runconfig": """
-        AmlComputeConfiguration CondaDependencies ComputeTarget ContainerRegistry DEFAULT_CPU_IMAGE DEFAULT_GPU_IMAGE
-        DataReferenceConfiguration DatasetConsumptionConfig DockerConfiguration DockerSection Environment
-        HistoryConfiguration MpiConfiguration PyTorchConfiguration PythonSection Run RunConfiguration
-        TensorflowConfiguration
+        AmlComputeConfiguration ComputeTarget CondaDependencies ContainerRegistry DEFAULT_CPU_IMAGE
+        DEFAULT_GPU_IMAGE DataReferenceConfiguration DatasetConsumptionConfig DockerConfiguration DockerSection
+        Environment HistoryConfiguration MpiConfiguration PyTorchConfiguration PythonSection Run
+        RunConfiguration TensorflowConfiguration
     """,
     "azureml.core.script_run": "Run RunConfiguration ScriptRun",
     "azureml.core.script_run_config": "RunConfiguration ScriptRunConfig",
-    "azureml.core.webservice": "AciWebservice LocalWebservice Webservice",
+    "azureml.core.webservice": "AciWebservice AksWebservice LocalWebservice Webservice",
     "azureml.core.webservice.aci": "AciWebservice Environment Image Model Webservice",
+    "azureml.core.webservice.aks": "AksWebservice Environment Image Model Webservice",
     "azureml.core.webservice.local": "InferenceConfig LocalWebservice Model Webservice",
     "azureml.core.webservice.webservice": "Image Model Webservice",
-    "azureml.core.workspace": """
-        AmlCompute ComputeTarget Dataset Datastore Experiment Image Model Webservice Workspace
-    """,
+    "azureml.core.workspace": "AmlCompute ComputeTarget Dataset Datastore Experiment Image Model Webservice Workspace",
     "azureml.data": "FileDataset TabularDataset",
     "azureml.data.abstract_dataset": "AbstractDataset DatasetConsumptionConfig FileDatasetFactory",
-    "azureml.data.azure_storage_datastore": "AzureBlobDatastore AzureFileDatastore DataReference",
+    "azureml.data.azure_data_lake_datastore": "AzureDataLakeGen2Datastore",
+    "azureml.data.azure_storage_datastore": "AzureBlobDatastore DataReference",
     "azureml.data.data_reference": "DataReference",
     "azureml.data.datapath": "DataPath DataPathComputeBinding DataReference",
     "azureml.data.dataset_consumption_config": "DatasetConsumptionConfig",
@@ -69,13 +68,13 @@ MODULES = {
     "azureml.exceptions": """
         ActivityFailedException AzureMLException ComputeTargetException ExperimentExecutionException
         HyperDriveConfigException HyperDriveException ModelNotFoundException ModelPathNotFoundException
-        RunConfigurationException RunEnvironmentException ServiceException SnapshotException TrainingException
-        UserErrorException WebserviceException
+        RunConfigurationException RunEnvironmentException SnapshotException TrainingException UserErrorException
+        WebserviceException
     """,
     "azureml.exceptions._azureml_exception": """
         ActivityFailedException AzureMLException ComputeTargetException ExperimentExecutionException
         ModelNotFoundException ModelPathNotFoundException RunConfigurationException RunEnvironmentException
-        ServiceException SnapshotException TrainingException UserErrorException WebserviceException
+        SnapshotException TrainingException UserErrorException WebserviceException
     """,
     "azureml.mlflow": "",
     "azureml.telemetry": "set_diagnostics_collection",
@@ -89,8 +88,8 @@ MODULES = {
     "azureml.train.hyperdrive": """
         BanditPolicy BayesianParameterSampling EarlyTerminationPolicy GridParameterSampling HyperDriveConfig
         HyperDriveRun HyperDriveRunConfig MedianStoppingPolicy NoTerminationPolicy PrimaryMetricGoal
-        RandomParameterSampling TruncationSelectionPolicy choice lognormal loguniform normal qlognormal qloguniform
-        qnormal quniform randint uniform
+        RandomParameterSampling TruncationSelectionPolicy choice lognormal loguniform normal qlognormal
+        qloguniform qnormal quniform randint uniform
     """,
     "azureml.train.hyperdrive.parameter_expressions": """
         choice lognormal loguniform normal qlognormal qloguniform qnormal quniform randint uniform
@@ -99,9 +98,7 @@ MODULES = {
         BanditPolicy EarlyTerminationPolicy MedianStoppingPolicy NoTerminationPolicy TruncationSelectionPolicy
     """,
     "azureml.train.hyperdrive.run": "Experiment HyperDriveConfig HyperDriveRun PrimaryMetricGoal Run Workspace",
-    "azureml.train.hyperdrive.runconfig": """
-        HyperDriveConfig HyperDriveRunConfig PrimaryMetricGoal Run ScriptRunConfig
-    """,
+    "azureml.train.hyperdrive.runconfig": "HyperDriveConfig HyperDriveRunConfig PrimaryMetricGoal Run ScriptRunConfig",
     "azureml.train.hyperdrive.sampling": """
         BayesianParameterSampling GridParameterSampling HyperParameterSampling RandomParameterSampling
     """,
@@ -114,26 +111,29 @@ MODULES = {
 # a module of Runyard -> the names that are there; `here=there` where Runyard has it under another name
 HOMES = {
     "runyard.errors": """
-        ActivityFailedException AzureMLException=RunyardException ComputeTargetException ExperimentExecutionException
-        HyperDriveConfigException HyperDriveException RunConfigurationException RunEnvironmentException
-        SnapshotException TrainingException UserErrorException
+        ActivityFailedException AzureMLException=RunyardException ComputeTargetException
+        ExperimentExecutionException HyperDriveConfigException HyperDriveException ModelNotFoundException
+        ModelPathNotFoundException RunConfigurationException RunEnvironmentException SnapshotException
+        TrainingException UserErrorException WebserviceException
     """,
     "runyard.sdk.abstract_dataset": "AbstractDataset",
-    "runyard.sdk.azureml_modules": "VERSION",
+    "runyard.sdk.amlcompute_status": "AmlComputeStatus",
     "runyard.sdk.authentication": """
         AzureCliAuthentication InteractiveLoginAuthentication MsiAuthentication ServicePrincipalAuthentication
         TokenAuthentication
     """,
+    "runyard.sdk.azureml_modules": "VERSION",
     "runyard.sdk.chainer": "Chainer",
-    "runyard.sdk.telemetry": "set_diagnostics_collection",
-    "runyard.sdk.amlcompute_status": "AmlComputeStatus",
-    "runyard.sdk.compute_target": "AmlCompute ComputeTarget",
     "runyard.sdk.clusters": "RemoteCompute",
+    "runyard.sdk.compute_target": "AmlCompute ComputeTarget",
     "runyard.sdk.computes_of_v1": "BatchAiCompute DsvmCompute HDInsightCompute",
     "runyard.sdk.conda_dependencies": "CondaDependencies",
+    "runyard.sdk.data_reference": "DataPath DataPathComputeBinding DataReference",
     "runyard.sdk.dataset": "Dataset",
     "runyard.sdk.dataset_factory": "DataType FileDatasetFactory TabularDatasetFactory",
     "runyard.sdk.dataset_use": "DatasetConsumptionConfig",
+    "runyard.sdk.datastore": "AzureBlobDatastore AzureDataLakeGen2Datastore",
+    "runyard.sdk.datastores": "Datastore",
     "runyard.sdk.distributed": """
         Gloo Mpi MpiConfiguration Nccl ParameterServer PyTorchConfiguration TensorflowConfiguration
     """,
@@ -153,16 +153,23 @@ HOMES = {
     "runyard.sdk.hyperdrive.sampling": """
         BayesianParameterSampling GridParameterSampling HyperParameterSampling RandomParameterSampling
     """,
+    "runyard.sdk.image": "ContainerImage Image",
+    "runyard.sdk.inference": "InferenceConfig",
+    "runyard.sdk.model": "Model",
+    "runyard.sdk.resource_configuration": "ResourceConfiguration",
     "runyard.sdk.run": "Run",
     "runyard.sdk.run_configuration": """
-        AmlComputeConfiguration DEFAULT_CPU_IMAGE DEFAULT_GPU_IMAGE DataReferenceConfiguration DockerConfiguration
-        HistoryConfiguration RunConfiguration
+        AmlComputeConfiguration DEFAULT_CPU_IMAGE DEFAULT_GPU_IMAGE DataReferenceConfiguration
+        DockerConfiguration HistoryConfiguration RunConfiguration
     """,
     "runyard.sdk.script_run": "ScriptRun",
     "runyard.sdk.script_run_config": "ScriptRunConfig",
     "runyard.sdk.tabular_dataset": "TabularDataset",
+    "runyard.sdk.telemetry": "set_diagnostics_collection",
     "runyard.sdk.tensorboard": "Tensorboard",
     "runyard.sdk.tensorboard_export": "export_to_tensorboard",
+    "runyard.sdk.webservice": "Webservice",
+    "runyard.sdk.webservice_kinds": "AciWebservice AksWebservice LocalWebservice",
     "runyard.sdk.widget.details": "RunDetails",
     "runyard.sdk.workspace": "Workspace",
 }
