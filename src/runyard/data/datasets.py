@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from runyard.data.members import Members, members_of
-from runyard.data.provide import Found, Item, Provider, Tree
+from runyard.data.cache import Leaf, key_of
+from runyard.data.members import Member, Members, members_of, whole_of
+from runyard.data.provide import Found, Item, Provider
 from runyard.errors import RunyardException
 from runyard.spec.data import DatasetUse, DataUse
 from runyard.spec.dataset import DatasetDefinition
@@ -23,21 +24,9 @@ Say = Callable[[str], None]
 class Pinned:
     """A dataset as it is at one moment."""
 
-    members: Members
-    tree: Tree
-
-    @property
-    def digest(self) -> str:
-        """The same files with the same contents have the same one, wherever they are."""
-        return self.tree.key
-
-    @property
-    def files(self) -> int:
-        return len(self.tree.leaves)
-
-    @property
-    def bytes(self) -> int:
-        return self.tree.size
+    digest: str  # the same files with the same contents have the same one, wherever they are
+    files: int
+    bytes: int
 
 
 @dataclass
@@ -56,7 +45,7 @@ class Datasets:
         self._provider = provider
         self._pinning: dict[str, Pinning] = {}
         self._lock = threading.Lock()
-        provider.of_dataset = self.found
+        provider.of_dataset, provider.whole_dataset = self.found, self.whole
 
     def members(self, definition: DatasetDefinition) -> Members:
         return members_of(definition, self._provider.open)
@@ -64,8 +53,11 @@ class Datasets:
     def pin(self, definition: DatasetDefinition, say: Say = lambda _: None) -> Pinned:
         """Every content is read once, or brought from afar; later its mark says that it is the same."""
         members = self.members(definition)
-        tree = self._provider.gather("of the dataset", _found(members), say, threading.Event(), link=False)
-        return Pinned(members, tree)
+        leaves, unread = self._known(members)
+        if unread:
+            found = Found(tuple(Item(one.name, one.datastore, one.stored) for one in unread))
+            leaves += self._provider.gather("of the dataset", found, say, threading.Event(), link=False).leaves
+        return Pinned(key_of(leaves), len(leaves), sum(leaf.size for leaf in leaves))
 
     def pin_for_a_while(self, definition: DatasetDefinition, wait_s: float) -> Pinning:
         """Begun in the background, or found there; returns when it has ended, or after that long."""
@@ -108,12 +100,17 @@ class Datasets:
         """Its files, for whoever brings them to a run."""
         return _found(self.members(self.definition_of(use)))
 
+    def whole(self, use: DataUse) -> tuple[str, str] | None:
+        """The datastore and the file or folder of this machine that it is all of, if it is one; nothing is listed."""
+        return whole_of(self.definition_of(use), self._provider.open)
+
     def here(self, definition: DatasetDefinition) -> Path:
         """Where its files can be read on this machine; brought there if they are not."""
-        found, forever = _found(self.members(definition)), threading.Event()
-        place = self._provider.open(found.whole[0]).local_path(found.whole[1]) if found.whole else None
+        whole = whole_of(definition, self._provider.open)
+        place = self._provider.open(whole[0]).local_path(whole[1]) if whole else None
         if place is not None:
             return place
+        found, forever = _found(self.members(definition)), threading.Event()
         tree = self._provider.gather("of the dataset", found, lambda _: None, forever)
         path = self._provider.planted(tree, found, forever)
         self._provider.cache.hold(tree.key, -1)
@@ -122,6 +119,21 @@ class Datasets:
     def definition_of(self, use: DataUse) -> DatasetDefinition:
         assert use.dataset is not None
         return self.saved.by_id(use.dataset.id).definition
+
+    def _known(self, members: Members) -> tuple[list[Leaf], list[Member]]:
+        """Those whose mark says what they are, and the others."""
+        seen: dict[str, dict[str, tuple[str, str]]] = {}
+        leaves, unread = [], []
+        for member in members.files:
+            stored = member.stored
+            if member.datastore not in seen:
+                seen[member.datastore] = self._provider.stores.seen.below(member.datastore, "")
+            mark, digest = seen[member.datastore].get(stored.path, ("", ""))
+            if digest and mark == stored.mark:
+                leaves.append(Leaf(member.name, digest, stored.size))
+            else:
+                unread.append(member)
+        return leaves, unread
 
     def _pin_in_background(self, definition: DatasetDefinition, pinning: Pinning) -> None:
         def say(text: str) -> None:
@@ -140,4 +152,4 @@ class Datasets:
 
 def _found(members: Members) -> Found:
     items = (Item(member.name, member.datastore, member.stored) for member in members.files)
-    return Found(tuple(items), members.single, members.whole)
+    return Found(tuple(items), members.single)

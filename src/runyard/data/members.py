@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from runyard.data.base import DataStore, Stored, clean_path
 from runyard.errors import UserErrorException
-from runyard.spec.dataset import DatasetDefinition, Source, chosen, file_name_of
+from runyard.spec.dataset import FILE, DatasetDefinition, Source, chosen, file_name_of
 
 _WILD = re.compile(r"[*?]")
 
@@ -26,7 +26,6 @@ class Member:
 class Members:
     files: list[Member]  # by name
     single: bool  # one file, named as such: it is given to a script as that file, not as a folder with it
-    whole: tuple[str, str] | None  # the datastore and the file or folder that it is all of, if it is one
 
     @property
     def bytes(self) -> int:
@@ -48,7 +47,7 @@ def members_of(definition: DatasetDefinition, store: Callable[[str], DataStore])
                     hint="make a dataset of each",
                 )
             files[name] = Member(name, one.source.datastore, stored)
-    steps = definition.steps if definition.kind == "file" else ()
+    steps = definition.steps if definition.kind == FILE else ()
     names = chosen(sorted(files), steps)
     if not names:
         raise UserErrorException(
@@ -60,8 +59,17 @@ def members_of(definition: DatasetDefinition, store: Callable[[str], DataStore])
     return Members(
         [files[name] for name in names],
         single=alone and first.is_file,
-        whole=(first.source.datastore, first.whole) if alone and first.whole is not None else None,
     )
+
+
+def whole_of(definition: DatasetDefinition, store: Callable[[str], DataStore]) -> tuple[str, str] | None:
+    """The datastore and the path of the one file or folder that it is, if that is on this machine."""
+    source, steps = definition.sources[0], definition.steps if definition.kind == FILE else ()
+    if len(definition.sources) > 1 or steps or source.url or _WILD.search(source.path):
+        return None
+    path = clean_path(source.path)
+    local = store(source.datastore).local_path(path)
+    return (source.datastore, path) if local is not None and local.exists() else None
 
 
 @dataclass(frozen=True)
@@ -70,7 +78,6 @@ class _Found:
     files: list[tuple[tuple[str, ...], Stored]]  # the parts of the whole path, the datastore's name first
     base: tuple[str, ...]  # the folder that names are below of, as parts
     is_file: bool = False
-    whole: str | None = None  # the path of the file or folder that it is, if it is not a pattern
 
 
 def _found(source: Source, store: DataStore) -> _Found:
@@ -86,7 +93,7 @@ def _found(source: Source, store: DataStore) -> _Found:
     if not files:
         raise _nothing(source, store, fixed)
     is_file = wild is None and len(files) == 1 and files[0][1].path == path
-    return _Found(source, files, top[:-1] if is_file else top, is_file, None if wild else fixed)
+    return _Found(source, files, top[:-1] if is_file else top, is_file)
 
 
 def _of_web(source: Source, store: DataStore) -> _Found:

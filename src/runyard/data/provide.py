@@ -38,7 +38,6 @@ class Found:
 
     items: tuple[Item, ...]
     alone: bool = False
-    whole: tuple[str, str] | None = None  # the datastore and the file or folder that it is all of, if it is one
 
     @property
     def size(self) -> int:
@@ -66,6 +65,8 @@ class Provider:
         self.stores, self.cache = stores, cache
         self.open: Callable[[str], DataStore] = stores.open
         self.of_dataset: Callable[[DataUse], Found] | None = None
+        # the datastore and the file or folder of this machine that a dataset is, if it is one
+        self.whole_dataset: Callable[[DataUse], tuple[str, str] | None] = lambda use: None
         self._brought: dict[str, str] = {}  # what came since the yard was started, before it is written down
 
     def found(self, use: DataUse, say: Say, abandoned: threading.Event) -> Found:
@@ -86,7 +87,7 @@ class Provider:
         above = prefix.rpartition("/")[0] if alone else prefix
         cut = len(above) + 1 if above else 0
         items = (Item(stored.path[cut:], use.datastore, stored) for stored in listed)
-        return Found(tuple(sorted(items, key=lambda item: item.path)), alone, (use.datastore, prefix))
+        return Found(tuple(sorted(items, key=lambda item: item.path)), alone)
 
     def in_place(self, use: DataUse) -> Path | None:
         """The file or folder itself, where it is on this machine and nothing has to be brought."""
@@ -95,16 +96,8 @@ class Provider:
             if path is not None and not path.exists():
                 raise nothing_there(use)
             return path
-        found = self.of_dataset(use) if self.of_dataset is not None else None
-        return self.open(found.whole[0]).local_path(found.whole[1]) if found is not None and found.whole else None
-
-    def bring(self, datastore: str, stored: Stored, progress: Progress, abandoned: threading.Event) -> tuple[str, int]:
-        """One file into the cache; its SHA-256 and its size."""
-        place = Place(datastore, self.open(datastore), self.stores.seen)
-        digest, path, fresh = self._cached(place, stored, None, progress, abandoned)
-        if fresh.mark:
-            self.stores.seen.add(datastore, [(fresh.path, fresh.mark, digest)])
-        return digest, path.stat().st_size
+        whole = self.whole_dataset(use)
+        return self.open(whole[0]).local_path(whole[1]) if whole is not None else None
 
     def gather(self, name: str, found: Found, say: Say, abandoned: threading.Event, *, link: bool = True) -> Tree:
         """Brings what is not in the cache yet. ``link=False``: files that are on this machine are used where they are,
