@@ -12,9 +12,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME_OF = {
+    "AciWebservice": "runyard.sdk.webservice_kinds",
+    "AksWebservice": "runyard.sdk.webservice_kinds",
     "AmlCompute": "runyard.sdk.compute_target",
     "ComputeTarget": "runyard.sdk.compute_target",
     "CondaDependencies": "runyard.sdk.conda_dependencies",
+    "ContainerImage": "runyard.sdk.image",
     "Dataset": "runyard.sdk.dataset",
     "DataReference": "runyard.sdk.data_reference",
     "Datastore": "runyard.sdk.datastores",
@@ -22,6 +25,9 @@ _HOME_OF = {
     "Estimator": "runyard.sdk.estimator",
     "Experiment": "runyard.sdk.experiment",
     "Gloo": "runyard.sdk.distributed",
+    "Image": "runyard.sdk.image",
+    "InferenceConfig": "runyard.sdk.inference",
+    "LocalWebservice": "runyard.sdk.webservice_kinds",
     "Model": "runyard.sdk.model",
     "Mpi": "runyard.sdk.distributed",
     "MpiConfiguration": "runyard.sdk.distributed",
@@ -41,6 +47,7 @@ _HOME_OF = {
     "TensorFlow": "runyard.sdk.frameworks",
     "Tensorboard": "runyard.sdk.tensorboard",
     "TensorflowConfiguration": "runyard.sdk.distributed",
+    "Webservice": "runyard.sdk.webservice",
     "Workspace": "runyard.sdk.workspace",
     "export_to_tensorboard": "runyard.sdk.tensorboard_export",
 }

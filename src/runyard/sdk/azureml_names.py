@@ -9,6 +9,9 @@ from __future__ import annotations
 MODULES = {
     "azureml": "",
     "azureml.contrib": "",
+    "azureml.contrib.services": "",
+    "azureml.contrib.services.aml_request": "AMLRequest rawhttp",
+    "azureml.contrib.services.aml_response": "AMLResponse",
     "azureml.contrib.tensorboard": "Tensorboard",
     "azureml.contrib.tensorboard.export": "export_to_tensorboard",
     "azureml.core": """
@@ -122,6 +125,7 @@ HOMES = {
         AzureCliAuthentication InteractiveLoginAuthentication MsiAuthentication ServicePrincipalAuthentication
         TokenAuthentication
     """,
+    "runyard.scoring.raw": "AMLRequest AMLResponse rawhttp",
     "runyard.sdk.azureml_modules": "VERSION",
     "runyard.sdk.chainer": "Chainer",
     "runyard.sdk.clusters": "RemoteCompute",

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from runyard.sdk.datastore import AbstractDatastore
     from runyard.sdk.environment import Environment
     from runyard.sdk.experiment import Experiment
+    from runyard.sdk.image import Image
     from runyard.sdk.model import Model
+    from runyard.sdk.webservice import Webservice
 
 log = logging.getLogger("runyard")
 V = TypeVar("V")
@@ -260,6 +262,19 @@ class Workspace(WorkspaceOfV1):
         from runyard.sdk.model import Model
 
         return Named((model.name, model) for model in Model.list(self, latest=True))
+
+    @property
+    def webservices(self) -> Named[Webservice]:
+        from runyard.sdk.webservice import Webservice
+
+        return Named((service.name, service) for service in Webservice.list(self))
+
+    @property
+    def images(self) -> Named[Image]:
+        """The newest version of each."""
+        from runyard.sdk.image import Image
+
+        return Named((image.name, image) for image in Image.list(self))
 
     @property
     def datasets(self) -> Named[AbstractDataset]:
