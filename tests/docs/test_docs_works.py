@@ -17,7 +17,7 @@ PLAYED = "a cluster of nodes played on this machine"
 PROOFS = {
     ("local", "single"): "tests/journeys/test_one_run.py::test_a_run_goes_from_submit_to_metrics_and_files",
     ("local", "mpi"): "tests/agent/test_gang_mpi.py::test_one_node_with_more_ranks_than_cores",
-    ("local", "parameter-server"): "tests/examples/test_examples.py::test_a_parameter_server_serves_two_workers",
+    ("local", "parameter-server"): "tests/examples/test_worked_examples.py::test_a_parameter_server_serves_two_workers",
     ("local", "torch"): "tests/examples/test_examples.py::test_torch_ddp_agrees_with_one_process_on_the_same_batches",
     (PLAYED, "single"): "tests/journeys/test_cluster.py::test_a_run_waits_for_nodes_and_says_so",
     (PLAYED, "mpi"): "tests/agent/test_gang_mpi.py::test_ranks_compute_together_each_with_its_own_log_and_variables",

@@ -1,26 +1,27 @@
 """Digits by PyTorch and Horovod: the script says `import horovod.torch`, and the yard has built it."""
 
 import argparse
+from pathlib import Path
 
 import horovod.torch as hvd
+import numpy as np
 import torch
-from sklearn.datasets import load_digits
-
-from runyard import Run
+from azureml.core import Run
 
 parser = argparse.ArgumentParser()
+parser.add_argument("--data-dir", required=True, help="where digits.npz is")
 parser.add_argument("--epochs", type=int, default=5)
 parser.add_argument("--batch-size", type=int, default=64, help="over all ranks together")
-parser.add_argument("--lr", type=float, default=0.5)
+parser.add_argument("--learning-rate", type=float, default=0.5)
 args = parser.parse_args()
 
 hvd.init()
 run = Run.get_context()
 torch.manual_seed(0)  # the same order of batches everywhere
-images, labels = load_digits(return_X_y=True)
-x, y = torch.tensor(images / 16.0, dtype=torch.float32), torch.tensor(labels)
+data = np.load(Path(args.data_dir) / "digits.npz")
+x, y = torch.tensor(data["images"]), torch.tensor(data["labels"])
 model = torch.nn.Linear(64, 10)
-optimizer = torch.optim.SGD(model.parameters(), lr=args.lr)
+optimizer = torch.optim.SGD(model.parameters(), lr=args.learning_rate)
 optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
 hvd.broadcast_parameters(model.state_dict(), root_rank=0)
 hvd.broadcast_optimizer_state(optimizer, root_rank=0)

@@ -1,25 +1,25 @@
 """Digits by TensorFlow and Horovod, with a gradient tape that averages over all ranks."""
 
 import argparse
+from pathlib import Path
 
 import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
-from sklearn.datasets import load_digits
-
-from runyard import Run
+from azureml.core import Run
 
 parser = argparse.ArgumentParser()
+parser.add_argument("--data-dir", required=True, help="where digits.npz is")
 parser.add_argument("--epochs", type=int, default=5)
 parser.add_argument("--batch-size", type=int, default=64, help="over all ranks together")
-parser.add_argument("--lr", type=float, default=0.5)
+parser.add_argument("--learning-rate", type=float, default=0.5)
 args = parser.parse_args()
 
 hvd.init()
 run = Run.get_context()
 order = np.random.RandomState(0)  # the same order of batches everywhere
-images, labels = load_digits(return_X_y=True)
-x, y = (images / 16.0).astype("float32"), labels.astype("int64")
+data = np.load(Path(args.data_dir) / "digits.npz")
+x, y = data["images"], data["labels"]
 weights = tf.Variable(tf.zeros([64, 10]))
 bias = tf.Variable(tf.zeros([10]))
 
@@ -39,7 +39,7 @@ for _epoch in range(args.epochs):
             loss = loss_of(x[share], y[share])
         tape = hvd.DistributedGradientTape(plain)
         for variable, gradient in zip((weights, bias), tape.gradient(loss, [weights, bias])):
-            variable.assign_sub(args.lr * gradient)
+            variable.assign_sub(args.learning_rate * gradient)
     whole = float(loss_of(x, y))
     run.log(f"loss_of_rank_{hvd.rank()}", whole)
     if hvd.rank() == 0:

@@ -6,20 +6,20 @@ Each worker computes gradients on its own batches and applies them to the variab
 import argparse
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
-from sklearn.datasets import load_digits
-
-from runyard import Run
+from azureml.core import Run
 
 tf1 = tf.compat.v1
 tf1.disable_v2_behavior()
 
 parser = argparse.ArgumentParser()
+parser.add_argument("--data-dir", required=True, help="where digits.npz is")
 parser.add_argument("--steps", type=int, default=300, help="of all workers together")
 parser.add_argument("--batch-size", type=int, default=64)
-parser.add_argument("--lr", type=float, default=0.5)
+parser.add_argument("--learning-rate", type=float, default=0.5)
 args = parser.parse_args()
 
 config = json.loads(os.environ["TF_CONFIG"])
@@ -30,8 +30,8 @@ if task == "ps":
     server.join()  # never returns: the run ends with its workers
 
 run = Run.get_context()
-images, labels = load_digits(return_X_y=True)
-x, y = (images / 16.0).astype("float32"), labels.astype("int64")
+data = np.load(Path(args.data_dir) / "digits.npz")
+x, y = data["images"], data["labels"]
 is_first = index == 0
 
 with tf1.device(tf1.train.replica_device_setter(cluster=cluster, worker_device=f"/job:worker/task:{index}")):
@@ -43,7 +43,7 @@ with tf1.device(tf1.train.replica_device_setter(cluster=cluster, worker_device=f
     loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=logits))
     accuracy = tf.reduce_mean(tf.cast(tf.equal(tf.argmax(logits, 1), targets), tf.float32))
     step = tf1.train.get_or_create_global_step()
-    train = tf1.train.GradientDescentOptimizer(args.lr).minimize(loss, global_step=step)
+    train = tf1.train.GradientDescentOptimizer(args.learning_rate).minimize(loss, global_step=step)
 
 batches = np.random.RandomState(index)
 hooks = [tf1.train.StopAtStepHook(last_step=args.steps)]
@@ -53,7 +53,6 @@ mine = tf1.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{index}"])
 with tf1.train.MonitoredTrainingSession(server.target, is_chief=is_first, hooks=hooks, config=mine) as session:
     while not session.should_stop():
         chosen = batches.randint(0, len(x), args.batch_size)
-        everything = {inputs: x, targets: y}
         _, value, right, at = session.run([train, loss, accuracy, step], {inputs: x[chosen], targets: y[chosen]})
         done += 1
         if done % 25 == 0:
