@@ -68,6 +68,7 @@ def test_every_rank_of_torch_gets_its_variables_and_arguments(tmp_path):
 
 
 def test_parameter_servers_never_end_and_the_run_does(tmp_path):
+    """B7.45."""
     script = (
         "import json, os, time\nconfig = json.loads(os.environ['TF_CONFIG'])\nprint(json.dumps(config), flush=True)\n"
         "if config['task']['type'] in ('ps', 'evaluator'): time.sleep(600)"

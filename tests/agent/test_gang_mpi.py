@@ -20,6 +20,7 @@ FOREVER = "from mpi4py import MPI\nimport os, time\nMPI.COMM_WORLD.barrier()\npr
 
 
 def test_ranks_compute_together_each_with_its_own_log_and_variables(tmp_path, mpi):
+    """B7.42, B7.47."""
     script = (
         "from mpi4py import MPI\nimport json, os, sys\nworld = MPI.COMM_WORLD\n"
         "total = [world.allreduce(world.rank + n) for n in range(20)][0]\n"

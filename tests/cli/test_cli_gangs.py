@@ -12,6 +12,7 @@ def test_a_dry_run_shows_every_process_and_starts_nothing(cli):
 
 
 def test_two_processes_run_and_the_first_is_shown(cli):
+    """B7.47."""
     script = cli.script("train.py", "import os; print('rank', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'])")
     done = cli("run", "--backend", "gloo", "--processes", "2", script)
     assert (done.code, done.text) == (0, "rank 0 of 2\n")

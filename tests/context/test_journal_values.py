@@ -19,6 +19,7 @@ def journal(tmp_path: Path) -> Journal:
 
 @pytest.mark.parametrize("value", [[1], (1, 2), range(3), {"a": 1}, {1}, (x for x in [1])])
 def test_log_refuses_several_values_and_names_log_list(journal: Journal, value: Any) -> None:
+    """B10.61."""
     with pytest.raises(UserErrorException, match="log_list"):
         journal.log("loss", value)
 
@@ -56,12 +57,14 @@ def test_a_step_that_is_no_whole_number_is_refused(journal: Journal, step: Any) 
     ],
 )
 def test_numpy_scalars_become_plain_values_and_unknown_types_their_repr(given: Any, kept: Any) -> None:
+    """B10.63."""
     plain = scalar("m", given)
     assert plain == kept
     assert type(plain) is type(kept)
 
 
 def test_a_list_with_a_type_that_is_not_known_is_refused_and_says_where() -> None:
+    """B10.63."""
     with pytest.raises(RunyardException, match="element 1 is a complex"):
         list_of("m", [1, 2j])
     with pytest.raises(RunyardException, match="element 0 is a list"):
@@ -75,6 +78,7 @@ def test_log_list_refuses_what_is_no_list(journal: Journal, values: Any) -> None
 
 
 def test_a_list_as_a_column_of_a_row_is_refused(journal: Journal) -> None:
+    """B10.62."""
     with pytest.raises(RunyardException, match="column 'x' is a list"):
         journal.log_row("m", x=[1, 2], y=3)
 
@@ -85,6 +89,7 @@ def test_a_row_without_columns_is_refused(journal: Journal) -> None:
 
 
 def test_columns_of_unequal_length_are_refused_with_their_lengths(journal: Journal) -> None:
+    """B10.62."""
     with pytest.raises(RunyardException, match="'x' has 2, 'y' has 1"):
         journal.log_table("m", {"x": [1, 2], "y": [3]})
 

@@ -26,6 +26,7 @@ def cluster(workspace: Workspace) -> Iterator[AmlCompute]:
 
 
 def test_a_cluster_is_made_found_changed_and_deleted(workspace: Workspace) -> None:
+    """B2.7, B2.8, B2.10, B2.12: the cell of every notebook, and what follows it."""
     name = next(_names)
     with pytest.raises(ComputeTargetException, match=f"no compute target named '{name}'"):
         ComputeTarget(workspace=workspace, name=name)

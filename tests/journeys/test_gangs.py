@@ -62,6 +62,7 @@ def said(run: Run, name: str) -> dict[str, str]:
 def test_torch_processes_get_the_variables_of_env_and_one_log_each(
     experiment: Experiment, cluster: AmlCompute, project
 ) -> None:
+    """B7.43, B7.46, B7.47: each rank has its variables and its log, and all log to one run."""
     job = PyTorchConfiguration("Gloo", process_count=4, node_count=2)
     run = experiment.submit(gang(project(train=REPORT), cluster, job))
     assert run.wait_for_completion()["status"] == "Completed"
@@ -84,6 +85,7 @@ def test_torch_processes_get_the_variables_of_env_and_one_log_each(
 def test_parameter_servers_get_tf_config_and_the_run_ends_with_its_workers(
     experiment: Experiment, cluster: AmlCompute, project
 ) -> None:
+    """B7.44, B7.45."""
     script = (
         REPORT
         + "if json.loads(os.environ['TF_CONFIG'])['task']['type'] == 'ps':\n    import signal\n    signal.pause()\n"
@@ -165,6 +167,7 @@ def test_a_dry_run_shows_every_rank_and_starts_nothing(experiment: Experiment, c
 
 
 def test_variables_in_arguments_are_each_ranks_own(experiment: Experiment, cluster: AmlCompute, project) -> None:
+    """B6.33."""
     config = gang(project(train="import sys\nprint(sys.argv[1:])"), cluster, PyTorchConfiguration("Gloo", 2, 2))
     config.arguments = ["--rank", "$AZ_BATCHAI_TASK_INDEX"]
     run = experiment.submit(config)

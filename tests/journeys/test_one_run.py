@@ -50,6 +50,7 @@ def here(project: Path, script: str = "train.py", arguments: list[object] | None
 def test_a_run_goes_from_submit_to_metrics_and_files(
     experiment: Experiment, project, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
 ) -> None:
+    """B8.48, B8.49, B8.50, B8.52, B9.59, B10.60, B10.66, B10.67, B11.68, B11.69, B11.70: the whole way, once."""
     folder = project(train=TRAIN, helper="WORD = 'sibling'")
     run = experiment.submit(here(folder, arguments=["--lr", 0.1, "--verbose"]), tags={"who": 7})
     assert re.fullmatch(r"digits-\d+_\d+_[0-9a-f]{8}", run.id)
@@ -83,6 +84,7 @@ def test_a_run_goes_from_submit_to_metrics_and_files(
 
 
 def test_a_failed_script_tells_its_own_truth_first(experiment: Experiment, project) -> None:
+    """B8.52, B8.55, B11.68: what was in outputs is kept of a failed run too."""
     script = "open('outputs/half.txt', 'w').write('x')\nprint('before')\ndef f(): raise ValueError('bad lr')\nf()\n"
     run = experiment.submit(here(project(train=script)))
     with pytest.raises(ActivityFailedException, match="ValueError: bad lr") as caught:
@@ -96,6 +98,7 @@ def test_a_failed_script_tells_its_own_truth_first(experiment: Experiment, proje
 
 
 def test_cancel_stops_the_script_and_does_not_raise(experiment: Experiment, project) -> None:
+    """B8.52, B8.54."""
     run = experiment.submit(here(project(train="import time\nprint('on', flush=True)\ntime.sleep(600)")))
     eventually(lambda: run.get_status() == "Running", "the run runs")
     run.cancel()
@@ -105,6 +108,7 @@ def test_cancel_stops_the_script_and_does_not_raise(experiment: Experiment, proj
 
 
 def test_a_run_past_its_time_is_stopped_and_says_so(experiment: Experiment, project) -> None:
+    """B6.37."""
     config = here(project(train="import time\ntime.sleep(600)"))
     config.run_config.max_run_duration_seconds = 1
     run = experiment.submit(config)
@@ -136,6 +140,7 @@ def test_a_waiting_run_runs_the_code_that_it_was_submitted_with(
 
 
 def test_the_code_as_it_was_comes_back_as_a_zip(experiment: Experiment, project, tmp_path: Path) -> None:
+    """B11.75."""
     folder = project(train="print(1)", other="x = 2")
     run = experiment.submit(here(folder))
     run.wait_for_completion()
@@ -149,6 +154,7 @@ def test_the_code_as_it_was_comes_back_as_a_zip(experiment: Experiment, project,
 
 
 def test_tags_change_and_properties_do_not(experiment: Experiment) -> None:
+    """B12.79."""
     with experiment.start_logging(snapshot_directory=None) as run:
         run.tag("x")
         run.tag("n", 3)
@@ -166,6 +172,7 @@ def test_tags_change_and_properties_do_not(experiment: Experiment) -> None:
 def test_an_interactive_run_logs_keeps_its_outputs_and_completes(
     experiment: Experiment, tmp_path: Path, monkeypatch
 ) -> None:
+    """B8.49, B8.50, B10.65, B11.72."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notebook.py").write_text("x = 1")
     run = experiment.start_logging()
@@ -184,6 +191,7 @@ def test_an_interactive_run_logs_keeps_its_outputs_and_completes(
 
 
 def test_an_exception_in_the_with_block_fails_the_run_and_goes_on(experiment: Experiment) -> None:
+    """B11.73."""
     with pytest.raises(ZeroDivisionError), experiment.start_logging(snapshot_directory=None) as run:
         1 / 0  # noqa: B018
     details = run.wait_for_completion(raise_on_error=False)
@@ -192,6 +200,7 @@ def test_an_exception_in_the_with_block_fails_the_run_and_goes_on(experiment: Ex
 
 
 def test_children_belong_to_their_parent(experiment: Experiment) -> None:
+    """B12.81, B10.66."""
     with experiment.start_logging(snapshot_directory=None, display_name="top") as parent:
         children = parent.create_children(count=3)
         named = parent.child_run("fold")
@@ -212,6 +221,7 @@ def test_children_belong_to_their_parent(experiment: Experiment) -> None:
 
 
 def test_runs_are_found_by_tag_and_property_newest_first(experiment: Experiment) -> None:
+    """B12.80."""
     ids = []
     for number in range(3):
         with experiment.start_logging(snapshot_directory=None) as run:
@@ -225,6 +235,7 @@ def test_runs_are_found_by_tag_and_property_newest_first(experiment: Experiment)
 
 
 def test_a_run_is_opened_again_by_its_id(experiment: Experiment) -> None:
+    """B12.82."""
     with experiment.start_logging(snapshot_directory=None) as run:
         run.log("a", 1)
     assert Run(experiment, run.id).get_metrics() == {"a": 1}
@@ -233,6 +244,7 @@ def test_a_run_is_opened_again_by_its_id(experiment: Experiment) -> None:
 
 
 def test_what_cannot_be_submitted_starts_nothing(workspace: Workspace, experiment: Experiment, project) -> None:
+    """B8.48."""
     folder = project(train="print(1)")
     with pytest.raises(RunyardException, match="a dict cannot be submitted"):
         experiment.submit({"script": "train.py"})
@@ -247,11 +259,13 @@ def test_what_cannot_be_submitted_starts_nothing(workspace: Workspace, experimen
 
 @pytest.mark.parametrize("name", ["", "has space", "dot.ted", "-first", "x" * 256, None, 7])
 def test_a_bad_experiment_name_is_refused_by_name(workspace: Workspace, name: object) -> None:
+    """B14.103."""
     with pytest.raises(UserErrorException, match="cannot be the name of an experiment"):
         Experiment(workspace, name)  # type: ignore[arg-type]
 
 
 def test_outside_of_a_run_the_context_is_offline(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+    """B9.57."""
     monkeypatch.delenv("RUNYARD_RUN_ID", raising=False)
     run = Run.get_context()
     assert run.id.startswith("OfflineRun_")

@@ -35,12 +35,14 @@ def run(experiment: Experiment) -> Run:
 
 
 def test_a_second_positional_dict_is_tags_with_text_values(experiment: Experiment, project) -> None:
+    """B8.48."""
     run = experiment.submit(with_this_python(project(train="print(1)")), {"lr": 0.1, "on": True, "none": None})
     assert run.get_tags() == {"lr": "0.1", "on": "True", "none": None}
     run.wait_for_completion()
 
 
 def test_config_may_be_a_keyword(experiment: Experiment, project) -> None:
+    """B8.48, B8.52."""
     run = experiment.submit(config=with_this_python(project(train="print(1)")), tags={"a": "b"})
     assert run.wait_for_completion() == run.get_details()
     assert run.get_tags() == {"a": "b"}
@@ -48,11 +50,13 @@ def test_config_may_be_a_keyword(experiment: Experiment, project) -> None:
 
 @pytest.mark.parametrize("thing", [None, 7, "train.py", {}, [], object()], ids=lambda thing: type(thing).__name__)
 def test_what_is_no_description_cannot_be_submitted(experiment: Experiment, thing: object) -> None:
+    """B8.48."""
     with pytest.raises(RunyardException, match="cannot be submitted"):
         experiment.submit(thing)
 
 
 def test_missing_folders_and_scripts_are_told_at_submission(experiment: Experiment, project, tmp_path: Path) -> None:
+    """B6.31."""
     folder = project(train="print(1)")
     for source, script in ((tmp_path / "nowhere", "train.py"), (folder, "nothing.py"), (folder, "../outside.py")):
         with pytest.raises((ExperimentExecutionException, UserErrorException, RunyardException)):
@@ -61,6 +65,7 @@ def test_missing_folders_and_scripts_are_told_at_submission(experiment: Experime
 
 
 def test_every_status_is_a_word_of_old(experiment: Experiment, project) -> None:
+    """B8.51."""
     run = experiment.submit(with_this_python(project(train="print(1)")))
     seen = {run.get_status()}
     while run.get_status() != "Completed":
@@ -69,6 +74,7 @@ def test_every_status_is_a_word_of_old(experiment: Experiment, project) -> None:
 
 
 def test_status_is_what_was_seen_last_and_get_status_asks(experiment: Experiment, run: Run) -> None:
+    """B8.51."""
     same = Run(experiment, run.id)
     assert same.status == "Running"
     run.complete()
@@ -78,6 +84,7 @@ def test_status_is_what_was_seen_last_and_get_status_asks(experiment: Experiment
 
 
 def test_a_failed_run_raises_its_error_and_can_be_kept_from_it(experiment: Experiment, project) -> None:
+    """B8.52, B8.55."""
     run = experiment.submit(with_this_python(project(train="import sys\nprint('so far')\nsys.exit(7)")))
     with pytest.raises(ActivityFailedException) as caught:
         run.wait_for_completion()
@@ -89,6 +96,7 @@ def test_a_failed_run_raises_its_error_and_can_be_kept_from_it(experiment: Exper
 
 
 def test_fail_marks_a_submitted_run_and_stops_its_script(experiment: Experiment, project) -> None:
+    """B8.54."""
     run = experiment.submit(with_this_python(project(train="import time\ntime.sleep(600)")))
     eventually(lambda: run.get_status() == "Running", "it runs")
     run.fail("looked wrong", "E1")
@@ -98,6 +106,7 @@ def test_fail_marks_a_submitted_run_and_stops_its_script(experiment: Experiment,
 
 
 def test_cancel_from_inside_does_nothing_and_complete_does_not_end(experiment: Experiment, project) -> None:
+    """B8.54."""
     script = """
 from runyard import Run
 run = Run.get_context()
@@ -128,6 +137,7 @@ def test_cancel_is_right_at_any_moment(experiment: Experiment, project, moment: 
 def test_offline_the_context_prints_and_lacks_what_it_never_had(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """B9.57."""
     monkeypatch.delenv("RUNYARD_RUN_ID", raising=False)
     run = Run.get_context()
     run.log("loss", 0.5)
@@ -170,6 +180,7 @@ def test_offline_the_context_prints_and_lacks_what_it_never_had(
     ],
 )
 def test_metrics_come_back_in_the_shape_of_old(run: Run, log, wanted: object) -> None:
+    """B10.60, B10.61, B10.62."""
     log(run)
     assert run.get_metrics() == ({} if wanted is ... else {"x": wanted})
     assert run.get_metrics("x") == ({} if wanted is ... else {"x": wanted})
@@ -190,6 +201,7 @@ def test_metrics_come_back_in_the_shape_of_old(run: Run, log, wanted: object) ->
     ],
 )
 def test_what_v1_refused_to_log_is_refused_and_leaves_nothing(run: Run, log, error: type[Exception]) -> None:
+    """B10.61, B10.62, B10.63."""
     with pytest.raises(error):
         log(run)
     assert run.get_metrics() == {}
@@ -197,6 +209,7 @@ def test_what_v1_refused_to_log_is_refused_and_leaves_nothing(run: Run, log, err
 
 
 def test_numpy_values_are_plain_ones(run: Run) -> None:
+    """B10.63: whole numbers of any width come back as numbers, where the SDK v1 kept a text for some."""
     numpy = pytest.importorskip("numpy")
     for kind, value in (("float32", 0.5), ("float64", 0.1), ("int8", 3), ("int32", 4), ("bool_", True), ("str_", "t")):
         run.log(kind, getattr(numpy, kind)(value))
@@ -207,6 +220,7 @@ def test_numpy_values_are_plain_ones(run: Run) -> None:
 
 
 def test_a_notebook_may_log_on_a_submitted_and_on_an_ended_run(experiment: Experiment, project) -> None:
+    """B10.65."""
     run = experiment.submit(with_this_python(project(train="print(1)")))
     run.log("early", 1)
     run.wait_for_completion()
@@ -220,6 +234,7 @@ def test_a_notebook_may_log_on_a_submitted_and_on_an_ended_run(experiment: Exper
 
 
 def test_downloads_go_where_v1_put_them(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B11.69, B11.70."""
     monkeypatch.chdir(tmp_path)
     for name in ("outputs/model/a", "outputs/model/sub/b", "outputs/modelling", "other"):
         run.upload_file(name, io.BytesIO(name.encode()))
@@ -241,6 +256,7 @@ def test_downloads_go_where_v1_put_them(run: Run, tmp_path: Path, monkeypatch: p
 
 
 def test_upload_answers_in_the_shape_of_old(run: Run, tmp_path: Path) -> None:
+    """B11.71."""
     (tmp_path / "x").write_text("x")
     with open(tmp_path / "x", "rb") as opened:
         for source in (str(tmp_path / "x"), tmp_path / "x", io.BytesIO(b"x"), opened):
@@ -252,6 +268,7 @@ def test_upload_answers_in_the_shape_of_old(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_second_snapshot_is_tolerated(experiment: Experiment, tmp_path: Path, monkeypatch) -> None:
+    """B11.74."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "note.py").write_text("1")
     with experiment.start_logging() as run:
@@ -264,6 +281,7 @@ def test_a_second_snapshot_is_tolerated(experiment: Experiment, tmp_path: Path, 
 
 
 def test_snapshots_leave_out_what_amlignore_says(experiment: Experiment, project, tmp_path: Path) -> None:
+    """B11.75."""
     import zipfile
 
     folder = project(train="import os\nprint(sorted(os.listdir('.')))", data="big = 1")
@@ -279,6 +297,7 @@ def test_snapshots_leave_out_what_amlignore_says(experiment: Experiment, project
 
 
 def test_details_have_the_keys_of_old(experiment: Experiment, project) -> None:
+    """B12.77, B12.78."""
     run = experiment.submit(with_this_python(project(train="print('hello')"), arguments=["--n", 1]))
     details = run.wait_for_completion()
     keys = {
@@ -299,6 +318,7 @@ def test_details_have_the_keys_of_old(experiment: Experiment, project) -> None:
 
 
 def test_labels_are_text_and_properties_stay(run: Run) -> None:
+    """B12.79."""
     run.tag("x")
     run.set_tags({"n": 1.5, "b": True})
     run.add_properties({"p": 1})
@@ -312,6 +332,7 @@ def test_labels_are_text_and_properties_stay(run: Run) -> None:
 
 
 def test_get_runs_is_a_generator_with_and_between_conditions(experiment: Experiment) -> None:
+    """B12.80."""
     for number in range(5):
         with experiment.start_logging(snapshot_directory=None) as run:
             run.set_tags({"even": None} if number % 2 == 0 else {"odd": None})
@@ -336,6 +357,7 @@ def test_get_runs_is_a_generator_with_and_between_conditions(experiment: Experim
     ids=repr,
 )  # fmt: skip
 def test_children_that_cannot_be_made_are_refused(run: Run, wrong: dict) -> None:
+    """B12.81."""
     with pytest.raises(UserErrorException):
         run.create_children(**wrong)
     assert list(run.get_children()) == []
@@ -343,6 +365,7 @@ def test_children_that_cannot_be_made_are_refused(run: Run, wrong: dict) -> None
 
 
 def test_children_by_tag_values_and_their_generations(run: Run) -> None:
+    """B12.81, B10.66."""
     children = run.create_children(tag_key="fold", tag_values=[1, 2, 3])
     assert [child.get_tags() for child in children] == [{"fold": "1"}, {"fold": "2"}, {"fold": "3"}]
     assert {child.get_status() for child in children} == {"Running"}
@@ -357,6 +380,7 @@ def test_children_by_tag_values_and_their_generations(run: Run) -> None:
 
 
 def test_it_shows_itself_as_before(workspace: Workspace, experiment: Experiment, run: Run) -> None:
+    """B8.50."""
     lines = str(run).split("\n")
     assert lines == [f"Run(Experiment: {experiment.name},", f"Id: {run.id},", "Type: None,", "Status: Running)"]
     assert "<table" in run._repr_html_()

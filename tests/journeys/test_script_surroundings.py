@@ -46,10 +46,12 @@ def test_arguments_of_any_kind_arrive_as_they_are(told) -> None:
 
 
 def test_numbers_and_flags_become_text(told) -> None:
+    """B6.32."""
     assert told([1, 0.1, True, "x"])["argv"] == ["1", "0.1", "True", "x"]
 
 
 def test_variables_reach_the_script_and_its_arguments(told) -> None:
+    """B6.33."""
     answer = told(
         ["$MINE", "${MINE}/x", "--a=$MINE", "$AZUREML_RUN_ID", "\\$MINE", "$$MINE"],
         MINE="v a $l *",
@@ -68,6 +70,7 @@ def test_variables_reach_the_script_and_its_arguments(told) -> None:
 
 
 def test_the_working_folder_is_a_writable_copy_with_its_modules(told) -> None:
+    """B9.58."""
     answer = told()
     assert (answer["helper"], answer["module"]) == ("sibling", "inner")
     assert answer["cwd"] == answer["path0"]

@@ -99,10 +99,12 @@ def orders(launch, nodes=NODES, **fields):
 
 
 def test_torch_as_text():
+    """B7.43."""
     assert describe(orders(TorchDistributed())) == TORCH
 
 
 def test_mpi_as_text():
+    """B7.42."""
     text = describe(orders(Mpi(), processes_per_node=2, mpirun="/env/bin/mpirun"))
     assert text.replace("--mca mpi_yield_when_idle 1 ", "").startswith(MPI)
     assert text.count("# rank ") == 4
@@ -110,6 +112,7 @@ def test_mpi_as_text():
 
 
 def test_a_rank_of_mpi_as_text():
+    """B7.42."""
     argv = (*ARGV, "$DATA${OMPI_COMM_WORLD_RANK}/y", "", "a'b")
     text = mpi.rank_script(
         argv,
@@ -148,6 +151,7 @@ def test_a_single_process_as_text():
 
 
 def test_tf_config_is_the_documented_text():
+    """B7.44."""
     world = World(NODES, 1, (("2222", "2223"), ("2222",)))
     launch = ParameterServer(workers=2, servers=1)
     tasks = [task for number in range(2) for task in plan(launch, world, number, ARGV, {})]
@@ -180,6 +184,7 @@ def test_a_chief_is_the_first_worker_and_an_evaluator_stays_out_of_the_cluster()
 @pytest.mark.parametrize("servers", range(4))
 @pytest.mark.parametrize("nodes", range(1, 5))
 def test_every_task_has_a_port_of_its_own(workers, servers, nodes):
+    """B7.45."""
     launch = ParameterServer(workers, servers)
     ports = tuple(
         tuple(f"{node}{place}" for place in range(ports_needed(launch, nodes, node))) for node in range(nodes)

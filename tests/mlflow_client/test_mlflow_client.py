@@ -19,6 +19,7 @@ from runyard import Experiment, Run, Workspace
 
 
 def test_a_run_comes_back_as_it_was_logged(client: MlflowClient, experiment_id: str, tmp_path: Path) -> None:
+    """B15.108: the stock client, by the address that the workspace gives."""
     with mlflow.start_run(run_name="first try", tags={"team": "vision"}) as started:
         mlflow.log_params({"lr": 0.1, "model": "cnn"})
         mlflow.log_metric("loss", 0.5, step=3)

@@ -41,6 +41,7 @@ def test_a_workspace_shows_its_experiments(experiment: Experiment, workspace: Wo
 def test_outside_of_a_notebook_details_are_words(
     experiment: Experiment, project: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """B15.106."""
     script = """
 from runyard import Run
 Run.get_context().log("loss", 0.25)
@@ -106,6 +107,7 @@ def test_without_pandas_it_is_said_how_to_get_it(experiment: Experiment, monkeyp
 
 
 def test_pictures_are_files_of_the_run(experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B10.64."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -89,6 +89,7 @@ def test_event_files_are_charts_while_they_are_written_and_survive_a_killed_yard
 
 @pytest.mark.real
 def test_tensorboard_shows_what_a_run_writes_as_it_writes_it(told: Told, tmp_path: Path) -> None:
+    """B11.68, B15.104: files under logs are read while the run goes on."""
     told.write(2)
     eventually(lambda: any("tfevents" in name for name in told.run.get_file_names()), "there is an event file")
     board = Tensorboard([told.run], local_root=str(tmp_path / "board"), port=0)
@@ -118,6 +119,7 @@ def test_tensorboard_shows_what_a_run_writes_as_it_writes_it(told: Told, tmp_pat
 def test_metrics_are_exported_as_tensorboard_reads_them(
     experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """B15.105."""
     monkeypatch.chdir(tmp_path)
     with experiment.start_logging(snapshot_directory=None) as run:
         for step in range(4):
@@ -162,6 +164,7 @@ def test_what_was_exported_and_uploaded_becomes_series_of_another_run(
 
 
 def test_what_cannot_be_shown_is_refused(experiment: Experiment, tmp_path: Path) -> None:
+    """B15.104."""
     for wrong in ("run", 5):
         with pytest.raises(UserErrorException, match="takes a run, several, or an experiment"):
             export_to_tensorboard(wrong, str(tmp_path))  # type: ignore[arg-type]

@@ -40,6 +40,7 @@ class FakeYard:
 
 
 def test_a_target_is_an_object_of_its_own_class() -> None:
+    """B2.7, B2.12: found by name, a target is of its concrete class, and ready."""
     target = ComputeTarget(workspace=FakeYard(), name="local")
     assert type(target) is LocalTarget
     assert (target.name, target.type, target.provisioning_state) == ("local", "Local", "Succeeded")
@@ -50,6 +51,7 @@ def test_a_target_is_an_object_of_its_own_class() -> None:
 
 
 def test_an_absent_target_is_a_compute_target_exception() -> None:
+    """B2.7: create-or-attach cells depend on the exception."""
     with pytest.raises(ComputeTargetException, match="no compute target named 'gpu'"):
         ComputeTarget(workspace=FakeYard(), name="gpu")
 
@@ -76,6 +78,7 @@ def test_the_usual_cell_of_find_or_create_gets_the_answer_of_the_yard() -> None:
 
 @pytest.mark.parametrize("name", ["local", "amlcompute", "containerinstance"])
 def test_reserved_names_are_refused(name: str) -> None:
+    """B2.8."""
     with pytest.raises(UserErrorException, match="cannot be named"):
         ComputeTarget.create(FakeYard(), name, AmlCompute.provisioning_configuration(max_nodes=4))
 
@@ -98,11 +101,13 @@ def test_what_is_no_configuration_is_refused() -> None:
     ],
 )
 def test_a_cluster_that_cannot_be_is_refused(parameters: Any, text: str) -> None:
+    """B2.9."""
     with pytest.raises(ComputeTargetException, match=text):
         AmlCompute.provisioning_configuration(**parameters)
 
 
 def test_no_nodes_and_a_number_written_as_text_are_accepted() -> None:
+    """B2.9."""
     made = AmlCompute.provisioning_configuration(max_nodes=0, idle_seconds_before_scaledown="300")
     assert (made.min_nodes, made.max_nodes, made.idle_seconds_before_scaledown) == (0, 0, 300)
     assert AmlCompute.provisioning_configuration(max_nodes=1).idle_seconds_before_scaledown == 1800
@@ -110,6 +115,7 @@ def test_no_nodes_and_a_number_written_as_text_are_accepted() -> None:
 
 @pytest.mark.parametrize("keyword", ["attach_configuration", "attach_config"])
 def test_attaching_takes_both_spellings_and_only_what_can_be_attached(keyword: str) -> None:
+    """B2.13."""
     with pytest.raises(ComputeTargetException, match="attach_configuration takes what SlurmCompute"):
         ComputeTarget.attach(FakeYard(), "vm", **{keyword: object()})
     with pytest.raises(UserErrorException, match="cannot be named 'local'"):
@@ -149,6 +155,7 @@ def test_hosts_are_described_by_what_was_said_of_them(tmp_path: Path) -> None:
 
 
 def test_a_machine_of_the_sdk_v1_is_one_host(tmp_path: Path) -> None:
+    """B2.13."""
     key = tmp_path / "id"
     key.touch()
     made = RemoteCompute.attach_configuration(address="10.0.0.1", ssh_port="2222", username="me", private_key_file=key)
@@ -160,6 +167,7 @@ def test_a_machine_of_the_sdk_v1_is_one_host(tmp_path: Path) -> None:
 
 
 def test_a_cluster_is_deleted_and_never_detached() -> None:
+    """B2.12."""
     yard = FakeYard()
     cluster = ComputeTarget(yard, "cluster")
     assert isinstance(cluster, AmlCompute)
@@ -170,6 +178,7 @@ def test_a_cluster_is_deleted_and_never_detached() -> None:
 
 
 def test_a_target_can_be_printed_and_waited_for() -> None:
+    """B2.10."""
     target = ComputeTarget(FakeYard(), "local")
     target.wait_for_completion(show_output=True)
     assert repr(target).startswith("LocalTarget(name='local'")

@@ -19,6 +19,7 @@ def spec_of(dependencies: CondaDependencies) -> Any:
 
 
 def test_the_default_is_written_as_of_old_and_asks_for_nothing() -> None:
+    """B5.28."""
     for default in (CondaDependencies(), CondaDependencies.create()):
         assert default.as_dict() == {
             "name": "project_environment",
@@ -29,6 +30,7 @@ def test_the_default_is_written_as_of_old_and_asks_for_nothing() -> None:
 
 
 def test_serialized_text_is_yaml_of_the_same() -> None:
+    """B5.28."""
     made = CondaDependencies.create(
         pip_packages=["numpy==2.0", "a @ https://example.org/a.whl", 'b; python_version < "3.9"', "no", "#odd: x"],
         conda_packages=["scipy>=1"],
@@ -39,6 +41,7 @@ def test_serialized_text_is_yaml_of_the_same() -> None:
 
 
 def test_save_to_file_returns_the_path_that_can_be_read_again(tmp_path: Path) -> None:
+    """B5.28."""
     made = CondaDependencies.create(pip_packages=["numpy"], python_version="3.12")
     assert made.save_to_file(base_directory=str(tmp_path), conda_file_path="sub/myenv.yml") == "sub/myenv.yml"
     again = CondaDependencies(tmp_path / "sub" / "myenv.yml")
@@ -71,6 +74,7 @@ def test_a_python_that_was_chosen_is_asked_for(choose: Any) -> None:
 
 
 def test_adding_replaces_the_same_package_and_removing_takes_it_away() -> None:
+    """B5.28."""
     made = CondaDependencies.create(pip_packages=["numpy==1.26", "pandas"], conda_packages=["scipy=1.0"])
     made.add_pip_package("NumPy>=2")
     made.add_conda_package("scipy=1.1")
@@ -116,11 +120,13 @@ def test_options_that_name_the_public_index_are_left_out() -> None:
     ],
 )
 def test_what_is_no_package_is_refused(wrong: Any) -> None:
+    """B5.28."""
     with pytest.raises(UserErrorException):
         wrong(CondaDependencies())
 
 
 def test_tensorflow_is_that_of_today() -> None:
+    """B5.28."""
     made = CondaDependencies.create(pip_packages=[])
     made.add_tensorflow_conda_package()
     assert made.pip_packages == ["tensorflow==2.21.0"]

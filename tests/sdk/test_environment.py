@@ -71,6 +71,7 @@ def test_what_was_asked_for_is_in_the_specification() -> None:
 
 
 def test_user_managed_is_this_interpreter_or_the_one_that_was_named() -> None:
+    """B5.27."""
     environment = Environment("mine")
     environment.python.user_managed_dependencies = True
     assert environment.to_spec().interpreter == sys.executable
@@ -104,6 +105,7 @@ def test_credentials_are_neither_kept_nor_printed(caplog: pytest.LogCaptureFixtu
 
 
 def test_repr_is_json() -> None:
+    """B5.29."""
     printed = json.loads(repr(rich_environment()))
     assert (printed["name"], printed["version"]) == ("mine", None)
     assert printed["python"]["condaDependencies"]["dependencies"] == ["python=3.11", "scipy", {"pip": ["numpy"]}]
@@ -129,6 +131,7 @@ def test_definition_and_specification_come_back_as_they_were(environment: Enviro
 
 
 def test_a_clone_is_apart_and_not_registered() -> None:
+    """B5.29."""
     environment = rich_environment()
     environment.version = "3"
     clone = environment.clone("copy")
@@ -140,6 +143,7 @@ def test_a_clone_is_apart_and_not_registered() -> None:
 
 
 def test_registering_gives_versions_and_the_same_definition_keeps_its_own() -> None:
+    """B5.29."""
     yard, environment = FakeYard(), rich_environment()
     assert environment.version is None
     assert environment.register(yard).version == "1"
@@ -161,6 +165,7 @@ def test_an_unregistered_name_is_the_error_of_the_yard() -> None:
 
 
 def test_the_list_has_the_registered_and_the_curated_ones() -> None:
+    """B5.29."""
     yard = FakeYard()
     rich_environment().register(yard)
     listed = Environment.list(workspace=yard)
@@ -180,6 +185,7 @@ def test_the_list_has_the_registered_and_the_curated_ones() -> None:
 def test_curated_names_are_answered_by_the_frameworks_of_today(
     name: str, frameworks: Any, gpu: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """B5.29."""
     environment = Environment.get(FakeYard(), name)
     spec = environment.clone("mine").to_spec()
     assert (spec.frameworks, spec.gpu) == (frameworks, gpu)
@@ -194,6 +200,7 @@ def test_curated_names_that_are_not_there_cannot_be_asked_for_nor_taken() -> Non
 
 
 def test_environments_from_files(tmp_path: Path) -> None:
+    """B5.29."""
     (tmp_path / "conda.yml").write_text("dependencies:\n- python=3.12\n- pip:\n  - numpy\n")
     (tmp_path / "requirements.txt").write_text("pandas\n--pre\n")
     conda = Environment.from_conda_specification(name="c", file_path=tmp_path / "conda.yml").to_spec()

@@ -54,12 +54,14 @@ class OtherTarget:
 
 @pytest.mark.parametrize("kind", ALL)
 def test_everything_but_the_folder_is_a_keyword(kind: Any) -> None:
+    """B6.30."""
     with pytest.raises(TypeError):
         kind(".", "local")
 
 
 @pytest.mark.parametrize("nothing", [None, ""])
 def test_no_folder_means_the_current_one(nothing: Any) -> None:
+    """B6.30."""
     assert local(folder=nothing).source_directory == "."
 
 
@@ -81,6 +83,7 @@ def test_a_compute_target_may_be_an_object_or_any_name(project: Path) -> None:
 
 
 def test_packages_variables_and_duration_reach_the_specification(project: Path) -> None:
+    """B6.37, B6.38."""
     spec = (
         local(
             folder=project,
@@ -143,6 +146,7 @@ def test_user_managed_in_an_image_means_the_python_of_the_image(project: Path) -
 
 
 def test_run_config_and_conda_dependencies_can_be_changed_before_submitting(project: Path) -> None:
+    """B6.39."""
     estimator = local(folder=project)
     estimator.conda_dependencies.add_pip_package("pandas")
     estimator.run_config.target = "box"
@@ -171,6 +175,7 @@ def test_switches_of_the_old_sdk_are_accepted_and_typing_errors_are_not() -> Non
 
 
 def test_script_params_become_arguments_in_their_order(project: Path) -> None:
+    """B6.32."""
     estimator = local(
         folder=project,
         script_params={
@@ -191,6 +196,7 @@ def test_script_params_become_arguments_in_their_order(project: Path) -> None:
 
 
 def test_zero_false_and_paths_are_values_and_not_bare_flags(project: Path) -> None:
+    """B6.32."""
     params = {"--seed": 0, "--off": False, "--data": Path("/data")}
     assert local(folder=project, script_params=params)._submission().spec.arguments == (
         *("--seed", "0", "--off", "False", "--data", "/data"),
@@ -198,6 +204,8 @@ def test_zero_false_and_paths_are_values_and_not_bare_flags(project: Path) -> No
 
 
 def test_an_object_of_the_data_room_stands_as_its_placeholder(project: Path) -> None:
+    """B6.32."""
+
     class Reference:
         def _as_argument(self) -> str:
             return "$DATA"
@@ -208,6 +216,7 @@ def test_an_object_of_the_data_room_stands_as_its_placeholder(project: Path) -> 
 
 @pytest.mark.parametrize("given", [["--lr", 1], "--lr 1", 3])
 def test_script_params_that_are_not_a_dict_are_an_attribute_error_that_explains(given: Any) -> None:
+    """B6.32."""
     with pytest.raises(AttributeError, match="script_params takes a dict"):
         local(script_params=given)
 
@@ -219,6 +228,7 @@ def test_script_params_values_of_other_kinds_are_named(value: Any) -> None:
 
 
 def test_script_params_can_be_overridden_at_submission_and_the_estimator_stays(project: Path) -> None:
+    """B6.34."""
     estimator = local(folder=project, script_params={"--lr": 1})
     assert estimator._submission(script_params={"--lr": 2}).spec.arguments == ("--lr", "2")
     assert estimator._submission(script_params={}).spec.arguments == ()
@@ -226,6 +236,7 @@ def test_script_params_can_be_overridden_at_submission_and_the_estimator_stays(p
 
 
 def test_any_other_override_is_refused_by_name(project: Path) -> None:
+    """B6.34."""
     with pytest.raises(TrainingException, match="cannot override 'node_count'"):
         local(folder=project)._submission(node_count=2)
 
@@ -431,11 +442,13 @@ def test_one_package_as_text_is_told_how_to_write_it() -> None:
 def test_both_notations_are_stored_under_their_names(
     kind: Any, parameters: Any, framework: str, communicator: str
 ) -> None:
+    """B7.41."""
     config = local(kind, **parameters).run_config
     assert (config.framework, config.communicator) == (framework, communicator)
 
 
 def test_the_counts_of_both_notations_are_stored() -> None:
+    """B7.41."""
     assert local(PyTorch, distributed_training=Mpi(3)).run_config.mpi.process_count_per_node == 3
     by_name = local(PyTorch, distributed_backend="mpi", process_count_per_node=3)
     assert by_name.run_config.mpi.process_count_per_node == 3
@@ -546,6 +559,7 @@ def test_a_series_stands_for_its_newest_release(asked: str, found: str) -> None:
     ],
 )
 def test_a_version_of_long_ago_is_refused_with_those_there_are(kind: Any, title: str, version: str) -> None:
+    """B6.39."""
     with pytest.raises(TrainingException) as caught:
         local(kind, framework_version=version)
     assert caught.value.message.startswith(f"{title} {version} is not available; supported: ")
@@ -559,6 +573,7 @@ def test_a_version_given_as_a_number_is_told_what_it_takes() -> None:
 
 
 def test_pytorch_sets_its_variable_in_the_environment(project: Path) -> None:
+    """B6.38."""
     estimator = local(PyTorch, project)
     assert estimator.run_config.environment_variables is None
     assert estimator._submission().spec.environment.variables == {"NCCL_TREE_THRESHOLD": "0"}
@@ -587,6 +602,7 @@ def test_older_spellings_work_and_are_said_in_the_log_only(
     caplog: pytest.LogCaptureFixture,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """B6.40."""
     (project / "requirements.txt").write_text("numpy\n")
     (project / "conda.yml").write_text("dependencies:\n- numpy\n")
     local(kind, project, **parameters)
@@ -663,6 +679,7 @@ def refusal(estimator: Any) -> TrainingException:
 
 
 def test_nothing_is_looked_up_on_disk_before_submission() -> None:
+    """B6.31."""
     local(folder="/no/such/folder", entry_script="nor-script.py")
 
 
@@ -680,6 +697,7 @@ def test_a_file_as_folder_is_told_how_to_write_it(project: Path) -> None:
 
 
 def test_a_missing_script_is_named_with_the_nearest_one(project: Path) -> None:
+    """B6.31."""
     error = refusal(local(folder=project, entry_script="trian.py"))
     assert "there is no script 'trian.py'" in error.message
     assert "did you mean 'train.py'?" in error.hint
@@ -693,6 +711,7 @@ def test_no_script_at_all_lists_those_there_are(project: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../outside.py", "sub/../../outside.py", "/etc/hostname", "../absent.py"])
 def test_a_script_outside_of_the_folder_is_refused(name: str, project: Path) -> None:
+    """B6.31."""
     (project.parent / "outside.py").write_text("")
     assert "is outside of the source directory" in refusal(local(folder=project, entry_script=name)).message
 
@@ -708,6 +727,7 @@ def test_a_folder_as_script_is_refused(project: Path) -> None:
 
 
 def test_a_notebook_as_script_is_told_how_to_become_one(project: Path) -> None:
+    """B6.31."""
     (project / "train.ipynb").write_text("{}")
     error = refusal(local(folder=project, entry_script="train.ipynb"))
     assert "is a notebook" in error.message
@@ -722,6 +742,7 @@ def test_an_unreadable_script_is_refused(project: Path) -> None:
 
 @pytest.mark.parametrize("name", ["sub/deep.py", "./sub/deep.py", "sub/../sub/deep.py"])
 def test_the_script_is_kept_relative_to_the_folder(name: str, project: Path) -> None:
+    """B6.31."""
     assert local(folder=project, entry_script=name)._submission().spec.script == "sub/deep.py"
 
 

@@ -11,6 +11,7 @@ from runyard.sdk.run_configuration import DEFAULT_CPU_IMAGE, DataReferenceConfig
 
 
 def test_the_defaults_are_those_of_old() -> None:
+    """B5.23."""
     config = RunConfiguration()
     assert (config.target, config.framework, config.communicator) == ("local", "Python", "None")
     assert (config.node_count, config.arguments, config.data_references) == (1, [], {})
@@ -38,6 +39,7 @@ def test_two_configurations_share_nothing() -> None:
     ],
 )
 def test_a_setting_that_does_not_exist_is_an_attribute_error_at_any_level(path: str) -> None:
+    """B5.23."""
     section: Any = RunConfiguration()
     for name in filter(None, path.split(".")):
         section = getattr(section, name)
@@ -52,6 +54,8 @@ def test_the_error_names_the_nearest_setting() -> None:
 
 
 def test_a_target_is_kept_by_its_name() -> None:
+    """B5.24."""
+
     class Target:
         name = "box"
 
@@ -63,6 +67,7 @@ def test_a_target_is_kept_by_its_name() -> None:
 
 
 def test_settings_that_notebooks_write_are_there() -> None:
+    """B5.24."""
     config = RunConfiguration(framework="python", conda_dependencies=CondaDependencies.create(pip_packages=["numpy"]))
     assert config.environment.python.conda_dependencies.pip_packages == ["numpy"]
     config.amlcompute.vm_size = "size"
@@ -76,6 +81,7 @@ def test_settings_that_notebooks_write_are_there() -> None:
 
 
 def test_auto_prepare_environment_does_nothing_but_warn(caplog: pytest.LogCaptureFixture) -> None:
+    """B5.24."""
     config = RunConfiguration()
     config.auto_prepare_environment = False
     assert config.auto_prepare_environment is True

@@ -24,6 +24,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_by_default_it_runs_here_in_an_isolated_empty_environment_for_thirty_days(project: Path) -> None:
+    """B5.26, B6.37."""
     spec = ScriptRunConfig(project, script="train.py")._submission().spec
     assert (spec.target, spec.script, spec.arguments) == ("local", "train.py", ())
     assert spec.environment.name == "default-environment"
@@ -37,6 +38,7 @@ def test_arguments_become_text(project: Path) -> None:
 
 
 def test_what_is_set_on_its_run_config_afterwards_takes_effect(project: Path) -> None:
+    """B5.24."""
     config = ScriptRunConfig(project, script="train.py")
     config.run_config.environment = Environment("later")
     config.run_config.target = "box"
@@ -45,6 +47,7 @@ def test_what_is_set_on_its_run_config_afterwards_takes_effect(project: Path) ->
 
 
 def test_with_a_run_config_the_others_are_ignored_and_said(project: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """B5.26."""
     run_config = RunConfiguration()
     config = ScriptRunConfig(
         project, script="train.py", run_config=run_config, compute_target="box", environment=Environment("e")
@@ -55,6 +58,7 @@ def test_with_a_run_config_the_others_are_ignored_and_said(project: Path, caplog
 
 
 def test_script_and_arguments_given_here_win_over_those_in_the_run_config(project: Path) -> None:
+    """B5.26."""
     run_config = RunConfiguration(script="other.py", arguments=["a"])
     inner = ScriptRunConfig(project, run_config=run_config)._submission().spec
     assert (inner.script, inner.arguments) == ("other.py", ("a",))
@@ -104,11 +108,13 @@ def test_what_a_stall_is_and_does_is_the_users_choice(project: Path) -> None:
 
 @pytest.mark.parametrize("job", [Mpi(), "mpi", 2])
 def test_a_distributed_job_of_another_type_is_refused(job: Any) -> None:
+    """B5.26."""
     with pytest.raises(RunConfigurationException, match="distributed_job_config takes one of MpiConfiguration"):
         ScriptRunConfig(".", script="train.py", distributed_job_config=job)
 
 
 def test_pytorch_talks_by_nccl_or_gloo_in_any_case() -> None:
+    """B5.26."""
     assert PyTorchConfiguration().communication_backend == "nccl"
     assert PyTorchConfiguration("GLOO").communication_backend == "gloo"
     with pytest.raises(RunConfigurationException, match="communication_backend takes 'Nccl' or 'Gloo', not 'mpi'"):

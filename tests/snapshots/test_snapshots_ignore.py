@@ -59,6 +59,7 @@ FOLDERS = st.lists(NAMES, max_size=3).map("/".join)
 def test_what_git_ignores_is_what_a_snapshot_ignores(
     repository: Path, files: set[tuple[str, str]], ignores: dict[str, str]
 ) -> None:
+    """B11.75."""
     _agree(repository, files, ignores)
 
 
@@ -97,6 +98,7 @@ def _write(root: Path, folder: str, name: str, content: bytes) -> None:
 
 
 def test_amlignore_replaces_gitignore_in_every_folder(project: Project, frozen_of: Freeze) -> None:
+    """B11.75."""
     root = project(
         {".amlignore": b"*.csv\n", ".gitignore": b"*.py\n", "a.csv": b"", "a.py": b"", "sub/.gitignore": b"*\n"}
         | {"sub/b.py": b""}

@@ -23,6 +23,7 @@ Metrics = Callable[[], dict[str, Any]]
 
 
 def test_one_value_comes_back_bare_and_several_as_a_list_in_order(journal: Journal, metrics: Metrics) -> None:
+    """B10.60."""
     journal.log("once", 0.5)
     for value in (3.0, 1.0, 2.0):
         journal.log("often", value)
@@ -48,6 +49,7 @@ def test_nan_and_infinity_survive(journal: Journal, metrics: Metrics) -> None:
 
 
 def test_a_list_of_one_is_a_bare_value_and_an_empty_one_is_nothing(journal: Journal, metrics: Metrics) -> None:
+    """B10.61."""
     journal.log_list("one", [5])
     journal.log_list("none", [])
     journal.log_list("generated", (value for value in (1, 2)))
@@ -62,6 +64,7 @@ def test_a_list_continues_what_was_logged_before(journal: Journal, metrics: Metr
 
 
 def test_whole_numbers_among_floats_become_floats_and_the_rest_stays(journal: Journal, metrics: Metrics) -> None:
+    """B10.63."""
     journal.log_list("m", [1, 2.5, "x", None, True, 10**400])
     found = metrics()["m"]
     assert found == [1.0, 2.5, "x", None, True, math.inf]
@@ -70,6 +73,7 @@ def test_whole_numbers_among_floats_become_floats_and_the_rest_stays(journal: Jo
 
 
 def test_one_row_is_a_dict_of_values_and_several_a_dict_of_lists(journal: Journal, metrics: Metrics) -> None:
+    """B10.62."""
     journal.log_row("one", x=1, y="a")
     journal.log_row("two", x=1, y=0.5)
     journal.log_row("two", x=2, y=1)
@@ -77,6 +81,7 @@ def test_one_row_is_a_dict_of_values_and_several_a_dict_of_lists(journal: Journa
 
 
 def test_tables_and_rows_of_one_name_append(journal: Journal, metrics: Metrics) -> None:
+    """B10.62."""
     journal.log_table("t", {"x": [1, 2], "y": [3, 4]})
     journal.log_row("t", x=5, y=6)
     journal.log_table("single", {"x": [1], "y": ["a"]})
@@ -85,6 +90,7 @@ def test_tables_and_rows_of_one_name_append(journal: Journal, metrics: Metrics) 
 
 
 def test_an_image_is_named_by_its_place_among_the_runs_files(journal: Journal, metrics: Metrics) -> None:
+    """B10.64."""
     journal.log_image("acc over epochs.png", "acc over epochs.png_1.png")
     assert metrics() == {
         "acc over epochs.png": "aml://artifactId/ExperimentRun/dcid.r/acc over epochs.png_1.png",
@@ -109,6 +115,7 @@ def test_a_name_keeps_the_kind_it_was_first_used_for_and_others_stand_beside_it(
 
 
 def test_one_name_or_several_runs_can_be_asked_for(database: Database, tmp_path: Path) -> None:
+    """B10.66."""
     for run_id in ("a", "b"):
         journal = Journal(tmp_path / run_id)
         journal.log("scale factor", 1)

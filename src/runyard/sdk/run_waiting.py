@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from runyard.client.transport import Connection
@@ -53,10 +54,10 @@ class _Screen:
 
     def __init__(self, view: dict[str, Any]) -> None:
         self._run_id = view["run_id"]
-        self._folder = view["folder"]
+        self._address = Path(view["folder"]).as_uri()  # as run.get_portal_url() has it
         self._open_log = ""
         self._said = ""
-        self._write(f"RunId: {self._run_id}\nFolder: {self._folder}\n")
+        self._write(f"RunId: {self._run_id}\nWeb View: {self._address}\n")
 
     def log(self, name: str, text: str) -> None:
         if name != self._open_log:
@@ -73,7 +74,7 @@ class _Screen:
 
     def end(self, view: dict[str, Any]) -> None:
         took = (view["ended_at"] or 0) - view["created_at"]
-        self._write(f"\nExecution Summary\n=================\nRunId: {self._run_id}\nFolder: {self._folder}\n")
+        self._write(f"\nExecution Summary\n=================\nRunId: {self._run_id}\nWeb View: {self._address}\n")
         self._write(f"{view['status']} after {duration_text(took)}")
         end = view["end"] or {}
         if view["status"] != "Completed" and end.get("message"):

@@ -36,6 +36,10 @@ class HyperDriveRun(Run):
         """As it was submitted; None for a sweep that was opened again."""
         return self._hyperdrive_config
 
+    def fail(self, error_details: Any = None, error_code: Optional[str] = None, _set_status: bool = True) -> None:
+        """Refused: a sweep ends as its children do."""
+        raise HyperDriveException(f"sweep {self.id} cannot be marked as failed", hint="cancel() ends it")
+
     def get_best_run_by_primary_metric(
         self, include_failed: bool = True, include_canceled: bool = True, include_resume_from_runs: bool = True
     ) -> Optional[Run]:
