@@ -27,6 +27,7 @@ VERBS = {
     "import": "Import runs of another program: MLflow, TensorBoard, W&B.",
     "migrate": "Say what of scripts for the retired SDK runs here.",
     "datasets": "Name data, look at its versions and at what they point to.",
+    "models": "Register models, look at their versions, name, approve, compare them.",
     "lineage": "Show what came of what: data, runs, models, services.",
     "envs": "List the environments on disk, or remove some.",
     "doctor": "Say what this machine can do, and how to get what is missing.",

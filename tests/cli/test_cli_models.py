@@ -1,0 +1,65 @@
+"""`runyard models`, as people type it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cli_support import CommandLine
+
+
+def test_a_model_is_registered_named_approved_compared_downloaded_and_deleted(cli: CommandLine) -> None:
+    cli.script("net.pt", "first")
+    assert cli("models", "register", "named-net", "net.pt", "--tag", "area=digits").text == "named-net:1\n"
+    cli.script("net.pt", "second!")
+    made = json.loads(cli("models", "register", "named-net", "net.pt", "--framework", "PyTorch", "--json").out)
+    assert (made["id"], made["framework"]) == ("named-net:2", "PyTorch")
+    assert cli("models", "alias", "named-net:1", "champion").err == "named-net:champion is version 1\n"
+    assert cli("models", "stage", "named-net:champion", "approved", "-m", "it is good").code == 0
+
+    listed = cli("models", "list", "named-net").text.splitlines()
+    assert listed[0].split() == ["MODEL", "STAGE", "ALIASES", "FRAMEWORK", "SIZE", "AGE", "METRICS"]
+    assert [line.split()[0] for line in listed[1:]] == ["named-net:2", "named-net:1"]
+    latest = [one["id"] for one in json.loads(cli("models", "list", "--json").out)]
+    assert [model for model in latest if model.startswith("named-net:")] == ["named-net:2"]
+    assert [one["id"] for one in json.loads(cli("models", "list", "named-net", "--tag", "area", "--json").out)] == [
+        "named-net:1"
+    ]
+
+    shown = cli("models", "show", "named-net:champion").text
+    assert shown.startswith("named-net:1\n")
+    assert "none → approved by " in shown
+    assert ": it is good" in shown
+
+    compared = cli("models", "compare", "named-net:1", "2").text
+    assert compared.startswith("named-net:1 → named-net:2\n")
+    assert "5 B → 7 B" in compared
+    assert "approved → none" in compared
+
+    assert cli("models", "download", "named-net", "-o", "there").text == "there/net.pt\n"
+    assert (cli.folder / "there" / "net.pt").read_text() == "second!"
+
+    assert "is its 'champion'" in cli("models", "delete", "named-net:1", "--yes").err
+    assert cli("models", "alias", "named-net", "champion", "--remove").code == 0
+    assert cli("models", "delete", "named-net:1", "--yes").err == "deleted named-net:1\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["show", "nothing-of-that-name"], "no model named 'nothing-of-that-name'"),
+        (["list", "nothing-of-that-name"], "no model named"),
+        (["register", "a b", "net.pt"], "a model cannot be named 'a b'"),
+        (["register", "net", "nowhere.pt"], "there is no file or folder 'nowhere.pt'"),
+        (["delete", "net"], "say which version of 'net'"),
+    ],
+)
+def test_what_cannot_be_done_with_a_model_is_one_error_with_a_hint(
+    cli: CommandLine, words: list[str], message: str
+) -> None:
+    cli.script("net.pt", "x")
+    done = cli("models", *words)
+    assert (done.code, done.out) == (1, b"")
+    assert message in done.err
+    assert "\nhint: " in done.err
