@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from slurm_cluster import four_nodes
 
-from runyard import ComputeTarget, SlurmCompute, Workspace
+from runyard import ComputeTarget, Experiment, Run, ScriptRunConfig, SlurmCompute, Workspace
 from support import a_home, complaints
 
 _names = (f"slurm-{number}" for number in itertools.count())
@@ -42,3 +42,21 @@ def partition(slurm_folder: Path, workspace: Workspace) -> Iterator[SlurmCompute
     assert isinstance(made, SlurmCompute)
     yield made
     made.detach()
+
+
+@pytest.fixture
+def submit(experiment: Experiment, partition: SlurmCompute, project: Callable[..., Path]) -> Callable[..., Run]:
+    def submitted(script: str, *arguments: object, job: object = None, **asked: object) -> Run:
+        config = ScriptRunConfig(
+            project(train=script),
+            script="train.py",
+            arguments=list(arguments),
+            compute_target=partition,
+            distributed_job_config=job,
+        )
+        config.run_config.environment.python.user_managed_dependencies = True
+        for name, value in asked.items():
+            setattr(config.run_config, name, value)
+        return experiment.submit(config)
+
+    return submitted

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from slurm_cluster import SCRIPTS, slurm
 from slurm_runs import activity, job_of
 
-from runyard import Experiment, PyTorchConfiguration, Run, ScriptRunConfig, SlurmCompute
-from support import eventually
+from runyard import PyTorchConfiguration, Run
+from support import eventually, is_alive
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("slurm")]
 
@@ -30,24 +29,6 @@ open('outputs/seen.txt', 'w').write(seen + str(attempt))
 print('attempt', attempt, 'after', repr(seen), flush=True)
 while attempt < int(sys.argv[1]): time.sleep(0.01)
 """
-
-
-@pytest.fixture
-def submit(experiment: Experiment, partition: SlurmCompute, project: Callable[..., Path]) -> Callable[..., Run]:
-    def submitted(script: str, *arguments: object, job: object = None, **asked: object) -> Run:
-        config = ScriptRunConfig(
-            project(train=script),
-            script="train.py",
-            arguments=list(arguments),
-            compute_target=partition,
-            distributed_job_config=job,
-        )
-        config.run_config.environment.python.user_managed_dependencies = True
-        for name, value in asked.items():
-            setattr(config.run_config, name, value)
-        return experiment.submit(config)
-
-    return submitted
 
 
 def log_of(run: Run, name: str = "70_driver_log.txt") -> str:
@@ -152,12 +133,19 @@ def test_slurm_that_does_not_answer_harms_no_run(submit, slurm_folder: Path, tmp
 def test_a_cancel_that_slurm_did_not_hear_is_said_again(submit, slurm_folder: Path) -> None:
     run = submit("import time\nprint('up', flush=True)\ntime.sleep(600)")
     eventually(lambda: run.get_status() == "Running", "it runs")
-    os.kill(int((slurm_folder / "slurmctld.pid").read_text()), signal.SIGKILL)
+    stop_controller(slurm_folder)
     run.cancel()
     stop = Path(run._refresh()["folder"]) / "stop.json"
     eventually(stop.exists, "the yard tried")
     subprocess.run([SCRIPTS / "start-slurm", "controller", slurm_folder], check=True)
     assert run.wait_for_completion(raise_on_error=False)["status"] == "Canceled"
+
+
+def stop_controller(slurm_folder: Path) -> None:
+    """In its own way: killed, it would come back with what it knew seconds ago, and revive jobs of other tests."""
+    pid = int((slurm_folder / "slurmctld.pid").read_text())
+    os.kill(pid, signal.SIGTERM)
+    eventually(lambda: not is_alive(pid), "the controller has stopped")
 
 
 def test_scancel_by_hand_cancels_the_run(submit, home: Path, tmp_path: Path) -> None:

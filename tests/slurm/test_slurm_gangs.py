@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -53,32 +52,14 @@ else:
 """
 
 
-@pytest.fixture
-def gang(experiment: Experiment, partition: SlurmCompute, project: Callable[..., Path]) -> Callable[..., Run]:
-    def submitted(script: str, job: object, *arguments: object, **asked: object) -> Run:
-        config = ScriptRunConfig(
-            project(train=script),
-            script="train.py",
-            arguments=list(arguments),
-            compute_target=partition,
-            distributed_job_config=job,
-        )
-        config.run_config.environment.python.user_managed_dependencies = True
-        for name, value in asked.items():
-            setattr(config.run_config, name, value)
-        return experiment.submit(config)
-
-    return submitted
-
-
 def said(run: Run, name: str) -> dict[str, str]:
     text = (Path(run._view["folder"]) / "azureml-logs" / f"70_driver_log_{name}.txt").read_text()
     found: dict[str, str] = json.loads(text.splitlines()[0])
     return found
 
 
-def test_torch_processes_meet_across_nodes(gang) -> None:
-    run = gang(REPORT + MEET, PyTorchConfiguration("Gloo", process_count=4, node_count=2))
+def test_torch_processes_meet_across_nodes(submit) -> None:
+    run = submit(REPORT + MEET, job=PyTorchConfiguration("Gloo", process_count=4, node_count=2))
     assert run.wait_for_completion()["status"] == "Completed"
     each = [said(run, f"rank_{rank}") for rank in range(4)]
     assert [(e["RANK"], e["NODE_RANK"]) for e in each] == [("0", "0"), ("1", "0"), ("2", "1"), ("3", "1")]
@@ -88,7 +69,7 @@ def test_torch_processes_meet_across_nodes(gang) -> None:
     assert sorted(run.get_metrics()["rank"]) == [0, 1, 2, 3]
 
 
-def test_parameter_servers_find_their_workers_on_other_nodes(gang) -> None:
+def test_parameter_servers_find_their_workers_on_other_nodes(submit) -> None:
     wait = (
         "if json.loads(os.environ['TF_CONFIG'])['task']['type'] == 'ps':\n    import signal\n    signal.pause()\n"
         # workers need their server: they do not end before it has said where it is
@@ -96,7 +77,7 @@ def test_parameter_servers_find_their_workers_on_other_nodes(gang) -> None:
         "server = logs / '70_driver_log_ps_0.txt'\n"
         "while not (server.exists() and server.stat().st_size):\n    time.sleep(0.05)\n"
     )
-    run = gang(REPORT + wait, TensorflowConfiguration(2, 1), node_count=3)
+    run = submit(REPORT + wait, job=TensorflowConfiguration(2, 1), node_count=3)
     assert run.wait_for_completion()["status"] == "Completed", run._view["end"]
     assert run._view["end"]["processes_left"] == 0
     cluster = json.loads(said(run, "worker_1")["TF_CONFIG"])["cluster"]
@@ -125,9 +106,9 @@ def test_mpi_ranks_compute_together_across_nodes(experiment: Experiment, partiti
     assert first != second
 
 
-def test_a_rank_that_fails_is_named_and_nothing_stays(gang, home: Path) -> None:
+def test_a_rank_that_fails_is_named_and_nothing_stays(submit, home: Path) -> None:
     script = "import os, time\nif os.environ['RANK'] == '1':\n    raise ValueError('bad shard')\ntime.sleep(600)"
-    run = gang(script, PyTorchConfiguration("Gloo", process_count=2, node_count=2))
+    run = submit(script, job=PyTorchConfiguration("Gloo", process_count=2, node_count=2))
     with pytest.raises(ActivityFailedException, match="ValueError: bad shard"):
         run.wait_for_completion()
     assert (run._view["end"]["rank"], run._view["end"]["processes_left"]) == (1, 0)
@@ -137,9 +118,9 @@ def test_a_rank_that_fails_is_named_and_nothing_stays(gang, home: Path) -> None:
     )
 
 
-def test_a_cancelled_gang_leaves_no_process_on_any_node(gang) -> None:
+def test_a_cancelled_gang_leaves_no_process_on_any_node(submit) -> None:
     script = "import time\nprint('up', flush=True)\ntime.sleep(600)"
-    run = gang(script, PyTorchConfiguration("Gloo", process_count=4, node_count=4))
+    run = submit(script, job=PyTorchConfiguration("Gloo", process_count=4, node_count=4))
     logs = Path(run._refresh()["folder"]) / "azureml-logs"
     eventually(lambda: len([p for p in logs.glob("70_*") if p.stat().st_size]) == 4, "all ranks are up")
     run.cancel()

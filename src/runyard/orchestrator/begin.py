@@ -36,7 +36,9 @@ def start(rooms: Rooms, record: RunRecord, say: ground.Say, abandoned: threading
     """Writes the working copy and the order, then asks for an agent. A run that has one already is left alone."""
     folder, target = rooms.folder(record.run_id), rooms.target(record)
     _let_go(rooms, record)
-    if target.compute.status([handle_of(rooms, record)]) or _has_begun(rooms, record):
+    # what a target says is of the attempt that was handed over last: it may be the one before
+    is_there = _is_handed_over(rooms, record) and target.compute.status([handle_of(rooms, record)])
+    if is_there or _has_begun(rooms, record):
         take_up(rooms, record)
         return
     placement = target.queue.placement(record.run_id) or Placement(record.run_id)
@@ -107,9 +109,9 @@ def expects_agent(rooms: Rooms, record: RunRecord) -> bool:
 
 def _let_go(rooms: Rooms, record: RunRecord) -> None:
     """The agent of the attempt before has said its last word; it holds the run for a moment longer."""
-    order, attempt = rooms.folder(record.run_id).order, record.life.attempt
+    attempt = record.life.attempt
     deadline = clock.monotonic() + _LETS_GO_S
-    while attempt > 1 and order.exists() and json.loads(order.read_bytes()).get("attempt", 1) < attempt:
+    while attempt > 1 and rooms.folder(record.run_id).order.exists() and not _is_handed_over(rooms, record):
         handle = handle_of(rooms, record)
         agent = rooms.target(record).compute.status([handle]).get(handle)
         if agent is None or agent.waiting is not None:
@@ -120,6 +122,12 @@ def _let_go(rooms: Rooms, record: RunRecord) -> None:
                 hint="`runyard cancel` it, and look into agent.log in its folder",
             )
         time.sleep(_LOOK_S)
+
+
+def _is_handed_over(rooms: Rooms, record: RunRecord) -> bool:
+    """Whether the order that its agent reads is of this attempt."""
+    order = rooms.folder(record.run_id).order
+    return order.exists() and json.loads(order.read_bytes()).get("attempt", 1) >= record.life.attempt
 
 
 def _has_begun(rooms: Rooms, record: RunRecord) -> bool:

@@ -155,6 +155,8 @@ class SlurmCompute(Compute):
         return job_id is not None
 
     def _submitted(self, record: JobRecord, name: str, job_id: str) -> None:
+        self._forget_number(job_id)
+        self._ended.discard(job_id)
         self._submitted_at[job_id] = clock.monotonic()
         self._line.hurry()
         record.submitted(name, job_id)
@@ -166,7 +168,8 @@ class SlurmCompute(Compute):
             self._untold.discard(job_id)
             self.stop(handle, _record(handle).stop_reason)
         job = look.jobs.get(job_id)
-        if job is None and look.at <= self._submitted_at.get(job_id, -1.0):
+        # a look from before it was submitted knows nothing of it; its agent's last word tells that it came and went since
+        if job is None and look.at <= self._submitted_at.get(job_id, -1.0) and not _record(handle).has_last_word:
             return self._waits(handle, look, QueuedJob(job_id, "PENDING", "None"))
         job = job or self._asked_for(job_id)
         at = phase(job.state) if job else Phase.ENDED
@@ -215,7 +218,12 @@ class SlurmCompute(Compute):
     def _forget(self, handle: Handle, job_id: str) -> None:
         self._ended.add(job_id)
         self._reasons.pop(handle.run_id, None)
+        self._forget_number(job_id)
+
+    def _forget_number(self, job_id: str) -> None:
+        """Slurm gives a number again when its controller lost its last seconds, and after the highest one."""
         self._states.pop(job_id, None)
+        self._untold.discard(job_id)
         for memory in (self._submitted_at, self._ending_since, self._patience_until, self._through_since):
             memory.pop(job_id, None)
 
