@@ -52,4 +52,5 @@ if rank == 0:
         run.log("accuracy", (model(x).argmax(1) == y).float().mean().item())
     torch.save(model.state_dict(), "outputs/model.pt")
 if world > 1:
+    dist.barrier()  # gloo aborts a process whose neighbours leave while it still talks to them
     dist.destroy_process_group()
