@@ -173,7 +173,7 @@ def test_lineage_goes_from_data_over_runs_to_models(
     edges = {(edge["source"], edge["kind"], edge["target"]) for edge in told["edges"]}
     assert (f"dataset:{dataset.id}", "used", f"run:{run.id}") in edges
     assert (f"run:{run.id}", "registered", f"model:{model.name}:{model.version}") in edges
-    assert f"made: model {model.name}:{model.version}" in printed
+    assert f"made model {model.name}:{model.version}" in printed
     with pytest.raises(UserErrorException, match="no dataset 'nothing'"):
         workspace.connection.get("/api/lineage", dataset="nothing")
 

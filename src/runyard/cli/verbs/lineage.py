@@ -12,13 +12,13 @@ from runyard.errors import RunNotFound, UserErrorException
 app = new_verb()
 _ORDER = ("data", "dataset", "run", "model", "service")
 _WORDS = {
-    "used": "used by",
-    "wrote": "written to",
-    "saved": "registered",
-    "registered": "made",
-    "named": "named by",
-    "made of": "turned into",
-    "served": "served by",
+    "used": "used as {name} by ",
+    "wrote": "wrote, as {name}, ",
+    "saved": "registered ",
+    "registered": "made ",
+    "named": "named for {name} by ",
+    "made of": "turned into ",
+    "served": "served by ",
 }
 
 
@@ -78,23 +78,24 @@ def _print(
     shown: set[str],
     indent: str,
     how: str = "",
+    differs: str = "",
 ) -> None:
     node = nodes[node_id]
     again = node_id in shown and node_id in below
     mark = "  ←" if node_id in start else ""
-    print(f"{indent}{how}{node['kind']} {node['label']}{_about(node)}{'  (see above)' if again else ''}{mark}")
+    see = "  (see above)" if again else ""
+    print(f"{indent}{how}{node['kind']} {node['label']}{_about(node)}{differs}{see}{mark}")
     if again:
         return
     shown.add(node_id)
     for edge in below.get(node_id, []):
-        differs = ", with other data than is registered" if edge["same"] is False else ""
-        name = f" as {edge['name']}" if edge["name"] and edge["kind"] in ("used", "named", "wrote") else ""
-        word = f"{_WORDS[edge['kind']]}{name}{differs}: "
-        _print(edge["target"], nodes, below, start, shown, indent + "  ", word)
+        how = _WORDS[edge["kind"]].format(name=edge["name"] or "data")
+        other = ", with other data than is registered" if edge["same"] is False else ""
+        _print(edge["target"], nodes, below, start, shown, indent + "  ", how, other)
 
 
 def _about(node: dict[str, Any]) -> str:
     for key in ("status", "state", "stage"):
-        if node.get(key) and node[key] != "None":
+        if node.get(key) and node[key] != "none":
             return f"  {node[key]}"
     return f"  {node['digest'][:12]}" if node["kind"] == "dataset" and node.get("digest") else ""
