@@ -27,6 +27,7 @@ def a_home() -> Iterator[Path]:
     finally:
         stop_yard(folder)
         stop_runs(folder)
+        stop_services(folder)
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -38,6 +39,15 @@ def stop_runs(home: Path) -> None:
             (lock.parent / "stop.json").write_text('{"reason": "canceled"}')
             os.kill(pid, signal.SIGTERM)
             eventually(lambda lock=lock: lock_holder(lock) is None, f"the agent of {lock.parent.name} ends", 30)
+
+
+def stop_services(home: Path) -> None:
+    """Services outlive their yard too."""
+    for lock in home.glob("services/*/keeper.lock"):
+        pid = lock_holder(lock)
+        if pid is not None:
+            os.kill(pid, signal.SIGTERM)
+            eventually(lambda lock=lock: lock_holder(lock) is None, f"the keeper of {lock.parent.name} ends", 30)
 
 
 def yard_pid(home: Path) -> int | None:

@@ -205,7 +205,7 @@ class Connection(asyncio.Protocol):
             self._buffer = b""
             return self._chunked(data)
         end = data.find(b"\r\n\r\n")
-        if end < 0:
+        if end < 0 or end > LONGEST:
             self._head, self.request_id = None, ""
             if len(data) > LONGEST:
                 raise Refused(431, f"the head of a request has at most {LONGEST} bytes")

@@ -128,6 +128,8 @@ class Keeper:
         said = self._said(wanted, asked)
         for number in asked:
             self._versions[number].go(said)
+        if not all(self._versions[number].serves for number in asked):
+            return  # one whose workers change places is not there yet
         for number in [number for number in self._versions if number not in asked]:
             version = self._versions[number]
             version.drain(DRAIN_S)

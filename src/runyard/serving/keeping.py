@@ -47,6 +47,9 @@ class Keeping:
             return None
 
     def found(self) -> dict[str, Any]:
+        """Nothing, when there is no keeper: what it wrote last is true no more."""
+        if self._holder() is None:
+            return {}
         try:
             return dict(json.loads(self.folder.found.read_bytes()))
         except (OSError, ValueError):

@@ -107,6 +107,10 @@ class Version:
         return self._was_ready and not self.failure
 
     @property
+    def serves(self) -> bool:
+        return all(place.state == "serving" for place in self._places)
+
+    @property
     def is_gone(self) -> bool:
         return all(place.pid is None for place in self.everybody())
 
@@ -150,7 +154,7 @@ class Version:
             place.drain(within_s)
 
     def drain_leaving(self, within_s: float) -> None:
-        if all(place.state == "serving" for place in self._places):
+        if self.serves:
             for place in self._leaving:
                 place.drain(within_s)
         self._leaving = [place for place in self._leaving if place.pid is not None]
