@@ -63,7 +63,8 @@ class RunyardException(Exception):
         import json
 
         error = {"error": {"code": self._code, "message": self.message}}
-        lines = [f"{type(self).__name__}:", f"\tMessage: {self.message}"]
+        name = "AzureMLException" if type(self) is RunyardException else type(self).__name__
+        lines = [f"{name}:", f"\tMessage: {self.message}"]
         if self.hint:
             lines.append(f"\tHint: {self.hint}")
         lines.append(f"\tInnerException {self.inner_exception}")

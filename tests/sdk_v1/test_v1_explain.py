@@ -1,0 +1,72 @@
+"""An argument that has no effect is said once, kept with the run, and shown by `runyard explain`."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cli_support import CommandLine
+from runyard import AmlCompute, ComputeTarget, Estimator, Experiment, Workspace
+from runyard.sdk import no_effect
+from runyard.sdk.run_configuration import RunConfiguration
+from support import with_this_python
+
+
+def test_it_is_said_once_and_never_a_secret(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(no_effect, "_said", {})
+    with caplog.at_level(logging.WARNING, "runyard"):
+        for _ in range(3):
+            config = RunConfiguration()
+            no_effect.told(config, "colour", "blue", "runs have none")
+            no_effect.told(config, "admin_password", "hunter2", "nobody signs in")
+            no_effect.told(config, "absent", None, "it was not given")
+    assert [record.getMessage() for record in caplog.records] == [
+        "RunConfiguration(colour='blue') has no effect here: runs have none",
+        "RunConfiguration(admin_password=…) has no effect here: nobody signs in",
+    ]
+    assert [note.argument for note in no_effect.about(config, config)] == ["colour", "admin_password"]
+
+
+def test_explain_shows_what_the_run_its_workspace_and_its_target_were_told(
+    home: Path, project: Callable[..., Path], tmp_path: Path
+) -> None:
+    workspace = Workspace.create("explained", key_vault="/subscriptions/1/vaults/v")
+    wanted = AmlCompute.provisioning_configuration(vm_size="STANDARD_NC6", max_nodes=2, vm_priority="lowpriority")
+    cluster = ComputeTarget.create(workspace, "explained", wanted)
+    estimator = Estimator(
+        project(train="print('hello')"),
+        compute_target=cluster,
+        vm_size="STANDARD_D2",
+        entry_script="train.py",
+        user_managed=True,
+    )
+    run = Experiment(workspace, "explained").submit(estimator)
+    run.wait_for_completion()
+    kept = {(note["owner"], note["argument"]) for note in run._view["spec"]["no_effect"]}
+    assert {("Workspace", "key_vault"), ("AmlComputeConfiguration", "vm_size")} <= kept
+    cli = CommandLine(home, tmp_path)
+    said = cli("explain", run.id).text
+    assert "no effect here:" in said
+    assert "AmlComputeConfiguration(vm_size='STANDARD_D2')\n      compute_target says where it runs" in said
+    assert "AmlComputeProvisioning(vm_priority='lowpriority')" in said
+    assert "Workspace(key_vault=…)" in said
+    assert "target       explained: AmlCompute, up to 2 nodes, vm_size STANDARD_NC6 kept as a label" in said
+    told = json.loads(cli("explain", run.id, "--json").out)
+    assert told["run_id"] == run.id
+    assert {note["argument"] for note in told["no_effect"]} >= {"vm_size", "vm_priority", "key_vault"}
+    cluster.delete()
+
+
+def test_explain_says_when_every_argument_counts(
+    home: Path, experiment: Experiment, project: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(no_effect, "_of_functions", {})  # what tests before this one were told
+    run = experiment.submit(with_this_python(project(train="print(1)")))
+    run.wait_for_completion()
+    said = CommandLine(home, tmp_path)("explain", run.id).text
+    assert "no effect    nothing: every argument that was given counts" in said
+    assert "target       local: the machine that the yard is on" in said

@@ -1,0 +1,200 @@
+"""Runs of the SDK v1: what their classes are, what is streamed, what else could be asked of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runyard import Environment, Estimator, Experiment, Run, RunConfiguration, Workspace
+from runyard.errors import (
+    ActivityFailedException,
+    ComputeTargetException,
+    HyperDriveConfigException,
+    HyperDriveException,
+    ModelNotFoundException,
+    RunEnvironmentException,
+    RunyardException,
+    TrainingException,
+    UserErrorException,
+    WebserviceException,
+)
+from runyard.hyperdrive import HyperDriveConfig, HyperDriveRun, PrimaryMetricGoal, RandomParameterSampling, choice
+from runyard.sdk.chainer import Chainer
+from runyard.sdk.run_of_v1 import RunOfV1
+from runyard.sdk.script_run import ScriptRun
+from runyard.sdk.telemetry import set_diagnostics_collection
+from support import with_this_python
+
+
+def test_what_is_submitted_says_which_class_comes_back(
+    experiment: Experiment, project: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """B8.48, B8.49, B8.53, B13.84, B13.93: a script gives a ScriptRun, a sweep a HyperDriveRun, here too."""
+    script = "import sys\nfrom azureml.core import Run\nRun.get_context().log('lr', float(sys.argv[-1]))\nprint(1)"
+    config = with_this_python(project(train=script), arguments=["--lr", 1])
+    run = experiment.submit(config)
+    assert type(run) is ScriptRun
+    assert re.fullmatch(rf"{experiment.name}_\d+_[0-9a-f]{{8}}", run.id)
+    run.wait_for_completion(show_output=True)
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"RunId: {run.id}\nWeb View: {run.get_portal_url()}\n")
+    assert "\n\nStreaming azureml-logs/70_driver_log.txt\n" + "=" * 40 + "\n\n" in shown
+    assert f"Execution Summary\n=================\nRunId: {run.id}\nWeb View: {run.portal_url}\n" in shown
+    sweep = experiment.submit(
+        HyperDriveConfig(
+            run_config=config,
+            hyperparameter_sampling=RandomParameterSampling({"lr": choice(1, 2)}),
+            primary_metric_name="lr",
+            primary_metric_goal=PrimaryMetricGoal.MAXIMIZE,
+            max_total_runs=2,
+        )
+    )
+    assert type(sweep) is HyperDriveRun
+    assert re.fullmatch(r"HD_[0-9a-f-]{36}", sweep.id)
+    sweep.wait_for_completion(show_output=True)
+    assert "Streaming azureml-logs/hyperdrive.txt\n" in capsys.readouterr().out
+    assert {re.sub(r"^HD_[0-9a-f-]{36}_", "", child.id) for child in sweep.get_children()} == {"0", "1"}
+    assert sweep.get_diagnostics()["failed"] == {}
+
+
+def test_a_sweep_cannot_be_marked_as_failed(experiment: Experiment, project: Callable[..., Path]) -> None:
+    """B8.54"""
+    sweep = experiment.submit(
+        HyperDriveConfig(
+            run_config=with_this_python(project(train="from azureml.core import Run\nRun.get_context().log('m', 1)")),
+            hyperparameter_sampling=RandomParameterSampling({"lr": choice(1)}),
+            primary_metric_name="m",
+            primary_metric_goal=PrimaryMetricGoal.MAXIMIZE,
+            max_total_runs=1,
+        )
+    )
+    with pytest.raises(HyperDriveException, match="cannot be marked as failed"):
+        sweep.fail()
+    sweep.wait_for_completion()
+
+
+def test_what_else_could_be_asked_of_a_run(
+    workspace: Workspace, experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = experiment.start_logging(snapshot_directory=None)
+    run.display_name, run.description = "the best one", "why it is"
+    found = Run.get(workspace, run.id)
+    assert (found.display_name, found.description, found.name) == ("the best one", "why it is", "the best one")
+    assert run.get_detailed_status() == {"status": "Running", "details": None}
+    assert run.identity == f"{experiment.name}#{run.id}"
+    assert workspace.get_run(run.id) == run == next(Run.list(experiment))
+    assert run.portal_url == run.get_portal_url()
+    with pytest.raises(UserErrorException, match="has no snapshot"):
+        run.get_snapshot_id()
+    monkeypatch.setenv("MY_SECRET", "s3")
+    assert run.get_secrets(["MY_SECRET"]) == {"MY_SECRET": "s3"}
+    with pytest.raises(UserErrorException, match="there is no secret 'OTHER'") as caught:
+        run.get_secret("OTHER")
+    assert "environment_variables" in caught.value.hint
+    run.complete()
+
+
+def test_all_logs_of_a_run_are_written_at_once(
+    experiment: Experiment, project: Callable[..., Path], tmp_path: Path
+) -> None:
+    run = experiment.submit(with_this_python(project(train="print('a line')")))
+    run.wait_for_completion()
+    written = run.get_all_logs(destination=str(tmp_path / "logs"))
+    assert [Path(path).read_text() for path in written if path.endswith("70_driver_log.txt")] == ["a line\n"]
+
+
+def test_a_run_type_of_ones_own_is_opened_by_its_factory(
+    workspace: Workspace, experiment: Experiment, project: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Mine(ScriptRun):
+        pass
+
+    monkeypatch.setattr(RunOfV1, "_factories", {})
+    Run.add_type_provider("azureml.scriptrun", lambda owner, view: Mine(owner, view["run_id"], _view=view))
+    run = experiment.submit(with_this_python(project(train="print(1)")))
+    run.wait_for_completion()
+    assert type(Run.get(workspace, run.id)) is Mine
+
+
+def test_an_environment_and_a_run_configuration_come_back_from_their_files(tmp_path: Path) -> None:
+    made = Environment("kept")
+    made.python.conda_dependencies.add_pip_package("numpy")
+    made.environment_variables = {"A": "1"}
+    made.save_to_directory(tmp_path / "env")
+    with pytest.raises(UserErrorException, match="is there already"):
+        made.save_to_directory(tmp_path / "env")
+    assert Environment.load_from_directory(tmp_path / "env").to_definition() == made.to_definition()
+    config = RunConfiguration("train.py", ["--lr", "0.1"], framework="Python")
+    config.environment, config.node_count, config.target = made, 2, "cluster"
+    config.save(tmp_path, "big")
+    assert (tmp_path / ".azureml" / "big.runconfig").is_file()
+    loaded = RunConfiguration.load(tmp_path, "big")
+    assert (loaded.script, loaded.arguments, loaded.node_count) == ("train.py", ["--lr", "0.1"], 2)
+    assert (loaded.target, loaded.environment.to_definition()) == ("cluster", made.to_definition())
+    old = "script: train.py\ntarget: local\nnodeCount: 1\nenvironment:\n  name: e\n  docker: {enabled: true}\n"
+    (tmp_path / "old.runconfig").write_text(old)
+    assert RunConfiguration.load(tmp_path / "old.runconfig").environment.docker.enabled is True
+    RunConfiguration.delete(tmp_path, "big")
+    with pytest.raises(UserErrorException, match="there is no run configuration 'big'"):
+        RunConfiguration.load(tmp_path, "big")
+
+
+def test_chainer_needs_a_python_that_has_it(project: Callable[..., Path]) -> None:
+    folder = project(train="print(1)")
+    with pytest.raises(TrainingException, match="Chainer cannot be installed"):
+        Chainer(folder, compute_target="local", entry_script="train.py")._submission()
+    mine = Chainer(folder, compute_target="local", entry_script="train.py", user_managed=True)
+    assert mine._submission().spec.script == "train.py"
+    assert Chainer.get_supported_versions() == ["5.1.0", "7.0.0"]
+    with pytest.raises(TrainingException, match="does not work with Chainer"):
+        Chainer(folder, compute_target="local", node_count=2, distributed_training=_nccl())
+
+
+def _nccl() -> Any:
+    from runyard import Nccl
+
+    with pytest.raises(TrainingException, match="Nccl does not work with TensorFlow"):
+        Nccl().validate("TensorFlow")
+    return Nccl()
+
+
+def test_telemetry_is_one_line_and_nothing_is_sent(capsys: pytest.CaptureFixture[str]) -> None:
+    """B15.107"""
+    set_diagnostics_collection(send_diagnostics=True)
+    assert capsys.readouterr().out.count("\n") == 1
+
+
+def test_errors_are_one_family_and_print_as_scripts_of_old_expect(monkeypatch: pytest.MonkeyPatch) -> None:
+    """B16.109: message, inner_exception, and a text of several lines once the names of the SDK v1 are in use."""
+    import azureml.exceptions
+
+    assert azureml.exceptions.AzureMLException is RunyardException
+    inner = ValueError("inside")
+    error = ComputeTargetException("no cluster", hint="make one", inner_exception=inner)
+    assert (error.message, error.inner_exception) == ("no cluster", inner)
+    monkeypatch.setattr(RunyardException, "shown_as_v1", False)
+    assert str(error) == "no cluster\n\nhint: make one"
+    monkeypatch.setattr(RunyardException, "shown_as_v1", True)
+    assert str(error).splitlines()[:5] == [
+        "ComputeTargetException:",
+        "\tMessage: no cluster",
+        "\tHint: make one",
+        "\tInnerException inside",
+        "\tErrorResponse ",
+    ]
+    assert '"message": "no cluster"' in str(error)
+    assert RunEnvironmentException().message
+    assert ActivityFailedException(error_details={"message": "it failed"}).message == "it failed"
+    assert issubclass(HyperDriveConfigException, HyperDriveException)
+    assert not issubclass(ModelNotFoundException, WebserviceException)
+
+
+def test_an_estimator_of_the_first_releases_is_read_with_a_star(project: Callable[..., Path]) -> None:
+    names: dict[str, Any] = {}
+    exec("from azureml.train.estimator import *", names)
+    assert names["Estimator"] is Estimator
