@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+from pathlib import Path
+
 from runyard.errors import ModelPathNotFoundException, UserErrorException
-from runyard.orchestrator.finding import list_files, locate
+from runyard.orchestrator.finding import list_files, locate, written_folders
 from runyard.orchestrator.rooms import Rooms
+from runyard.store.runs import RunRecord
 from runyard.tracking.artifacts import Artifact, checked_path
+from runyard.tracking.trees import walk
 
 
 def uploaded_owner(upload_id: str) -> str:
@@ -20,9 +25,10 @@ def files_of_run(rooms: Rooms, run_id: str, path: str) -> list[Artifact]:
 
     What a running script has written but the yard has not kept yet is kept now.
     """
-    run = rooms.runs.load(run_id)
     wanted = checked_path(path)
-    names = [name for name, _ in list_files(rooms, run)]
+    kept = {file.path: file for file in rooms.artifacts.files(run_id)}
+    written = _written(rooms, rooms.runs.load(run_id), kept)
+    names = sorted(kept.keys() | written.keys())
     chosen = [name for name in names if name == wanted or name.startswith(wanted + "/")]
     if not chosen:
         top = sorted({name.rpartition("/")[0] or name for name in names})
@@ -33,14 +39,21 @@ def files_of_run(rooms: Rooms, run_id: str, path: str) -> list[Artifact]:
             run_id=run_id,
         )
     base = wanted.rpartition("/")[0]
-    kept = {file.path: file for file in rooms.artifacts.files(run_id)}
     files = []
     for name in chosen:
         inside = name[len(base) + 1 :] if base else name
         if name in kept:
             files.append(Artifact(inside, kept[name].digest, kept[name].size))
-            continue
-        place = locate(rooms, run, name)
-        if place is not None:
-            files.append(rooms.artifacts.take(inside, place))
+        else:
+            files.append(rooms.artifacts.take(inside, written[name]))
     return files
+
+
+def _written(rooms: Rooms, run: RunRecord, kept: Container[str]) -> dict[str, Path]:
+    """Logs, and what a running script has in the folders that will be kept when it ends."""
+    logs = ((name, locate(rooms, run, name)) for name, _ in list_files(rooms, run) if name not in kept)
+    found = {name: place for name, place in logs if place is not None}
+    for prefix, folder in written_folders(rooms, run):
+        if folder.is_dir() and not folder.is_symlink():
+            found.update((f"{prefix}/{one.name}", one.source) for one in walk(folder)[0])
+    return found

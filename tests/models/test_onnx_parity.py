@@ -1,0 +1,121 @@
+"""The gate itself, on numbers; and inputs, as people give them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from runyard.errors import OnnxExportException
+from runyard.onnx import export
+from runyard.onnx.inputs import other_sizes, recorded, resized
+from runyard.onnx.packages import needed
+from runyard.onnx.parity import CaseParity, Report, Tolerance, as_tolerance, compare
+
+FINE = Tolerance(rtol=1e-3, atol=1e-5)
+
+
+def gate(expected: object, got: object, allowed: Tolerance = FINE) -> CaseParity:
+    return compare("recorded 1", 2, ["y"], [np.asarray(expected)], [np.asarray(got)], allowed)
+
+
+def report(case: CaseParity) -> Report:
+    return Report(FINE.rtol, FINE.atol, 0.0, [case])
+
+
+def test_the_same_numbers_pass_and_small_differences_too() -> None:
+    assert gate([1.0, 2.0], [1.0, 2.0]).passed
+    assert gate([1.0, 1000.0], [1.000001, 1000.5]).passed
+
+
+def test_a_difference_is_told_with_its_place_and_both_values() -> None:
+    case = gate([[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [3.5, 4.0]])
+    (output,) = case.outputs
+    assert not case.passed
+    assert (output.different, output.of, output.max_abs) == (1, 4, 0.5)
+    assert output.worst is not None
+    assert (output.worst.index, output.worst.expected, output.worst.got) == ([1, 0], 3.0, 3.5)
+    said = report(case).where()
+    assert "output 'y' for recorded 1 at [1, 0]: expected 3, got 3.5; 1 of 4 values" in said
+    assert report(case).as_json()["passed"] is False
+
+
+def test_nothing_is_equal_to_nothing_and_to_nothing_else() -> None:
+    assert gate([np.nan, np.inf], [np.nan, np.inf]).passed
+    for wrong in ([0.0, np.inf], [np.nan, 1.0], [np.nan, -np.inf]):
+        case = gate([np.nan, np.inf], wrong)
+        assert not case.passed
+        assert report(case).as_json()["cases"][0]["outputs"][0]["max_abs"] == "inf"
+
+
+def test_whole_numbers_are_the_same_or_they_are_not() -> None:
+    assert gate([1, 2], [1, 2]).passed
+    assert not gate([1000, 2], [1001, 2], Tolerance(1.0, 1.0)).passed
+    assert not gate([True, False], [True, True]).passed
+
+
+def test_another_shape_or_type_or_number_of_outputs_is_a_difference() -> None:
+    assert "its shape is [2], not [2, 1]" in report(gate([[1.0], [2.0]], [1.0, 2.0])).where()
+    assert "its type is int64, not float64" in report(gate([1.0], [1])).where()
+    one = [np.ones(2)]
+    assert "it has 2 outputs, the original 1" in compare("a", 1, ["y"], one, one * 2, FINE).problem
+
+
+def test_of_quantized_models_the_outputs_own_spread_is_the_measure() -> None:
+    assert gate([0.0, 10.0], [0.9, 10.0], Tolerance(0.0, 0.0, share=0.1)).passed
+    assert not gate([0.0, 1.0], [0.9, 1.0], Tolerance(0.0, 0.0, share=0.1)).passed
+
+
+def test_a_tolerance_is_a_number_or_a_pair() -> None:
+    assert as_tolerance(None, half=False) == Tolerance(1e-3, 1e-5)
+    assert as_tolerance(None, half=True).rtol > 1e-3
+    assert as_tolerance(1e-4, half=False) == Tolerance(1e-4, 1e-4)
+    assert as_tolerance((1e-2, 0), half=False) == Tolerance(1e-2, 0.0)
+    assert as_tolerance({"atol": 1.0}, half=False) == Tolerance(1e-3, 1.0)
+    for wrong in ("much", (1, 2, 3), -1, float("nan"), float("inf")):
+        with pytest.raises(OnnxExportException, match="tolerance takes"):
+            as_tolerance(wrong, half=False)
+
+
+def test_inputs_have_the_names_of_the_model_and_batches_of_other_sizes() -> None:
+    def forward(image: object, mask: object = None) -> None: ...
+
+    given = recorded((np.zeros((2, 3)), np.arange(2)), forward, dynamic_batch=True)
+    assert (given.names, given.axes) == (("image", "mask"), (0, 0))
+    assert [case.batch for case in other_sizes(given)] == [1, 5]
+    assert resized(given, given.first, 5).values[1].tolist() == [0, 1, 0, 1, 0]
+    by_name = recorded([{"mask": np.ones((3, 2)), "x": np.ones((1, 2))}], forward, {"mask": 1, "x": 1})
+    assert (by_name.names, by_name.axes, by_name.first.batch) == (("mask", "x"), (1, 1), 2)
+    assert other_sizes(recorded(np.ones(3), forward, dynamic_batch=False)) == []
+
+
+def test_inputs_that_cannot_be_a_call_are_refused() -> None:
+    def forward(x: object, h: object) -> None: ...
+
+    for wrong, message in (
+        ([], "example_inputs is empty"),
+        ((np.ones((2, 3)), np.ones((3, 2))), "x has 2, h has 3 along their batch axis"),
+        ((np.ones(2), (np.ones(2), np.ones(2))), "the input 'h' is tuple"),
+        ([np.ones(2), (np.ones(2), np.ones(2))], "recorded input 2 is not like the first"),
+    ):
+        with pytest.raises(OnnxExportException, match=message):
+            recorded(wrong, forward, dynamic_batch=True)
+    with pytest.raises(OnnxExportException, match="which is no input"):
+        recorded(np.ones(2), forward, dynamic_batch={"y": 0})
+
+
+def test_a_package_that_is_missing_is_named_with_the_line_that_installs_it() -> None:
+    with pytest.raises(OnnxExportException, match="exporting needs not_there_a and not_there_b") as refused:
+        needed("json", "not_there_a", "not_there_b", why="exporting")
+    assert refused.value.hint == "pip install not_there_a not_there_b"
+
+
+def test_what_export_cannot_do_is_refused_before_anything_is_imported() -> None:
+    for how, message in (
+        ({}, "needs to know where to"),
+        ({"register_as": "x", "exporter": "magic"}, "no exporter 'magic'"),
+        ({"register_as": "x", "opset": "new"}, "opset takes a whole number"),
+        ({"register_as": "x", "quantize": "int4"}, "quantize takes 'int8'"),
+        ({"register_as": "x", "quantize": "int8", "quantize_tolerance": 3}, "between 0 and 1"),
+    ):
+        with pytest.raises(OnnxExportException, match=message):
+            export(object(), None, **how)  # type: ignore[arg-type]
