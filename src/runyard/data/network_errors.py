@@ -33,13 +33,18 @@ class Asked:
 
 
 @contextmanager
-def explained(asked: Asked, path: str = "") -> Iterator[None]:
-    """FileNotFoundError goes through: whether it is one is the caller's to say."""
+def explained(asked: Asked, path: str = "", *, writes: bool = False) -> Iterator[None]:
+    """FileNotFoundError goes through: whether it is one is the caller's to say. Of a file that is to be written, it
+    is its bucket that is not there."""
     from obstore import exceptions
 
     try:
         yield
-    except (FileNotFoundError, DataException):
+    except DataException:
+        raise
+    except FileNotFoundError as error:
+        if writes and error.filename is None:
+            raise _in_words(asked, path, error) from None
         raise
     except exceptions.PreconditionError:
         raise Changed(

@@ -77,7 +77,7 @@ class ObjectStore(DataStore):
 
     def put(self, path: str, source: Path, moved: Moved, abandoned: threading.Event) -> tuple[Stored, str]:
         about = source.stat()
-        with explained(self._asked, path):
+        with explained(self._asked, path, writes=True):
             if about.st_size <= _AT_ONCE:
                 data = source.read_bytes()
                 if mark_of(source.stat()) != mark_of(about) or len(data) != about.st_size:
