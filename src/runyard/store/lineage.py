@@ -23,7 +23,7 @@ _datasets, _uses, _models = schema.datasets, schema.data_uses, schema.models
 class Edge:
     source: str
     target: str
-    kind: str  # "used", "wrote", "saved", "registered", "named", "made of", "served"
+    kind: str  # "led", "used", "wrote", "saved", "registered", "named", "made of", "served"
     name: str | None = None  # of the input, or the scenario for which a model names a dataset
     mode: str | None = None
     digest: str | None = None  # of the data when the run was submitted
@@ -41,9 +41,15 @@ class Lineage:
 def of_run(database: Database, run_id: str) -> Lineage:
     """A sweep, or another run with children, goes with them."""
     with database.read() as connection:
-        children = select(schema.runs.c.run_id).where(schema.runs.c.root_id == run_id)
-        ids = [run_id, *(row.run_id for row in connection.execute(children.limit(_MOST)) if row.run_id != run_id)]
-        return _traced(connection, [f"run:{one}" for one in ids])
+        runs = schema.runs.c
+        query = select(runs.run_id, runs.parent_id).where(runs.root_id == run_id, runs.run_id != run_id)
+        children = connection.execute(query.order_by(runs.number).limit(_MOST)).all()
+        lineage = _traced(connection, [f"run:{one}" for one in (run_id, *(child.run_id for child in children))])
+    for child in children:
+        edge = Edge(f"run:{child.parent_id}", f"run:{child.run_id}", "led")
+        lineage.edges[edge.source, edge.target, edge.kind, None] = edge
+    lineage.start = [f"run:{run_id}"]
+    return lineage
 
 
 def of_dataset(database: Database, wanted: str) -> Lineage:
@@ -99,7 +105,8 @@ def _traced(connection: Connection, start: list[str]) -> Lineage:
 
 
 def _above(connection: Connection, nodes: list[str]) -> Iterator[Edge]:
-    yield from _uses_where(connection, _uses.c.run_id, _ids(nodes, "run"))
+    yield from (edge for edge in _uses_where(connection, _uses.c.run_id, _ids(nodes, "run")) if edge.kind == "used")
+    yield from (edge for edge in _uses_at(connection, _ids(nodes, "data")) if edge.kind == "wrote")
     for row in _rows(connection, select(_datasets), _datasets.c.dataset_id, _ids(nodes, "dataset")):
         if row.run_id:
             yield Edge(f"run:{row.run_id}", f"dataset:{row.dataset_id}", "saved")
@@ -113,7 +120,9 @@ def _below(connection: Connection, nodes: list[str]) -> Iterator[Edge]:
     ids = _ids(nodes, "dataset")
     yield from _uses_where(connection, _uses.c.dataset_id, ids)
     yield from _uses_of_same_content(connection, ids)
+    yield from (edge for edge in _uses_at(connection, _ids(nodes, "data")) if edge.kind == "used")
     runs = _ids(nodes, "run")
+    yield from (edge for edge in _uses_where(connection, _uses.c.run_id, runs) if edge.kind == "wrote")
     for row in _rows(connection, select(_datasets), _datasets.c.run_id, runs):
         yield Edge(f"run:{row.run_id}", f"dataset:{row.dataset_id}", "saved")
     for row in _rows(connection, select(_models), _models.c.run_id, runs):
@@ -138,6 +147,16 @@ def _uses_where(connection: Connection, column: Any, values: list[str]) -> Itera
         saved = known.get(row.dataset_id)
         same = saved == row.digest if saved and row.digest else None
         yield Edge(source, f"run:{row.run_id}", "used", row.name, row.mode, row.digest, same)
+
+
+def _uses_at(connection: Connection, places: list[str]) -> Iterator[Edge]:
+    """Of a place in a datastore, without a dataset: who read it, and who wrote to it."""
+    for place in places:
+        datastore, _, path = place.partition("/")
+        query = select(_uses.c.run_id).where(_uses.c.datastore == datastore, _uses.c.path == path)
+        runs = [row.run_id for row in connection.execute(query.where(_uses.c.dataset_id.is_(None)))]
+        here = f"data:{place}"
+        yield from (e for e in _uses_where(connection, _uses.c.run_id, runs) if here in (e.source, e.target))
 
 
 def _uses_of_same_content(connection: Connection, ids: list[str]) -> Iterator[Edge]:
@@ -183,7 +202,7 @@ def _described(connection: Connection, nodes: Iterable[str]) -> dict[str, dict[s
         found[f"run:{row.run_id}"] = {**_some(row, names), "status": row.state, "label": row.run_id}
     for row in _rows(connection, select(_datasets), _datasets.c.dataset_id, _ids(wanted, "dataset")):
         names = ["dataset_id", "name", "version", "digest", "files", "bytes", "created_at"]
-        label = f"{row.name}:{row.version}" if row.name else f"dataset {row.dataset_id[:8]}"
+        label = f"{row.name}:{row.version}" if row.name else _sources(row.definition)
         found[f"dataset:{row.dataset_id}"] = {**_some(row, names), "format": row.kind, "label": label}
     for row in _rows(connection, select(_models), _models.c.name, _model_names(wanted)):
         names = ["name", "version", "stage", "framework", "digest", "size", "run_id", "created_at"]
@@ -196,6 +215,14 @@ def _described(connection: Connection, nodes: Iterable[str]) -> dict[str, dict[s
         node: {"id": node, "kind": node.partition(":")[0], "label": node.partition(":")[2], **found.get(node, {})}
         for node in wanted
     }
+
+
+def _sources(definition: dict[str, Any]) -> str:
+    """What a dataset without a name is called by."""
+    named = [one["url"] or f"{one['datastore']}/{one['path']}" for one in definition["sources"]]
+    more = f" and {len(named) - 1} more" if len(named) > 1 else ""
+    part = " (a part)" if definition["steps"] else ""
+    return f"{named[0]}{more}{part}"
 
 
 def _rows(connection: Connection, query: Any, column: Any, values: Iterable[str | None]) -> Iterator[Any]:

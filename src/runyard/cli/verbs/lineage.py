@@ -12,6 +12,7 @@ from runyard.errors import RunNotFound, UserErrorException
 app = new_verb()
 _ORDER = ("data", "dataset", "run", "model", "service")
 _WORDS = {
+    "led": "led ",
     "used": "used as {name} by ",
     "wrote": "wrote, as {name}, ",
     "saved": "registered ",
