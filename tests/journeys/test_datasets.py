@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from cli_support import CommandLine
-from runyard import Dataset, Experiment, Run, ScriptRunConfig, Workspace
+from runyard import AmlCompute, Dataset, Experiment, Run, ScriptRunConfig, Workspace
 from runyard.errors import ExperimentExecutionException, UserErrorException
 from runyard.sdk.dataset_factory import DataType
-from support import with_this_python
+from support import eventually, with_this_python
 
 pytestmark = pytest.mark.real
 _numbers = itertools.count(1)
@@ -129,6 +129,30 @@ def test_a_run_that_repeats_another_says_whether_the_data_is_the_same(
     assert f"other data than {first.id}" in shown
     assert f"is not what run {first.id} had" in shown
     assert logged(Run(experiment, other))["content"] == "Z"
+
+
+def test_data_that_changes_while_a_run_waits_is_told(
+    workspace: Workspace, experiment: Experiment, project: Any, fill: Any, place: str, tmp_path: Path
+) -> None:
+    store, gate = fill({"a.txt": "A"}), tmp_path / "gate"
+    use = Dataset.File.from_files((store, place)).as_named_input("letters").as_mount()
+    cluster = AmlCompute.create(
+        workspace, f"one-node-{place}", AmlCompute.provisioning_configuration(vm_size="any", max_nodes=1)
+    )
+    script = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)\n" + READING
+    config = with_this_python(project(train=script), arguments=[use])
+    config.run_config.target = cluster.name
+    runs = [experiment.submit(config)]
+    eventually(lambda: runs[0].get_status() == "Running", "one runs", 60)
+    runs.append(experiment.submit(config))
+    eventually(lambda: runs[1].get_status() == "Queued", "the other waits", 60)
+    fill({"a.txt": "Z"})
+    gate.touch()
+    first, second = (done(run) for run in runs)
+    assert "warnings" not in first
+    assert "has changed since the run was submitted" in second["warnings"][0]["message"]
+    assert logged(runs[1])["content"] == "Z"
+    cluster.delete()
 
 
 def test_a_table_is_read_in_the_script_with_what_was_said_of_it(
