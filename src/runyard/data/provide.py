@@ -99,9 +99,11 @@ class Provider:
         whole = self.whole_dataset(use)
         return self.open(whole[0]).local_path(whole[1]) if whole is not None else None
 
-    def gather(self, name: str, found: Found, say: Say, abandoned: threading.Event, *, link: bool = True) -> Tree:
+    def gather(
+        self, name: str, found: Found, say: Say, abandoned: threading.Event, *, link: bool = True, told: bool = False
+    ) -> Tree:
         """Brings what is not in the cache yet. ``link=False``: files that are on this machine are used where they are,
-        as when they are only to travel on."""
+        as when they are only to travel on. ``told``: that all is here has been said before."""
         progress = Progress(files=len(found.items), bytes=found.size)
         telling = _Telling(name, progress, say)
         progress.changed = telling.tell
@@ -136,7 +138,8 @@ class Provider:
         finally:
             for datastore, rows in notes.items():
                 self.stores.seen.add(datastore, rows)
-        telling.end()
+        if not told or progress.files_skipped < progress.files:
+            telling.end()
         ordered = tuple(leaves[path] for path in sorted(leaves))
         return Tree(key_of(ordered), ordered, contents, found.alone)
 

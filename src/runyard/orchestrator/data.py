@@ -83,7 +83,7 @@ def fill(rooms: Rooms, record: RunRecord, say: Say, abandoned: threading.Event) 
     with _told(rooms.folder(record.run_id), say) as tell:
         for use in uses_of(record):
             if use.mode != UPLOAD and (on_hosts or rooms.provider.in_place(use) is None):
-                _gathered(rooms, record, use, tell, abandoned, link=not on_hosts)
+                _gathered(rooms, record, use, tell, abandoned, link=not on_hosts, told=False)
 
 
 def lay_out(rooms: Rooms, record: RunRecord, placement: Placement, say: Say, abandoned: threading.Event) -> Given:
@@ -221,10 +221,17 @@ def _copied(
 
 
 def _gathered(
-    rooms: Rooms, record: RunRecord, use: DataUse, tell: Say, abandoned: threading.Event, *, link: bool = True
+    rooms: Rooms,
+    record: RunRecord,
+    use: DataUse,
+    tell: Say,
+    abandoned: threading.Event,
+    *,
+    link: bool = True,
+    told: bool = True,
 ) -> tuple[Tree, Found]:
     found = rooms.provider.found(use, tell, abandoned)
-    tree = rooms.provider.gather(use.label, found, tell, abandoned, link=link)
+    tree = rooms.provider.gather(use.label, found, tell, abandoned, link=link, told=told)
     note_trees(rooms.folder(record.run_id), [tree.key])
     return tree, found
 
