@@ -1,4 +1,4 @@
-"""What goes wrong with services: said clearly, before anything starts where that is possible, and never to the others."""
+"""What goes wrong with services: said clearly, before anything starts if it can be, and never to the others."""
 
 from __future__ import annotations
 

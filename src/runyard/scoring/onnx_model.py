@@ -33,6 +33,10 @@ _DTYPES = {
 }
 
 
+# what a JSON array may be, by the first letter of what the model takes
+_KINDS = {"f": "iuf", "i": "iuf", "u": "iuf", "b": "b", "s": "U"}
+
+
 class Misfit(Exception):
     """What was sent is not what the model takes."""
 
@@ -131,10 +135,18 @@ class OnnxModel:
     def _array(self, one: Tensor, value: Any) -> Any:
         numpy = self._numpy
         try:
-            array = numpy.array(value, dtype=one.dtype)
+            array = numpy.array(value)
+            fits = array.dtype.kind in _KINDS[one.dtype[0]] or not array.size
+            if fits and array.dtype.kind == "f" and one.dtype[0] in "iu":
+                fits = bool((array == numpy.trunc(array)).all())
+            if not fits:  # numpy would make a number of a text and of nothing
+                raise Misfit(f"{one.name!r} is not an array of {one.dtype}")
+            array = array.astype(one.dtype, copy=False)
         except (ValueError, TypeError, OverflowError) as error:
             raise Misfit(f"{one.name!r} is not an array of {one.dtype}: {error}") from error
         shape = one.shape
+        if array.shape == (0,) and len(shape) > 1:
+            array = array.reshape(0, *(size or 0 for size in shape[1:]))  # no rows
         if array.ndim == len(shape) - 1 and shape and shape[0] in (None, 1):
             array = array[numpy.newaxis]  # one row, sent by itself
         if array.ndim != len(shape) or any(w is not None and w != g for w, g in zip(shape, array.shape)):

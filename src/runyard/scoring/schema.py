@@ -116,19 +116,24 @@ class NumpyParameterType(AbstractParameterType):
         import numpy
 
         sample = self.sample_input
+        if self.enforce_column_type:
+            _expect_items(input_data, sample.dtype)
         try:
-            array = numpy.array(input_data, dtype=sample.dtype if self.enforce_column_type else None)
+            with numpy.errstate(over="ignore"):
+                array = numpy.array(input_data, dtype=sample.dtype if self.enforce_column_type else None)
         except (ValueError, TypeError, OverflowError) as error:
             raise Mismatch(f"it is not an array of {sample.dtype}: {error}") from error
         if array.dtype == object:
             raise Mismatch("its rows are not of the same length")
+        if sample.ndim > 1 and array.shape == (0,):
+            array = array.reshape(0, *sample.shape[1:])  # no rows
         if self.enforce_shape and (array.ndim != sample.ndim or array.shape[1:] != sample.shape[1:]):
             raise Mismatch(f"its shape is {list(array.shape)}, and {['any', *sample.shape[1:]]} is taken")
         return array
 
     def input_to_swagger(self) -> dict[str, Any]:
         sample = self.sample_input
-        item: dict[str, Any] = _item(sample.dtype.kind)
+        item: dict[str, Any] = {**_item(sample.dtype.kind), **_range(sample.dtype)}
         for count in reversed(sample.shape):
             item = {"type": "array", "items": item, "minItems": int(count), "maxItems": int(count)}
         if sample.ndim:
@@ -274,6 +279,38 @@ def _item(kind: str) -> dict[str, Any]:
     return {"b": {"type": "boolean"}, "i": {"type": "integer"}, "u": {"type": "integer"}}.get(
         kind, {"type": "number"} if kind == "f" else {}
     )
+
+
+def _range(dtype: Any) -> dict[str, int]:
+    if dtype.kind not in "iu":
+        return {}
+    bits = dtype.itemsize * 8
+    return {
+        "minimum": 0 if dtype.kind == "u" else -(1 << (bits - 1)),
+        "maximum": (1 << (bits if dtype.kind == "u" else bits - 1)) - 1,
+    }
+
+
+def _expect_items(value: Any, dtype: Any) -> None:
+    """numpy would make a number of a text and of nothing, and a whole number of any."""
+    allowed: Any = {"f": {int, float}, "i": {int, float}, "u": {int, float}, "b": {bool}}.get(dtype.kind)
+    if allowed is None:
+        return
+    ahead = [value]
+    while ahead:
+        part = ahead.pop()
+        if not isinstance(part, list):
+            part = [part]
+        elif any(type(item) is list for item in part):
+            if not all(type(item) is list for item in part):
+                raise Mismatch(f"it is not an array of {dtype}: some of its rows are no lists")
+            ahead.extend(part)
+            continue
+        odd = next((item for item in part if type(item) not in allowed), None)
+        if odd is not None or None in part:
+            raise Mismatch(f"it is not an array of {dtype}: it has {json.dumps(odd)[:60]} in it")
+        if dtype.kind in "iu" and any(type(item) is float and not item.is_integer() for item in part):
+            raise Mismatch(f"it is not an array of {dtype}: it has a fraction in it")
 
 
 def _optional(kind: Any) -> bool:

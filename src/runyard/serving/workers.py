@@ -32,7 +32,7 @@ class Place:
         self.restarts = 0
         self.not_before = 0.0
         self.started_at = 0.0
-        self.is_first = True
+        self.started_with: Any = None
         self._told: Any = None
         self._heard = b""
 
@@ -137,8 +137,8 @@ class Version:
 
     def start_missing(self, wanted: Wanted, listening: socket.socket, *, is_first: bool, now: float) -> None:
         for n, place in enumerate(self._places):
-            if place.pid is not None and place.is_first != is_first and place.state == "serving":
-                # the version that is called has changed: a new worker with the right socket takes this one's place
+            if place.state == "serving" and place.started_with != (is_first, wanted.batching, wanted.auth_enabled):
+                # the version that is called has changed, or what only a start can: a new worker takes its place
                 self._leaving.append(place)
                 place = self._places[n] = Place(self._next_place)
                 self._next_place += 1
@@ -246,7 +246,8 @@ class Version:
             listening.set_inheritable(False)
             theirs.close()
         place.control, place.state, place.failure = ours, "starting", ""
-        place.is_first, place.started_at = is_first, time.time()
+        place.started_with = (is_first, wanted.batching, wanted.auth_enabled)
+        place.started_at = time.time()
         place._told, place._heard = None, b""
 
 
