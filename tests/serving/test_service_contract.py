@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -106,7 +105,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def typed(workspace: Workspace, folder: Path) -> Iterator[Webservice]:
+def typed(workspace: Workspace, folder: Path) -> Webservice:
     """Deployed once for the tests of this file."""
     kept = folder / "name"
     if not kept.exists():
@@ -114,7 +113,7 @@ def typed(workspace: Workspace, folder: Path) -> Iterator[Webservice]:
         service = Model.deploy(workspace, a_name("typed"), [], a_script(folder, TYPED), config)
         service.wait_for_deployment()
         kept.write_text(service.name)
-    yield Webservice(workspace, kept.read_text())
+    return Webservice(workspace, kept.read_text())
 
 
 def test_a_schema_turns_json_into_arguments_and_refuses_what_does_not_fit(typed: Webservice) -> None:

@@ -7,8 +7,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from onnx_bytes import linear
 
+from onnx_bytes import linear
 from runyard import LocalWebservice, Model, Webservice, Workspace
 from runyard.errors import WebserviceException
 from service_support import Client, Load, a_name
