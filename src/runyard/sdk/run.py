@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Optional, Union
 
-from runyard.client.transport import Connection
 from runyard.errors import RunEnvironmentException, RunNotFound, UserErrorException
 from runyard.sdk.labels import as_labels
 from runyard.sdk.run_metrics import MetricLogging
@@ -18,6 +17,7 @@ from runyard.sdk.run_of_v1 import RunOfV1
 from runyard.spec.names import ENDED, RUN_ID
 
 if TYPE_CHECKING:
+    from runyard.client.transport import Connection
     from runyard.sdk.experiment import Experiment
     from runyard.sdk.model import Model
     from runyard.sdk.offline import OfflineRun

@@ -4,33 +4,48 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Optional
 
 from runyard.sdk.run import Run
 from runyard.sdk.run_metrics import MetricLogging
+
+if TYPE_CHECKING:
+    from runyard.client.transport import Connection
+    from runyard.sdk.experiment import Experiment
 
 
 class RunOfThisScript(Run):
     """Made from the environment alone: logging needs no yard, so a script never waits for one to log."""
 
     def __init__(self, run_id: str) -> None:
-        from runyard.sdk.experiment import Experiment
-        from runyard.sdk.workspace import Workspace
-
-        workspace = Workspace(
-            os.environ.get("AZUREML_ARM_SUBSCRIPTION") or "local",
-            os.environ.get("AZUREML_ARM_RESOURCEGROUP") or "local",
-            os.environ.get("AZUREML_ARM_WORKSPACE_NAME") or "runyard",
-        )
-        self.experiment = Experiment(workspace, os.environ["AZUREML_ARM_PROJECT_NAME"])
         self.id = run_id
         self._inside = True
         self._interactive = None
-        self._connection = workspace.connection
+        self._of: Optional[Experiment] = None
         self._fetched: dict[str, Any] | None = None
         MetricLogging.__init__(
             self, Path(os.environ["RUNYARD_RUN_FOLDER"]), rank=int(os.environ.get("RUNYARD_RANK", "0"))
         )
+
+    # Both below are made when they are asked for: a script that only logs has nobody to connect to.
+
+    @property
+    def experiment(self) -> Experiment:  # type: ignore[override]
+        if self._of is None:
+            from runyard.sdk.experiment import Experiment
+            from runyard.sdk.workspace import Workspace
+
+            workspace = Workspace(
+                os.environ.get("AZUREML_ARM_SUBSCRIPTION") or "local",
+                os.environ.get("AZUREML_ARM_RESOURCEGROUP") or "local",
+                os.environ.get("AZUREML_ARM_WORKSPACE_NAME") or "runyard",
+            )
+            self._of = Experiment(workspace, os.environ["AZUREML_ARM_PROJECT_NAME"])
+        return self._of
+
+    @property
+    def _connection(self) -> Connection:  # type: ignore[override]
+        return self.experiment.workspace.connection
 
     @property
     def _view(self) -> dict[str, Any]:
