@@ -14,7 +14,7 @@ from runyard.data.cache import Cache
 from runyard.data.datasets import Datasets
 from runyard.data.provide import Provider
 from runyard.data.stores import Datastores
-from runyard.errors import UserErrorException
+from runyard.errors import DataException, UserErrorException
 from runyard.spec.data import DEFAULT_STORE
 from runyard.spec.dataset import FILE, PART, SAMPLE, SKIP, TAKE, DatasetDefinition, Source, Step
 from runyard.store.datasets import Dataset, DatasetStore
@@ -180,6 +180,7 @@ def test_a_dataset_without_a_name_keeps_its_id_as_long_as_it_is_the_same(dataset
 
 class _Files(BaseHTTPRequestHandler):
     served: dict[str, bytes] = {}
+    is_away = False
 
     def do_HEAD(self) -> None:
         self._answer(body=False)
@@ -189,6 +190,9 @@ class _Files(BaseHTTPRequestHandler):
 
     def _answer(self, *, body: bool) -> None:
         content = self.served.get(self.path)
+        if self.is_away:
+            self.send_error(503)
+            return
         if content is None:
             self.send_error(404)
             return
@@ -205,6 +209,7 @@ class _Files(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def website() -> Iterator[str]:
+    _Files.is_away = False
     _Files.served = {"/data/train.gz": b"train", "/data/test.gz": b"test"}
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Files)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -238,3 +243,13 @@ def test_one_address_is_given_as_that_file(datasets: Datasets, website: str) -> 
 def test_an_address_without_a_file_is_told(datasets: Datasets, website: str) -> None:
     with pytest.raises(UserErrorException, match=r"there is nothing at .*/data/none\.gz"):
         datasets.members(at(f"{website}/data/none.gz"))
+
+
+def test_what_was_brought_stands_in_while_the_server_is_away(datasets: Datasets, website: str) -> None:
+    both = at(f"{website}/data/train.gz", f"{website}/data/test.gz")
+    first = datasets.pin(both).digest
+    _Files.is_away = True
+    assert datasets.pin(both).digest == first
+    assert (datasets.here(both) / "train.gz").read_bytes() == b"train"
+    with pytest.raises(DataException, match="503"):
+        datasets.members(at(f"{website}/data/other.gz"))

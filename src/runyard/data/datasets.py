@@ -8,9 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from runyard.data.base import DataStore, Stored
 from runyard.data.cache import Leaf, key_of
 from runyard.data.members import Member, Members, members_of, whole_of
 from runyard.data.provide import Found, Item, Provider
+from runyard.data.web import WEB, Web
 from runyard.errors import RunyardException
 from runyard.spec.data import DatasetUse, DataUse
 from runyard.spec.dataset import DatasetDefinition
@@ -45,10 +47,14 @@ class Datasets:
         self._provider = provider
         self._pinning: dict[str, Pinning] = {}
         self._lock = threading.Lock()
-        provider.of_dataset, provider.whole_dataset = self.found, self.whole
+        self._web = Web(self._kept)
+        provider.of_dataset, provider.whole_dataset, provider.open = self.found, self.whole, self.open
+
+    def open(self, datastore: str) -> DataStore:
+        return self._web if datastore == WEB else self._provider.stores.open(datastore)
 
     def members(self, definition: DatasetDefinition) -> Members:
-        return members_of(definition, self._provider.open)
+        return members_of(definition, self.open)
 
     def pin(self, definition: DatasetDefinition, say: Say = lambda _: None) -> Pinned:
         """Every content is read once, or brought from afar; later its mark says that it is the same."""
@@ -102,12 +108,12 @@ class Datasets:
 
     def whole(self, use: DataUse) -> tuple[str, str] | None:
         """The datastore and the file or folder of this machine that it is all of, if it is one; nothing is listed."""
-        return whole_of(self.definition_of(use), self._provider.open)
+        return whole_of(self.definition_of(use), self.open)
 
     def here(self, definition: DatasetDefinition) -> Path:
         """Where its files can be read on this machine; brought there if they are not."""
-        whole = whole_of(definition, self._provider.open)
-        place = self._provider.open(whole[0]).local_path(whole[1]) if whole else None
+        whole = whole_of(definition, self.open)
+        place = self.open(whole[0]).local_path(whole[1]) if whole else None
         if place is not None:
             return place
         found, forever = _found(self.members(definition)), threading.Event()
@@ -119,6 +125,11 @@ class Datasets:
     def definition_of(self, use: DataUse) -> DatasetDefinition:
         assert use.dataset is not None
         return self.saved.by_id(use.dataset.id).definition
+
+    def _kept(self, url: str) -> Stored | None:
+        mark, digest = self._provider.stores.seen.below(WEB, url).get(url, ("", ""))
+        content = self._provider.cache.content(digest) if digest else None
+        return Stored(url, content.stat().st_size, mark) if content is not None else None
 
     def _known(self, members: Members) -> tuple[list[Leaf], list[Member]]:
         """Those whose mark says what they are, and the others."""

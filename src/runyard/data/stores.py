@@ -13,7 +13,6 @@ from typing import Any
 from runyard.data import kinds
 from runyard.data.base import DataStore
 from runyard.data.secrets import Secrets
-from runyard.data.web import WEB, Web
 from runyard.errors import UserErrorException
 from runyard.spec.data import DEFAULT_STORE
 from runyard.store.database import Database
@@ -56,8 +55,6 @@ class Datastores:
     def open(self, name: str) -> DataStore:
         """Kept open: a connection that is warm saves more than any other trick."""
         with self._lock:
-            if name == WEB and name not in self._opened:
-                self._opened[name] = Web()
             if name not in self._opened:
                 record = self.record(name)
                 self._opened[name] = kinds.opened(name, record.kind, record.configuration, self._secrets.get(name))

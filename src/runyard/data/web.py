@@ -6,7 +6,7 @@ import hashlib
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException, HTTPResponse
@@ -23,7 +23,12 @@ _CHUNK = 1 << 20
 
 
 class Web(DataStore):
+    """``kept`` is what was brought of an address before: it stands in while its server does not answer."""
+
     kind = "web"
+
+    def __init__(self, kept: Callable[[str], Stored | None] = lambda url: None) -> None:
+        self._kept = kept
 
     def list(self, prefix: str = "") -> Iterator[Stored]:
         """An address has nothing below it that could be listed."""
@@ -32,16 +37,13 @@ class Web(DataStore):
             yield found
 
     def head(self, path: str) -> Stored | None:
-        for method in ("HEAD", "GET"):  # some servers know no HEAD
-            try:
-                with _asked(path, method) as response:
-                    return _stored(path, response)
-            except _Refused as error:
-                if error.code in (404, 410):
-                    return None
-                if method == "GET":
-                    raise error.explained() from None
-        return None
+        try:
+            return self._asked_for(path)
+        except Unreachable:
+            kept = self._kept(path)
+            if kept is None:
+                raise
+            return kept
 
     def get(self, stored: Stored, half: Path, moved: Moved, abandoned: threading.Event) -> str:
         hashing, total = hashlib.sha256(), 0
@@ -73,6 +75,18 @@ class Web(DataStore):
     def delete(self, path: str) -> None:
         raise UserErrorException(f"{path} cannot be deleted: it is read from the web")
 
+    def _asked_for(self, path: str) -> Stored | None:
+        for method in ("HEAD", "GET"):  # some servers know no HEAD
+            try:
+                with _asked(path, method) as response:
+                    return _stored(path, response)
+            except _Refused as error:
+                if error.code in (404, 410):
+                    return None
+                if method == "GET":
+                    raise error.explained() from None
+        return None
+
 
 class _Refused(Exception):
     def __init__(self, url: str, code: int, reason: str) -> None:
@@ -86,6 +100,8 @@ class _Refused(Exception):
 @contextmanager
 def _asked(url: str, method: str) -> Iterator[Any]:
     headers = {"User-Agent": f"runyard/{__version__}", "Accept-Encoding": "identity"}
+    if not url.startswith(("http://", "https://")):  # urllib would read files of this machine, too
+        raise UserErrorException(f"{url!r} is not an address of the web", hint="http:// or https://")
     try:
         with urllib.request.urlopen(
             urllib.request.Request(url, method=method, headers=headers), timeout=_PATIENCE_S
