@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 ALIAS = re.compile(r"(?!latest$)[A-Za-z][A-Za-z0-9._-]{0,63}")
 STAGES = ("none", "candidate", "approved", "rejected", "archived")
 
-Users = Callable[[str, int], Sequence[str]]
+Users = Mapping[tuple[str, int], Iterable[str]]  # by name and version
 
 
 class Models:
@@ -33,10 +33,10 @@ class Models:
         self._artifacts = rooms.artifacts
         self._rooms = rooms
         self._store = ModelStore(rooms.database)
-        self._users: Users = lambda name, version: ()
+        self._users: Callable[[], Users] = dict
 
-    def watch_use(self, users: Users) -> None:
-        """``users(name, version)`` names the services that use a version; such a version is not deleted."""
+    def watch_use(self, users: Callable[[], Users]) -> None:
+        """``users()`` names the services that use versions; such a version is not deleted."""
         self._users = users
 
     def register(self, request: RegisterModel) -> ModelRecord:
@@ -129,8 +129,8 @@ class Models:
     def history(self, name: str, version: int | None = None) -> list[Deed]:
         return self._store.history(name, version)
 
-    def used_by(self, name: str, version: int) -> list[str]:
-        return sorted(self._users(name, version))
+    def users(self) -> Users:
+        return self._users()
 
     def files(self, name: str, version: int) -> list[Artifact]:
         return self._artifacts.files(_owner(self._store.get(name, version)))
@@ -183,7 +183,7 @@ class Models:
 
     def delete(self, name: str, version: int, *, by: str | None) -> None:
         found = self._store.get(name, version)
-        users = self.used_by(name, version)
+        users = sorted(self.users().get((name, version), ()))
         if users:
             shown = ", ".join(map(repr, users))
             raise ModelInUse(

@@ -349,9 +349,14 @@ class Services:
         record = self.store.get(name)
         keeping.keep(replace(self._wanted(record, record.traffic), keys=tuple(keys)))
 
-    def _using(self, model: str, version: int) -> list[str]:
-        used = [v for v in self.store.versions() if v.state in (HEALTHY, TRANSITIONING)]
-        return sorted({v.name for v in used if [model, version] in v.models})
+    def _using(self) -> dict[tuple[str, int], set[str]]:
+        """Which services use which version of which model."""
+        found: dict[tuple[str, int], set[str]] = {}
+        for one in self.store.versions():
+            if one.state in (HEALTHY, TRANSITIONING):
+                for name, version in one.models:
+                    found.setdefault((str(name), int(version)), set()).add(one.name)
+        return found
 
     def _ports(self) -> dict[int, str]:
         return {int(record.configuration["port"]): record.name for record in self.store.all()}

@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect
 from runyard.errors import UserErrorException
 from runyard.models.compare import compare
 from runyard.models.files import uploaded_owner
-from runyard.models.registry import Models
+from runyard.models.registry import Models, Users
 from runyard.orchestrator.conductor import Conductor
 from runyard.server.answers import answer
 from runyard.server.sending import sent, sent_zip
@@ -86,14 +86,15 @@ def routes(conductor: Conductor, models: Models) -> APIRouter:
             dataset_id=dataset_id,
             latest=latest,
         )
-        aliases = models.aliases(name)
-        return answer([_view(models, one, aliases.get(one.name, [])) for one in found])
+        aliases, users = models.aliases(name), models.users()
+        return answer([_view(models, one, aliases.get(one.name, []), users) for one in found])
 
     @router.get("/models/{name}", response_model=NamedModel)
     def named(name: str) -> Response:
         models.get(name)  # an unknown name is an error, not an empty list
         aliases = models.aliases(name).get(name, [])
-        versions = [_view(models, one, aliases) for one in models.matching(name=name)]
+        users = models.users()
+        versions = [_view(models, one, aliases, users) for one in models.matching(name=name)]
         told = [ModelDeed(**vars(deed)) for deed in models.history(name)]
         return answer(NamedModel(name, versions, [AliasView(**vars(one)) for one in aliases], told))
 
@@ -160,11 +161,15 @@ def routes(conductor: Conductor, models: Models) -> APIRouter:
     return router
 
 
-def _view(models: Models, model: ModelRecord, aliases: list[Alias] | None = None) -> ModelView:
+def _view(
+    models: Models, model: ModelRecord, aliases: list[Alias] | None = None, users: Users | None = None
+) -> ModelView:
+    """``aliases`` of its name and all ``users``: asked for once where many are shown."""
     known = models.aliases(model.name).get(model.name, []) if aliases is None else aliases
     shown = {name: getattr(model, name) for name in ModelView.__dataclass_fields__ if name not in _ADDED}
     named = [one.alias for one in known if one.version == model.version]
-    return ModelView(**shown, aliases=named, used_by=models.used_by(model.name, model.version))
+    services = (models.users() if users is None else users).get((model.name, model.version), ())
+    return ModelView(**shown, aliases=named, used_by=sorted(services))
 
 
 _ADDED = ("aliases", "used_by")
