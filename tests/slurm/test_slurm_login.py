@@ -163,3 +163,24 @@ def test_a_login_node_without_slurm_says_so(far, login: Login) -> None:
         ComputeTarget.attach(workspace, "b", SlurmCompute.attach_configuration("nope", login=login.address))
     with pytest.raises(ComputeTargetException, match="elsewhere"):
         ComputeTarget.attach(workspace, "c", SlurmCompute.attach_configuration("main", login="me@elsewhere.invalid"))
+
+
+def test_data_goes_to_the_login_node_once_and_what_was_written_there_comes_to_the_datastore(
+    far, project, tmp_path: Path
+) -> None:
+    workspace, home = far
+    (tmp_path / "data" / "sub").mkdir(parents=True)
+    (tmp_path / "data" / "sub" / "b.txt").write_text("the b")
+    store = workspace.get_default_datastore()
+    store.upload(str(tmp_path / "data"), "far", show_progress=False)
+    script = (
+        "import os, pathlib, sys\nprint('read', (pathlib.Path(sys.argv[1]) / 'sub' / 'b.txt').read_text())\n"
+        "(pathlib.Path(os.environ['AZUREML_DATAREFERENCE_results']) / 'made.txt').write_text('there')"
+    )
+    out = store.path("made", "results").as_upload()
+    for mode in (store.path("far").as_mount(), store.path("far").as_download()):
+        run = submitted(workspace, project(train=script), mode, out)
+        assert run.wait_for_completion(raise_on_error=False)["status"] == "Completed", run.get_details()["error"]
+        assert (home / "runs" / run.id / "azureml-logs" / "70_driver_log.txt").read_text() == "read the b\n"
+    assert "sent to" not in (home / "runs" / run.id / "azureml-logs" / "30_data_log.txt").read_text()
+    assert store.list("made") == ["made/made.txt"]
