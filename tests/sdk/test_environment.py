@@ -180,6 +180,8 @@ def test_the_list_has_the_registered_and_the_curated_ones() -> None:
         ("AzureML-TensorFlow-2.1-GPU", (Framework("tensorflow", "2.21.0"),), True),
         ("AzureML-PyTorch-1.4-GPU", (Framework("pytorch", "2.13.0"),), True),
         ("AzureML-PyTorch-1.6-CPU", (Framework("pytorch", "2.13.0"),), False),
+        ("AzureML-pytorch-1.7-ubuntu18.04-py37-cuda11-gpu", (Framework("pytorch", "2.13.0"),), True),
+        ("AzureML-sklearn-0.24-ubuntu18.04-py37-cpu", (Framework("scikit-learn", "1.9.1"),), False),
     ],
 )
 def test_curated_names_are_answered_by_the_frameworks_of_today(

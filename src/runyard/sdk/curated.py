@@ -11,8 +11,18 @@ from runyard.sdk.framework_versions import PYTORCH, SCIKIT_LEARN, TENSORFLOW
 from runyard.spec.environment import Framework
 
 NAMES = ("AzureML-Minimal", "AzureML-PyTorch-1.4-GPU", "AzureML-TensorFlow-2.1-GPU")
-_FAMILIES = {"pytorch": PYTORCH, "tensorflow": TENSORFLOW, "scikit-learn": SCIKIT_LEARN}
-_SHAPE = re.compile(r"azureml-(minimal|pytorch|tensorflow|scikit-learn)(-[\d.]+)?(-cpu|-gpu)?", re.IGNORECASE)
+_FAMILIES = {
+    "pytorch": PYTORCH,
+    "tensorflow": TENSORFLOW,
+    "scikit-learn": SCIKIT_LEARN,
+    "sklearn": SCIKIT_LEARN,
+    "tutorial": SCIKIT_LEARN,
+}
+_SHAPE = re.compile(  # AzureML-PyTorch-1.4-GPU; and later AzureML-pytorch-1.7-ubuntu18.04-py37-cuda11-gpu-inference
+    rf"azureml-(minimal|{'|'.join(_FAMILIES)})"
+    r"(?:-[\d.]+)?(?:-ubuntu[\d.]+)?(?:-py[\d.]+)?(?:-cuda[\d.]+)?(-cpu|-gpu)?(?:-inference)?",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -36,4 +46,4 @@ def offer(name: str, *, quiet: bool = False) -> Offer:
     frameworks = (family.at(family.default),) if family else ()
     if family and not quiet:
         checks.log.warning("environment %s is answered with %s %s", name, family.title, family.default)
-    return Offer(frameworks, gpu=(found[3] or "").lower() == "-gpu")
+    return Offer(frameworks, gpu=(found[2] or "").lower() == "-gpu")

@@ -50,14 +50,17 @@ def _target(connection: Connection, name: str | None) -> dict[str, Any] | None:
         found: dict[str, Any] = connection.get(f"/api/computes/{name}")
     except ComputeTargetException:  # it was removed since
         return None
-    return {key: found[key] for key in ("name", "kind", "configuration")}
+    partition = found["status"].get("partition")  # of a cluster that is a real one
+    return {"partition": partition, **{key: found[key] for key in ("name", "kind", "configuration")}}
 
 
 def _facts(view: dict[str, Any], spec: dict[str, Any] | None, target: dict[str, Any] | None) -> list[tuple[str, str]]:
     found = []
     if spec:
         found.append(("script", " ".join([spec["script"], *spec["arguments"]])))
-        found.append(("environment", environment_text(spec)))
+        name = spec["environment"]["name"]
+        named = "" if name in ("", "default-environment") else f"{name}: "
+        found.append(("environment", named + environment_text(spec)))
         if spec["communicator"] != "None":
             counts = spec["resources"]
             found.append(
@@ -78,7 +81,8 @@ def _target_text(target: dict[str, Any]) -> str:
     configuration = target["configuration"]
     if target["kind"] == "Local":
         return "local: the machine that the yard is on"
-    size = configuration.get("vm_size")
-    label = f", vm_size {size} kept as a label" if size else ""
+    size, partition = configuration.get("vm_size"), target["partition"]
+    label = f", vm_size {size} kept as a label" if size and not partition else ""
+    label += f", in the partition {partition} of Slurm" if partition else ""
     nodes = f", up to {configuration['max_nodes']} nodes" if "max_nodes" in configuration else ""
     return f"{target['name']}: {target['kind']}{nodes}{label}"
