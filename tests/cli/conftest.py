@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from cli_support import CommandLine
+from support import stop_services
 
 
 @pytest.fixture(scope="session")
@@ -59,3 +60,4 @@ def _end_yard(folder: Path) -> None:
     subprocess.run([sys.executable, "-m", "runyard", "yard", "stop"], env=environment, capture_output=True, check=False)
     with suppress(OSError, ValueError):
         os.kill(int((folder / "yard.lock").read_text()), signal.SIGKILL)
+    stop_services(folder)

@@ -61,6 +61,16 @@ def checked_traffic(traffic: dict[str, int]) -> dict[str, int]:
     return traffic
 
 
+def with_share(traffic: dict[str, int], version: str, share: int) -> dict[str, int]:
+    """The newcomer gets its share, the others share the rest as they did."""
+    total = sum(traffic.values()) or 100
+    rest = 100 - share
+    kept = {number: part * rest // total for number, part in traffic.items()}
+    if kept:
+        kept[max(kept, key=lambda number: kept[number])] += rest - sum(kept.values())
+    return {**{number: part for number, part in kept.items() if part}, version: share if kept else 100}
+
+
 def chosen_models(models: Models, texts: Sequence[str]) -> list[ModelRecord]:
     return [models.find(text) for text in texts]
 

@@ -19,11 +19,11 @@ from runyard.serving.history import History
 from runyard.serving.keeping import Keeping, free_port, new_key
 from runyard.spec.json import from_json, to_json
 from runyard.spec.service import ServiceConfiguration, ServiceFolder, VersionSpec, Wanted
-from runyard.store.services import ServiceRecord, ServiceStore, VersionRecord
+from runyard.store.services import RETIRED, ServiceRecord, ServiceStore, VersionRecord
 from runyard.wire.services import ChangeService, DeployService, NewVersion
 
 log = logging.getLogger(__name__)
-TRANSITIONING, HEALTHY, UNHEALTHY, FAILED, RETIRED = "Transitioning", "Healthy", "Unhealthy", "Failed", "Retired"
+TRANSITIONING, HEALTHY, UNHEALTHY, FAILED = "Transitioning", "Healthy", "Unhealthy", "Failed"
 _LOOK_S = 1.0
 
 
@@ -76,16 +76,16 @@ class Services:
         if request.kind not in choosing.KINDS:
             raise WebserviceException(f"there are no services of kind {request.kind!r}", hint=", ".join(choosing.KINDS))
         configuration = choosing.checked_configuration(request.configuration)
+        existing = self.store.find(name)
+        if existing is not None and not request.overwrite:
+            raise WebserviceException(
+                f"a service named {name!r} is here already",
+                hint="service.update(…) changes it without a pause; deploy(…, overwrite=True) replaces it",
+            )
         spec = from_json(VersionSpec, request.spec)
         chosen = choosing.chosen_models(self._models, request.models)
         choosing.checked_spec(self._rooms, self._models, chosen, spec)
-        existing = self.store.find(name)
         if existing is not None:
-            if not request.overwrite:
-                raise WebserviceException(
-                    f"a service named {name!r} is here already",
-                    hint="service.update(…) changes it without a pause; deploy(…, overwrite=True) replaces it",
-                )
             return self._replaced(existing, request, configuration, [[one.name, one.version] for one in chosen])
         port = free_port(configuration.host, configuration.port, self._ports())
         now = clock.now()
@@ -137,7 +137,7 @@ class Services:
         if not 0 <= share <= 100:
             raise WebserviceException(f"a share of the traffic is from 0 to 100 per cent, not {share}")
         version = self._new_version(record, request.models, request.spec)
-        self._go(name, version, _with_share(record.traffic, str(version.version), share))
+        self._go(name, version, choosing.with_share(record.traffic, str(version.version), share))
         return version
 
     def set_traffic(self, name: str, traffic: dict[str, int]) -> ServiceRecord:
@@ -209,9 +209,6 @@ class Services:
             for version in record.traffic
         )
         return HEALTHY if serves else UNHEALTHY
-
-    def environments_in_use(self) -> set[str]:
-        return {v.environment_key for v in self.store.versions() if v.environment_key and v.state != RETIRED}
 
     def _replaced(
         self,
@@ -396,13 +393,3 @@ class Services:
     def _notify(self) -> None:
         with self._counting:
             self._number += 1
-
-
-def _with_share(traffic: dict[str, int], version: str, share: int) -> dict[str, int]:
-    """The newcomer gets its share, the others share the rest as they did."""
-    total = sum(traffic.values()) or 100
-    rest = 100 - share
-    kept = {number: part * rest // total for number, part in traffic.items()}
-    if kept:
-        kept[max(kept, key=lambda number: kept[number])] += rest - sum(kept.values())
-    return {**{number: part for number, part in kept.items() if part}, version: share if kept else 100}

@@ -13,6 +13,9 @@ from runyard.store.database import Database
 from runyard.store.schema import images, service_versions, services
 
 
+RETIRED = "Retired"  # of a version that served once
+
+
 @dataclass(frozen=True)
 class ServiceRecord:
     name: str
@@ -116,6 +119,9 @@ class ServiceStore:
             query = query.where(service_versions.c.name == name)
         with self._database.read() as connection:
             return [VersionRecord(**row._mapping) for row in connection.execute(query)]
+
+    def environments_in_use(self) -> set[str]:
+        return {v.environment_key for v in self.versions() if v.environment_key and v.state != RETIRED}
 
     def change_version(self, name: str, version: int, **values: Any) -> None:
         with self._database.write() as connection:

@@ -11,6 +11,7 @@ from runyard.lifecycle.state import TERMINAL, RunState
 from runyard.orchestrator.conductor import Conductor
 from runyard.server.answers import answer
 from runyard.store.registered import RegisteredEnvironments
+from runyard.store.services import ServiceStore
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Registration:
 
 @dataclass(frozen=True)
 class Prune:
-    """Neither given: all. One that an unfinished run uses is never taken."""
+    """Neither given: all. One that an unfinished run or a service uses is never taken."""
 
     keys: list[str] | None = None
     unused_for_s: float | None = None
@@ -42,6 +43,7 @@ def routes(conductor: Conductor) -> APIRouter:
             states=[s for s in RunState if s not in TERMINAL], include_children=True, limit=10_000
         )
         in_use = {record.environment_key for record in unfinished if record.environment_key}
+        in_use |= ServiceStore(conductor.rooms.database).environments_in_use()
         return answer(
             built.prune(
                 keys=request.keys or (),

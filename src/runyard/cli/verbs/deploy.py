@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from runyard.cli.asking import Json, print_json
+from runyard.cli.following import say
+from runyard.cli.verb import Verb, new_verb
+from runyard.cli.verbs.models import complete_model
+from runyard.errors import UserErrorException
+
+app = new_verb()
+
+
+@app.command(cls=Verb)
+def deploy(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The service's name.")],
+    models: Annotated[
+        Optional[list[str]],
+        typer.Argument(metavar="MODEL", help="digits, digits:3 or digits:champion.", autocompletion=complete_model),
+    ] = None,
+    script: Annotated[
+        Optional[str],
+        typer.Option(metavar="FILE", help="The scoring script, with init() and run(). None: one ONNX model."),
+    ] = None,
+    source: Annotated[
+        Optional[str], typer.Option(metavar="FOLDER", help="What travels with the script (default: it alone).")
+    ] = None,
+    python: Annotated[
+        Optional[str], typer.Option(metavar="PATH", help="Serve with this Python as it is; nothing is built.")
+    ] = None,
+    packages: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            "--pip", metavar="PACKAGE", help="In an environment with this. Repeatable. Default: the run's own."
+        ),
+    ] = None,
+    conda: Annotated[Optional[str], typer.Option(metavar="FILE", help="In the environment of a conda file.")] = None,
+    port: Annotated[Optional[int], typer.Option(metavar="PORT", help="Default: a free one.")] = None,
+    host: Annotated[
+        Optional[str], typer.Option(metavar="ADDRESS", help="Listen there (default: 127.0.0.1, this machine alone).")
+    ] = None,
+    workers: Annotated[Optional[int], typer.Option(metavar="N", help="Processes that answer (default: 1).")] = None,
+    key: Annotated[bool, typer.Option("--key", help="Answer only those who send a key.")] = False,
+    batch: Annotated[
+        Optional[int], typer.Option(metavar="N", help="ONNX: score up to N rows of several requests together.")
+    ] = None,
+    timeout: Annotated[
+        Optional[float], typer.Option(metavar="SECONDS", help="For one call of run() (default: 60).")
+    ] = None,
+    traffic: Annotated[
+        Optional[int],
+        typer.Option(metavar="PERCENT", help="As a further version of a service that is there, with this share."),
+    ] = None,
+    update: Annotated[
+        bool, typer.Option("--update", help="As the next version of a service that is there; no request is lost.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Deploy models as a service, and wait until it answers."""
+    from runyard import Webservice, Workspace
+    from runyard.sdk import deploying
+
+    workspace = Workspace()
+    inference = _inference(script, source, python, packages, conda)
+    settings: dict[str, Any] = {"workers": workers, "batching": {"largest": batch} if batch else None}
+    settings["limits"] = {"timeout_s": timeout} if timeout is not None else None
+    if update or traffic is not None:
+        for option, value in (("--port", port), ("--host", host)):
+            if value is not None:
+                raise UserErrorException(f"{option} is for a new service", hint="a service stays where it is")
+        service = Webservice(workspace, name)
+        if traffic is not None:
+            service.create_version(traffic, models or None, inference)
+        else:
+            changes = {option: value for option, value in settings.items() if value is not None}
+            service._update(models=models or None, inference_config=inference, auth_enabled=key or None, **changes)
+    else:
+        from runyard import LocalWebservice
+
+        config = LocalWebservice.deploy_configuration(port, auth_enabled=key, host=host, **settings)
+        service = deploying.deploy(workspace, name, models or [], inference, config)
+    _follow(service)
+    if as_json:
+        print_json(service._view)
+        return
+    say(f"{service.name} answers at {service.scoring_uri}")
+    say(f"next     runyard invoke {service.name} '{{…}}'   runyard services show {service.name}")
+
+
+def _inference(
+    script: str | None, source: str | None, python: str | None, packages: list[str] | None, conda: str | None
+) -> Any:
+    from runyard import CondaDependencies, Environment, InferenceConfig
+
+    if sum(bool(one) for one in (python, packages, conda)) > 1:
+        raise UserErrorException("--python, --pip and --conda exclude each other", hint="give one of them")
+    if script is None:
+        for option, value in (("--source", source), ("--python", python), ("--pip", packages), ("--conda", conda)):
+            if value:
+                raise UserErrorException(f"{option} goes with a --script", hint="an ONNX model needs neither")
+        return None
+    environment = None
+    if python:
+        environment = Environment("service")
+        environment.python.user_managed_dependencies = True
+        environment.python.interpreter_path = python
+    elif packages:
+        environment = Environment("service")
+        environment.python.conda_dependencies = CondaDependencies.create(pip_packages=packages)
+    elif conda:
+        environment = Environment.from_conda_specification("service", conda)
+    if source is not None and Path(script).is_file() and not (Path(source) / script).is_file():
+        script = Path(script).resolve().relative_to(Path(source).resolve()).as_posix()
+    return InferenceConfig(script, source_directory=source, environment=environment)
+
+
+def _follow(service: Any) -> None:
+    """Each step, as it comes."""
+    said = ""
+    view = service._view
+    while view["state"] == "Transitioning":
+        view = service.workspace.connection.get(f"/api/services/{service.name}", after=view["change"])
+        if view["doing"] and view["doing"] != said:
+            said = view["doing"]
+            say(said)
+    service.wait_for_deployment()
