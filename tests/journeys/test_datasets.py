@@ -126,6 +126,8 @@ def test_a_run_that_repeats_another_says_whether_the_data_is_the_same(
         shown = command("show", other).text
     finally:
         command.close()
+    beside = [workspace.connection.get("/api/diff/data", a=first.id, b=run)[0]["same"] for run in (same, other)]
+    assert beside == [True, False]
     assert f"other data than {first.id}" in shown
     assert f"is not what run {first.id} had" in shown
     assert logged(Run(experiment, other))["content"] == "Z"

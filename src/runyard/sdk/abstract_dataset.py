@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Optional, TypeVar
 from runyard.errors import UserErrorException
 from runyard.sdk import checks
 from runyard.sdk.labels import as_labels
-from runyard.spec.dataset import FILE, PART, SAMPLE, SKIP, TAKE, DatasetDefinition, Step, from_stored
+from runyard.spec.dataset import PART, SAMPLE, SKIP, TAKE, DatasetDefinition, Step, from_stored
 from runyard.spec.json import to_json
 
 if TYPE_CHECKING:
@@ -197,10 +197,10 @@ class AbstractDataset:
     def _saved(self, workspace: Workspace) -> dict[str, Any]:
         """As the yard knows it, with an id."""
         self._refuse_inside()
-        if self._view is None:
-            from runyard.sdk.dataset_pinning import pin
+        from runyard.sdk.dataset_pinning import pin
 
-            pin(workspace.connection, self._definition)
+        pin(workspace.connection, self._definition)  # as long as that takes: no request may last for hours
+        if self._view is None:
             self._view = workspace.connection.post("/api/datasets", {"definition": to_json(self._definition)})
         return self._view
 
@@ -254,11 +254,10 @@ class AbstractDataset:
 
 def of_view(view: dict[str, Any], workspace: Any) -> AbstractDataset:
     """The dataset that the yard described."""
-    from runyard.sdk import dataset_factory as made
+    from runyard.sdk.dataset_factory import class_of
 
     definition = from_stored(view["definition"])
-    kind = made.FileDataset if definition.kind == FILE else made.TabularDataset
-    return kind._made(definition, workspace, view)
+    return class_of(definition)._made(definition, workspace, view)
 
 
 def _few(dataset: AbstractDataset) -> Any:

@@ -172,6 +172,10 @@ class DataType:
         return DataType("string")
 
 
+def class_of(definition: DatasetDefinition) -> type[AbstractDataset]:
+    return FileDataset if definition.kind == FILE else TabularDataset
+
+
 def _definition(
     kind: str, path: Any, reading: Optional[Reading], partition_format: Optional[str]
 ) -> tuple[DatasetDefinition, Any]:

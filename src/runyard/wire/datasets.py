@@ -96,6 +96,24 @@ class Whereabouts:
 
 
 @dataclass(frozen=True)
+class DataGiven:
+    label: str  # mnist:2, or the place in a datastore
+    mode: str
+    dataset_id: Optional[str]
+    digest: Optional[str]
+
+
+@dataclass(frozen=True)
+class DataDifference:
+    """One input of two runs; None: that run was not given it."""
+
+    name: str
+    a: Optional[DataGiven]
+    b: Optional[DataGiven]
+    same: Optional[bool]  # None: not known
+
+
+@dataclass(frozen=True)
 class LineageView:
     start: list[str]  # ids of nodes
     nodes: list[dict[str, Any]]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -32,6 +32,7 @@ def rerun(
             f"run {old['run_id']} was not submitted: it was the process that opened it",
             hint="runs that came from runyard run, runyard submit or Experiment.submit can be run again",
         )
+    _read_data(connection, old["spec"])
     view = connection.post(
         "/api/runs",
         {
@@ -48,3 +49,14 @@ def rerun(
         print(view["run_id"])
         return 0
     return follow_to_exit(connection, view)
+
+
+def _read_data(connection: Connection, spec: dict[str, Any]) -> None:
+    """Datasets that have changed are read first, as long as that takes: no request may last for hours."""
+    from runyard.sdk.dataset_pinning import pin
+    from runyard.spec.dataset import from_stored
+
+    for use in spec.get("data") or ():
+        if use["dataset"]:
+            dataset = connection.get("/api/datasets/one", id=use["dataset"]["id"])
+            pin(connection, from_stored(dataset["definition"]))

@@ -16,6 +16,8 @@ from runyard.store import lineage
 from runyard.store.datasets import Dataset
 from runyard.wire.datasets import (
     ChangeDataset,
+    DataDifference,
+    DataGiven,
     DatasetFile,
     DatasetFiles,
     DatasetNow,
@@ -114,6 +116,13 @@ def routes(conductor: Conductor) -> APIRouter:
     def change(dataset_id: str, request: ChangeDataset) -> Response:
         return answer(_view(saved.change(dataset_id, request.description, request.tags)))
 
+    @router.get("/diff/data", response_model=list[DataDifference])
+    def data_of_both(a: str, b: str) -> Response:
+        """What two runs were given, input by input, and whether it was the same."""
+        first, second = (_given(datasets, conductor.rooms.runs.load(run_id).run_id) for run_id in (a, b))
+        names = dict.fromkeys([*first, *second])
+        return answer([_difference(name, first.get(name), second.get(name)) for name in names])
+
     @router.get("/lineage", response_model=LineageView)
     def lineage_of(run: str | None = None, model: str | None = None, dataset: str | None = None) -> Response:
         """What it came of and what came of it: datasets, runs, models and services, and how they hang together.
@@ -157,6 +166,22 @@ def _view(dataset: Dataset) -> DatasetView:
         definition=to_json(definition),
         sources=[one.url or f"{one.datastore}/{one.path}" for one in definition.sources],
     )
+
+
+def _given(datasets: Datasets, run_id: str) -> dict[str, DataGiven]:
+    found = {}
+    for use in datasets.saved.uses_of([run_id]):
+        label = f"{use.dataset_name}:{use.dataset_version}" if use.dataset_name else f"{use.datastore}/{use.path}"
+        found[use.name] = DataGiven(label, use.mode, use.dataset_id, use.digest)
+    return found
+
+
+def _difference(name: str, a: DataGiven | None, b: DataGiven | None) -> DataDifference:
+    same: bool | None = False
+    if a is not None and b is not None:
+        # a place in a datastore has no digest: whether it was the same then, nobody knows
+        same = a.digest == b.digest if a.digest and b.digest else None if a.label == b.label else False
+    return DataDifference(name, a, b, same)
 
 
 def _runs(conductor: Conductor, datasets: Datasets, dataset: Dataset) -> list[dict[str, Any]]:
