@@ -47,13 +47,13 @@ def test_explain_shows_what_the_run_its_workspace_and_its_target_were_told(
     run = Experiment(workspace, "explained").submit(estimator)
     run.wait_for_completion()
     kept = {(note["owner"], note["argument"]) for note in run._view["spec"]["no_effect"]}
-    assert {("Workspace", "key_vault"), ("AmlComputeConfiguration", "vm_size")} <= kept
+    assert {("Workspace.create", "key_vault"), ("Estimator", "vm_size")} <= kept
     cli = CommandLine(home, tmp_path)
     said = cli("explain", run.id).text
     assert "no effect here:" in said
-    assert "AmlComputeConfiguration(vm_size='STANDARD_D2')\n      compute_target says where it runs" in said
-    assert "AmlComputeProvisioning(vm_priority='lowpriority')" in said
-    assert "Workspace(key_vault=…)" in said
+    assert "Estimator(vm_size='STANDARD_D2')\n      compute_target says where it runs" in said
+    assert "AmlCompute.provisioning_configuration(vm_priority='lowpriority')" in said
+    assert "Workspace.create(key_vault=…)" in said
     assert "target       explained: AmlCompute, up to 2 nodes, vm_size STANDARD_NC6 kept as a label" in said
     told = json.loads(cli("explain", run.id, "--json").out)
     assert told["run_id"] == run.id

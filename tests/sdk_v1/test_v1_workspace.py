@@ -138,7 +138,7 @@ def test_what_a_cloud_was_told_is_said_once(
                 "networked", container_registry="/subscriptions/1/registries/r", private_endpoint_config="x"
             )
     said = [record.getMessage() for record in caplog.records]
-    assert len([line for line in said if "Workspace(container_registry=" in line]) == 1
+    assert len([line for line in said if "Workspace.create(container_registry=" in line]) == 1
     assert len([line for line in said if "private_endpoint_config" in line and "has no effect here" in line]) == 1
 
 

@@ -223,7 +223,7 @@ class AmlCompute(ComputeTarget):
             ("location", location, "its nodes are where your machines are"),
             ("enable_node_public_ip", None if enable_node_public_ip else False, _NO_NETWORK),
         ):
-            no_effect.told(made, argument, value, why)
+            no_effect.told(made, argument, value, why, by="AmlCompute.provisioning_configuration")
         return made
 
     @staticmethod

@@ -76,7 +76,8 @@ class DsvmCompute(ComputeTarget):
             DsvmCompute.type,
             AmlCompute.provisioning_configuration(vm_size=vm_size or "", max_nodes=1, location=location),
         )
-        no_effect.told(made, "ssh_port", ssh_port, "the node is the machine that the yard is on")
+        called = "DsvmCompute.provisioning_configuration"
+        no_effect.told(made, "ssh_port", ssh_port, "the node is the machine that the yard is on", by=called)
         return made
 
     def get_credentials(self) -> dict[str, Optional[str]]:

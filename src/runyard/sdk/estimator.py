@@ -179,9 +179,9 @@ class Estimator:
             config.target = THROW_AWAY_CLUSTER
         config.amlcompute.vm_size, config.amlcompute.vm_priority = asked.vm_size, asked.vm_priority
         priority = None if str(asked.vm_priority).lower() == "dedicated" else asked.vm_priority
-        no_effect.told(config.amlcompute, "vm_priority", priority, "machines of your own are not taken away")
-        if asked.compute_target is not None:
-            no_effect.told(config.amlcompute, "vm_size", asked.vm_size, "compute_target says where it runs")
+        kind, size = type(self).__name__, None if asked.compute_target is None else asked.vm_size
+        no_effect.told(config.amlcompute, "vm_priority", priority, "machines of your own are not taken away", by=kind)
+        no_effect.told(config.amlcompute, "vm_size", size, "compute_target says where it runs", by=kind)
         config.node_count = asked.node_count
         config.max_run_duration_seconds = asked.max_run_duration_seconds
         config.environment_variables = asked.environment_variables

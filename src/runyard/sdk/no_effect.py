@@ -19,17 +19,19 @@ _said: dict[tuple[str, str, str], NoEffect] = {}  # by whom and what: a loop say
 _of_functions: dict[tuple[str, str], NoEffect] = {}
 
 
-def told(owner: Any, argument: str, value: Any, why: str) -> None:
+def told(owner: Any, argument: str, value: Any, why: str, *, by: str = "") -> None:
     """``argument`` of ``owner`` was given as ``value`` and changes nothing, because of ``why``.
 
     ``owner`` is the object that was made or called, or the name of a function: ``"Workspace.create"``. Nothing is said
-    of a value that is None, so that a caller can pass on what it was given.
+    of a value that is None, so that a caller can pass on what it was given. ``by`` is what people called, where that
+    is not the object's own class.
     """
     if value is None:
         return
     from runyard.spec.run import NoEffect  # which every training script would wait for
 
-    name = owner if isinstance(owner, str) else owner.__name__ if isinstance(owner, type) else type(owner).__name__
+    kind = owner if isinstance(owner, type) else type(owner)
+    name = by or (owner if isinstance(owner, str) else kind.__name__)
     note = NoEffect(name, argument, _shown(argument, value), why)
     if isinstance(owner, (str, type)):
         _of_functions[name, argument] = note

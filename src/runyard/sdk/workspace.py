@@ -155,7 +155,7 @@ class Workspace(WorkspaceOfV1):
             ("user_assigned_identity_for_cmk_encryption", user_assigned_identity_for_cmk_encryption, NO_ACCOUNTS),
             ("v1_legacy_mode", v1_legacy_mode, NO_NETWORKS),
         ):
-            no_effect.told(made, argument, value, why)
+            no_effect.told(made, argument, value, why, by="Workspace.create")
         clusters = {cls.DEFAULT_CPU_CLUSTER_NAME: default_cpu_compute_target}
         clusters[cls.DEFAULT_GPU_CLUSTER_NAME] = default_gpu_compute_target
         for cluster, configuration in clusters.items():

@@ -57,7 +57,8 @@ def _target(connection: Connection, name: str | None) -> dict[str, Any] | None:
 def _facts(view: dict[str, Any], spec: dict[str, Any] | None, target: dict[str, Any] | None) -> list[tuple[str, str]]:
     found = []
     if spec:
-        found.append(("script", " ".join([spec["script"], *spec["arguments"]])))
+        of = " (its newest child)" if view["type"] == "hyperdrive" else ""
+        found.append(("script", " ".join([spec["script"], *spec["arguments"]]) + of))
         name = spec["environment"]["name"]
         named = "" if name in ("", "default-environment") else f"{name}: "
         found.append(("environment", named + environment_text(spec)))
