@@ -11,6 +11,7 @@ from pathlib import Path
 
 from runyard.errors import DataException, UserErrorException
 
+PIECES = ".pieces"  # ends the name of the notes beside a half file: which pieces of it are there
 Moved = Callable[[int], None]  # bytes since the last call; negative where some have to travel again
 
 

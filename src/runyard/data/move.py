@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from runyard import clock
-from runyard.data.base import Changed, DataStore, Stored, Unreachable, damaged, drop, stop_if
+from runyard.data.base import PIECES, Abandoned, Changed, DataStore, Stored, Unreachable, damaged, drop, stop_if
 from runyard.data.folder_store import digest_of
 from runyard.data.network_errors import of_disk
 from runyard.errors import DataException
@@ -159,7 +159,7 @@ def fetch(
             half.replace(target)
             return stored, digest
         except Changed:
-            drop(half)
+            _drop_half(half)
             found = patiently(partial(place.store.head, stored.path), progress, abandoned)
             if found is None:
                 break
@@ -168,10 +168,20 @@ def fetch(
             stored = found
         except FileNotFoundError:
             break
+        except (Unreachable, Abandoned):
+            raise  # what came so far is gone on with by whoever asks again
+        except DataException:
+            _drop_half(half)
+            raise
         except OSError as error:
-            drop(half)
+            _drop_half(half)
             raise of_disk(error, target.parent) from error
     raise DataException(f"{stored.path} is not in datastore {place.name!r} any more", hint="it was there a moment ago")
+
+
+def _drop_half(half: Path) -> None:
+    drop(half)
+    drop(half.with_name(half.name + PIECES))
 
 
 def patiently(work: Callable[[], T], progress: Progress, abandoned: threading.Event) -> T:

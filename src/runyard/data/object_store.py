@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runyard.data.base import Changed, DataStore, Moved, Stored, Unreachable, damaged, drop, stop_if
+from runyard.data.base import PIECES, Changed, DataStore, Moved, Stored, Unreachable, damaged, drop, stop_if
 from runyard.data.folder_store import digest_of, mark_of
 from runyard.data.network_errors import Asked, NotInPieces, explained
 
@@ -130,7 +130,7 @@ class ObjectStore(DataStore):
 
         Those that are there are noted beside, for whoever goes on after a break.
         """
-        notes = half.with_name(half.name + ".pieces")
+        notes = half.with_name(half.name + PIECES)
         spans = [(at, min(at + _PIECE, stored.size)) for at in range(0, stored.size, _PIECE)]
         there = _noted(notes, stored) if half.exists() else set()
         counted = sum(spans[n][1] - spans[n][0] for n in there)
