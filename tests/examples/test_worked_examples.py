@@ -10,7 +10,7 @@ import pytest
 from examples_support import ROOT, in_one_process, ranks_agree
 from nbclient import NotebookClient
 
-from runyard import Experiment, PyTorch, Run, TensorFlow, Workspace
+from runyard import Experiment, Model, PyTorch, Run, TensorFlow, Workspace
 from runyard.migrating.examine import examine
 
 # with the other examples, on one worker: see test_examples.py
@@ -94,3 +94,29 @@ def test_a_parameter_server_serves_two_workers(yard: Workspace, places: Path) ->
     names = run.get_file_names()
     for task in ("ps_0", "worker_0", "worker_1"):
         assert f"azureml-logs/70_driver_log_{task}.txt" in names
+
+
+def test_pytorch_is_trained_tuned_deployed_and_served_by_onnx_runtime_too(yard: Workspace, places: Path) -> None:
+    said = executed("pytorch_train_tune_deploy", places)
+    runs = list(Experiment(yard, "pytorch-digits").get_runs())  # one run, a sweep, and the run for ONNX
+    assert [run.get_status() for run in runs] == ["Completed"] * 3
+    children = list(runs[1].get_children())
+    assert len(children) == 4
+    best = runs[1].get_best_run_by_primary_metric()
+    assert max(best.get_metrics()["best_val_acc"]) > 0.9
+    registered = Model(yard, name="pytorch-digits")
+    assert (registered.version, registered.run_id) == (1, best.id)
+    assert Model(yard, name="digits-onnx").run_id == runs[0].id
+    assert said.count("Healthy") >= 1
+    assert dict(yard.webservices) == {}  # the last cell deletes them
+
+
+def test_tensorflow_is_trained_tuned_and_deployed_as_in_2019(yard: Workspace, places: Path) -> None:
+    said = executed("tensorflow_train_tune_deploy", places)
+    runs = list(Experiment(yard, "tf-digits").get_runs())
+    assert [run.get_status() for run in runs] == ["Completed"] * 2
+    best = runs[0].get_best_run_by_primary_metric()
+    assert max(best.get_metrics()["validation_acc"]) > 0.85
+    assert Model(yard, name="tf-digits").run_id == best.id
+    assert "service: tf-digits Healthy" in said
+    assert "tf-digits" not in yard.webservices

@@ -10,7 +10,7 @@ from net import Net
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--data-dir", required=True, help="where digits.npz is")
-parser.add_argument("--num_epochs", type=int, default=12)
+parser.add_argument("--num_epochs", type=int, default=8)
 parser.add_argument("--learning_rate", type=float, default=0.1)
 parser.add_argument("--momentum", type=float, default=0.9)
 parser.add_argument("--onnx", action="store_true", help="write the model in the format of ONNX, too")
@@ -55,4 +55,5 @@ if args.onnx:
         input_names=["images"],
         output_names=["scores"],
         dynamic_shapes=({0: batch},),
+        external_data=False,  # one file
     )

@@ -14,7 +14,7 @@ parser.add_argument("--batch-size", type=int, default=50)
 parser.add_argument("--first-layer-neurons", type=int, default=64)
 parser.add_argument("--second-layer-neurons", type=int, default=32)
 parser.add_argument("--learning-rate", type=float, default=0.01)
-parser.add_argument("--epochs", type=int, default=8)
+parser.add_argument("--epochs", type=int, default=6)
 args = parser.parse_args()
 
 run = Run.get_context()
