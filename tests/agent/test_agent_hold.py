@@ -37,6 +37,7 @@ def test_a_cold_start_on_every_python_of_this_machine(tmp_path, python):
     assert log_of(order).startswith(b"hello\n")
 
 
+@pytest.mark.real
 def test_two_agents_race_and_one_script_runs(tmp_path):
     for n in range(3):
         order = make_order(tmp_path, "print('once')\nimport time; time.sleep(0.2)", run_id=f"run_{n}")

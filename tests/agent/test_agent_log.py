@@ -47,6 +47,7 @@ def test_a_line_of_ten_megabytes_survives(compute, tmp_path):
     assert len(end.last_lines) < 50_000
 
 
+@pytest.mark.real
 def test_a_log_of_a_hundred_megabytes_survives(compute, tmp_path):
     script = "import os\nfor n in range(1000): os.write(1, (b'%07d ' % n) * 13107 + b'\\n')\n"
     script += "raise RuntimeError('at the end')"

@@ -45,6 +45,7 @@ def test_cancel_reaches_twenty_children_and_a_daemon_that_ignores_signals(comput
     assert processes_of(order) == []
 
 
+@pytest.mark.real
 def test_a_script_that_forks_all_the_time_is_stopped(compute, tmp_path):
     script = (
         "import os, signal, time\n"
@@ -90,6 +91,7 @@ def test_a_suspended_script_is_stopped_politely(compute, tmp_path):
     assert log_of(order).endswith(b"bye\n")
 
 
+@pytest.mark.real
 def test_a_killed_agent_takes_its_script_along_every_time(compute, tmp_path):
     polite = DAEMON.replace("SIG_IGN", "SIG_DFL")  # or each round would take the whole grace period
     for n in range(20):

@@ -99,6 +99,7 @@ def test_a_host_writes_nowhere_but_in_its_run(tmp_path: Path, name: str) -> None
 
 
 @pytest.mark.parametrize("python", pythons(), ids=lambda python: python.version)
+@pytest.mark.real
 def test_what_travels_to_a_host_runs_there_with_its_python_alone(tmp_path: Path, python: Python) -> None:
     _, archive = luggage.office(kit(tmp_path / "kit"))
     with tarfile.open(fileobj=BytesIO(archive)) as tar:

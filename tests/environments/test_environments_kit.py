@@ -40,6 +40,7 @@ def interpreters() -> list[str]:
 
 
 @pytest.mark.parametrize("python", interpreters(), ids=lambda path: Path(path).name)
+@pytest.mark.real
 def test_every_module_of_the_kit_can_be_imported_with_nothing_else_installed(python: str, tmp_path: Path) -> None:
     folder = kit(tmp_path / "kit")
     done = subprocess.run([python, "-I", "-S", "-B", "-c", IMPORT_ALL, str(folder)], capture_output=True, text=True)

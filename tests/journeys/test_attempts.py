@@ -97,6 +97,7 @@ def test_the_attempts_that_are_left_are_counted(experiment: Experiment, project)
     assert [(one["number"], one["reason"]) for one in run.get_details()["attempts"]] == [(1, "killed"), (2, "killed")]
 
 
+@pytest.mark.real
 def test_a_lost_agent_of_a_single_script_is_a_lost_node_too_and_a_new_yard_goes_on(
     home: Path, experiment: Experiment, project
 ) -> None:

@@ -108,6 +108,7 @@ os.kill(os.getpid(), signal.SIGKILL)
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
+@pytest.mark.real
 def test_a_process_killed_before_it_held_its_run_is_noticed(experiment: Experiment) -> None:
     request = {"run_id": f"orphan-{os.urandom(4).hex()}", "experiment": experiment.name}
     experiment.workspace.connection.post("/api/runs/begin", request)

@@ -78,6 +78,7 @@ def test_the_working_folder_is_a_writable_copy_with_its_modules(told) -> None:
     assert {"logs", "outputs", "package", "train.py", "helper.py"} <= set(answer["listing"])
 
 
+@pytest.mark.real
 def test_files_that_a_script_writes_elsewhere_have_its_users_permissions(
     tmp_path: Path, project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,6 +98,7 @@ def test_files_that_a_script_writes_elsewhere_have_its_users_permissions(
         os.umask(before)
 
 
+@pytest.mark.real
 def test_two_homes_do_not_see_each_other(project, monkeypatch: pytest.MonkeyPatch) -> None:
     with a_home() as one, a_home() as other:
         first, second = Workspace(home=one), Workspace(home=other)
@@ -111,6 +113,7 @@ def test_two_homes_do_not_see_each_other(project, monkeypatch: pytest.MonkeyPatc
         assert first.get_details()["home"] == str(one)
 
 
+@pytest.mark.real
 def test_a_home_may_have_spaces_and_any_letters(project) -> None:
     with a_home() as folder:
         home = folder / "mein Hof ü'$%#? 日"

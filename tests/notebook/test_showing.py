@@ -106,6 +106,7 @@ def test_without_pandas_it_is_said_how_to_get_it(experiment: Experiment, monkeyp
     assert "runyard[notebook]" in raised.value.hint
 
 
+@pytest.mark.real
 def test_pictures_are_files_of_the_run(experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """B10.64."""
     import matplotlib
