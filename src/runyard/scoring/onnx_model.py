@@ -69,8 +69,11 @@ class OnnxModel:
         self.inputs = [_tensor(one) for one in self._session.get_inputs()]
         self.outputs = [_tensor(one) for one in self._session.get_outputs()]
         self._output_names = [one.name for one in self.outputs]
-        self.is_batchable = bool(self.inputs) and all(one.shape and one.shape[0] is None for one in self.inputs)
-        self.is_batchable = self.is_batchable and all(one.shape and one.shape[0] is None for one in self.outputs)
+        both = (*self.inputs, *self.outputs)
+        told = _sidecar(path)
+        free = bool(self.inputs) and all(one.shape and one.shape[0] is None for one in both)
+        # an axis of any size need not be that of the batch: whoever exported the model knows
+        self.is_batchable = free and (told is None or _batches_by_rows(told))
 
     def answer(self, head: Head, body: bytes, request_id: str) -> Answer:
         try:
@@ -159,6 +162,18 @@ def failed(request_id: str) -> Answer:
     sys.stderr.write(f"request {request_id} failed:\n{traceback.format_exc()}")
     sys.stderr.flush()
     return problem(500, "the model failed on this request: its log says why", request_id)
+
+
+def _sidecar(path: Path) -> Optional[dict[str, Any]]:
+    try:
+        return dict(json.loads(path.with_name("onnx.json").read_bytes()))
+    except (OSError, ValueError):
+        return None
+
+
+def _batches_by_rows(told: dict[str, Any]) -> bool:
+    parts = [*told.get("inputs", ()), *told.get("outputs", ())]
+    return bool(told.get("dynamic_batch")) and all(part.get("batch_axis") == 0 for part in parts)
 
 
 def _providers(onnxruntime: Any) -> list[str]:
