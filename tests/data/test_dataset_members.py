@@ -131,6 +131,20 @@ def test_a_file_that_was_written_within_one_tick_of_the_clock_is_read_again(data
     assert datasets.pin(of("other.txt")).digest != first
 
 
+def test_odd_names_are_names_too(datasets: Datasets, root: Path) -> None:
+    (root / "odd").mkdir()
+    for name in (b"\xff\xfe.txt", b"new\nline.txt", "ünï ☃.txt".encode()):
+        path = os.fsencode(root / "odd") + b"/" + name
+        with open(path, "wb") as out:
+            out.write(name)
+        os.utime(path, (1, 1))  # long ago: what is known of it is kept
+    first = datasets.pin(of("odd/"))
+    assert first.files == 3
+    assert datasets.pin(of("odd/*")) == first
+    place = datasets.here(of("odd/*"))
+    assert {os.fsencode(path.name) for path in place.iterdir()} == {path.read_bytes() for path in place.iterdir()}
+
+
 def test_the_parts_of_a_split_have_nothing_in_common_and_nothing_is_lost(datasets: Datasets, root: Path) -> None:
     folder = root / "many"
     folder.mkdir()

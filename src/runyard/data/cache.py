@@ -62,7 +62,7 @@ class Cache:
     def incoming(self, name: str) -> Path:
         """Where something is brought before it is taken in; the same name finds what came before a break."""
         self._incoming.mkdir(parents=True, exist_ok=True)
-        return self._incoming / hashlib.sha256(name.encode()).hexdigest()[:32]
+        return self._incoming / hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
     def take(self, digest: str, source: Path) -> Path:
         """Moves a file in, whose hash was just computed."""

@@ -146,7 +146,7 @@ def fetch(
     """One file, to its place; what is returned is the version that it turned out to be."""
     for tries in range(_TRIES_IF_CHANGED):
         # by what it is of: whoever goes on after a break finds what came before it
-        name = sha256(f"{place.name}\0{stored.path}\0{stored.mark}".encode()).hexdigest()[:16]
+        name = sha256(f"{place.name}\0{stored.path}\0{stored.mark}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
         half = target.with_name(f".{name}.runyard-half")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)

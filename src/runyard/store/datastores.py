@@ -92,7 +92,7 @@ class SeenFiles:
 
     def add(self, datastore: str, seen: Iterable[tuple[str, str, str]]) -> None:
         """(path, mark, digest)"""
-        rows = [{"datastore": datastore, "path": p, "mark": m, "digest": d} for p, m, d in seen]
+        rows = [{"datastore": datastore, "path": p, "mark": m, "digest": d} for p, m, d in seen if _is_text(p)]
         if not rows:
             return
         statement = upsert(seen_files)
@@ -163,3 +163,12 @@ def _datastore(row: Any) -> DatastoreRecord:
 
 def _transfer(row: Any) -> TransferRecord:
     return TransferRecord(row.transfer_id, row.spec, row.state, row.result, row.created_at)
+
+
+def _is_text(path: str) -> bool:
+    """A name may be of bytes that are no text, which a column cannot hold."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
