@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from runyard import Environment, Estimator, Experiment, Run, RunConfiguration, Workspace
+from runyard import (
+    AmlCompute,
+    ComputeTarget,
+    Environment,
+    Estimator,
+    Experiment,
+    Gloo,
+    PyTorch,
+    Run,
+    RunConfiguration,
+    Workspace,
+)
 from runyard.errors import (
     ActivityFailedException,
     ComputeTargetException,
@@ -75,6 +87,38 @@ def test_a_sweep_cannot_be_marked_as_failed(experiment: Experiment, project: Cal
     with pytest.raises(HyperDriveException, match="cannot be marked as failed"):
         sweep.fail()
     sweep.wait_for_completion()
+
+
+def test_nodes_of_one_run_see_one_folder(
+    workspace: Workspace, experiment: Experiment, project: Callable[..., Path]
+) -> None:
+    """B6.35: a worker waits for a file that another one, on another node, writes below outputs."""
+    script = """
+        import os, time
+        from azureml.core import Run
+        there = 'outputs/MNIST/ready'
+        if os.environ['RANK'] == '0':
+            os.makedirs(os.path.dirname(there), exist_ok=True)
+            open(there, 'w').close()
+        ends = time.monotonic() + 60
+        while not os.path.exists(there) and time.monotonic() < ends:
+            time.sleep(0.01)
+        Run.get_context().log('seen', int(os.path.exists(there)))
+    """
+    cluster = ComputeTarget.create(workspace, "one-folder", AmlCompute.provisioning_configuration(max_nodes=2))
+    estimator = PyTorch(
+        project(train=textwrap.dedent(script)),
+        compute_target=cluster,
+        entry_script="train.py",
+        node_count=2,
+        distributed_training=Gloo(),
+        user_managed=True,
+    )
+    run = experiment.submit(estimator)
+    run.wait_for_completion()
+    assert run.get_metrics() == {"seen": [1, 1]}
+    assert "outputs/MNIST/ready" in run.get_file_names()
+    cluster.delete()
 
 
 def test_what_else_could_be_asked_of_a_run(

@@ -202,6 +202,10 @@ class Run(MetricLogging, RunOfV1):
     def get_metrics(
         self, name: str | None = None, recursive: bool = False, run_type: str | None = None, populate: bool = False
     ) -> dict[str, Any]:
+        if run_type is not None:
+            from runyard.sdk import no_effect
+
+            no_effect.told("Run.get_metrics", "run_type", run_type, "all runs below have their metrics told")
         query = {"run_ids": [self.id], "name": name, "recursive": recursive}
         found: dict[str, dict[str, Any]] = self._connection.post("/api/metrics", query)
         return found if recursive else found.get(self.id, {})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from runyard.client.transport import Connection
 from runyard.errors import UserErrorException
 from runyard.sdk import no_effect
-from runyard.sdk.workspace_of_v1 import NO_ACCOUNTS, NO_NETWORKS, OPEN_TO_ITS_OWNER, WorkspaceOfV1
+from runyard.sdk.workspace_of_v1 import NAMES_ONLY, NO_ACCOUNTS, NO_NETWORKS, OPEN_TO_ITS_OWNER, WorkspaceOfV1
 
 if TYPE_CHECKING:
     from runyard.sdk.abstract_dataset import AbstractDataset
@@ -177,6 +177,8 @@ class Workspace(WorkspaceOfV1):
         id: str | None = None,
     ) -> Workspace:
         """The yard of this machine, under any name."""
+        no_effect.told("Workspace.get", "id", id, NAMES_ONLY)
+        no_effect.told("Workspace.get", "cloud", None if cloud == "AzureCloud" else cloud, NO_ACCOUNTS)
         return cls(subscription_id or "local", resource_group or "local", name, auth=auth, location=location or "local")
 
     @classmethod

@@ -83,6 +83,9 @@ def _facts(view: dict[str, Any], summary: dict[str, Any], data: list[str]) -> li
     for one in view["attempts"]:
         found.append((f"attempt {one['number']}", f"{one['reason']}: {' '.join(one['message'].split())}"))
     found += [("warning", " ".join(warning.split())) for warning in view["warnings"]]
+    told = (spec or {}).get("no_effect")
+    if told:
+        found.append(("no effect", f"{count_text(len(told), 'argument')}: runyard explain {view['run_id']}"))
     if view["tags"]:
         found.append(
             ("tags", ", ".join(key if value is None else f"{key}={value}" for key, value in view["tags"].items()))

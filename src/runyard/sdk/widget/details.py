@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from runyard.errors import UserErrorException
-from runyard.sdk import showing
+from runyard.sdk import no_effect, showing
 from runyard.sdk.widget.feed import RunFeed, settled
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ class RunDetails:
 
     def show(self, render_lib: Any = None, widget_settings: Any = None) -> None:
         """Returns at once, whatever the run does."""
+        no_effect.told("RunDetails.show", "render_lib", render_lib, "the notebook says how it shows things")
+        no_effect.told("RunDetails.show", "widget_settings", widget_settings or None, "the widget has no settings")
         marimo = sys.modules.get("marimo")
         if marimo is not None and marimo.running_in_notebook():
             marimo.output.append(self._display_())
