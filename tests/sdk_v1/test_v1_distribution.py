@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 import zipfile
@@ -41,6 +42,13 @@ def said(python: Path, code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([python, "-c", code], capture_output=True, text=True, env=environment)
 
 
+def test_what_editors_read_is_what_the_table_says() -> None:
+    written = runpy.run_path(str(ROOT / "scripts" / "azureml_stubs.py"))
+    folder: Path = written["FOLDER"]
+    there = {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*.pyi")}
+    assert there == written["stubs"](), "python scripts/azureml_stubs.py writes them"
+
+
 @pytest.mark.real
 @pytest.mark.xdist_group("distribution")
 def test_the_names_are_there_after_an_installation(python: Path) -> None:
@@ -61,7 +69,8 @@ def test_the_names_are_there_after_an_installation(python: Path) -> None:
 def test_no_file_of_it_could_be_one_of_the_real_sdk(wheels: list[str]) -> None:
     wheel = next(path for path in wheels if Path(path).name.startswith("runyard_azureml-"))
     with zipfile.ZipFile(wheel) as archive:
-        assert not [name for name in archive.namelist() if name.startswith("azureml")]
+        assert not [name for name in archive.namelist() if name.startswith("azureml/")]
+        assert "azureml-stubs/core/__init__.pyi" in archive.namelist()
 
 
 @pytest.mark.real

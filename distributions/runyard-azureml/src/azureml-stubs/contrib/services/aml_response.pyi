@@ -1,0 +1,1 @@
+from runyard.scoring.raw import AMLResponse as AMLResponse

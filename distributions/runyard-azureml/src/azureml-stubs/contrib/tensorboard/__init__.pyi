@@ -1,0 +1,1 @@
+from runyard.sdk.tensorboard import Tensorboard as Tensorboard

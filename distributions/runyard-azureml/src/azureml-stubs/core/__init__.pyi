@@ -1,0 +1,15 @@
+from runyard.sdk.azureml_modules import VERSION as VERSION
+from runyard.sdk.compute_target import ComputeTarget as ComputeTarget
+from runyard.sdk.dataset import Dataset as Dataset
+from runyard.sdk.datastores import Datastore as Datastore
+from runyard.sdk.environment import ContainerRegistry as ContainerRegistry
+from runyard.sdk.environment import Environment as Environment
+from runyard.sdk.experiment import Experiment as Experiment
+from runyard.sdk.image import Image as Image
+from runyard.sdk.model import Model as Model
+from runyard.sdk.run import Run as Run
+from runyard.sdk.run_configuration import RunConfiguration as RunConfiguration
+from runyard.sdk.script_run import ScriptRun as ScriptRun
+from runyard.sdk.script_run_config import ScriptRunConfig as ScriptRunConfig
+from runyard.sdk.webservice import Webservice as Webservice
+from runyard.sdk.workspace import Workspace as Workspace

@@ -1,0 +1,1 @@
+from runyard.sdk.conda_dependencies import CondaDependencies as CondaDependencies

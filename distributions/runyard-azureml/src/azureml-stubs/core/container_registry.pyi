@@ -1,0 +1,1 @@
+from runyard.sdk.environment import ContainerRegistry as ContainerRegistry

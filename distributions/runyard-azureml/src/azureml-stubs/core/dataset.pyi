@@ -1,0 +1,1 @@
+from runyard.sdk.dataset import Dataset as Dataset

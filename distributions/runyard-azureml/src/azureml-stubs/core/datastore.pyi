@@ -1,0 +1,1 @@
+from runyard.sdk.datastores import Datastore as Datastore

@@ -1,0 +1,1 @@
+from runyard.sdk.resource_configuration import ResourceConfiguration as ResourceConfiguration

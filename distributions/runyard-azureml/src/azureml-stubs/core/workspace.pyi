@@ -1,0 +1,9 @@
+from runyard.sdk.compute_target import AmlCompute as AmlCompute
+from runyard.sdk.compute_target import ComputeTarget as ComputeTarget
+from runyard.sdk.dataset import Dataset as Dataset
+from runyard.sdk.datastores import Datastore as Datastore
+from runyard.sdk.experiment import Experiment as Experiment
+from runyard.sdk.image import Image as Image
+from runyard.sdk.model import Model as Model
+from runyard.sdk.webservice import Webservice as Webservice
+from runyard.sdk.workspace import Workspace as Workspace

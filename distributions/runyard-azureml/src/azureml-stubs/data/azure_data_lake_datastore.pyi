@@ -1,0 +1,1 @@
+from runyard.sdk.datastore import AzureDataLakeGen2Datastore as AzureDataLakeGen2Datastore

@@ -1,0 +1,1 @@
+from runyard.sdk.data_reference import DataReference as DataReference

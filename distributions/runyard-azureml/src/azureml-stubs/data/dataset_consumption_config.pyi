@@ -1,0 +1,1 @@
+from runyard.sdk.dataset_use import DatasetConsumptionConfig as DatasetConsumptionConfig

@@ -1,0 +1,1 @@
+from runyard.sdk.file_dataset import FileDataset as FileDataset

@@ -1,0 +1,16 @@
+from runyard.errors import ActivityFailedException as ActivityFailedException
+from runyard.errors import RunyardException as RunyardException
+from runyard.errors import ComputeTargetException as ComputeTargetException
+from runyard.errors import ExperimentExecutionException as ExperimentExecutionException
+from runyard.errors import HyperDriveConfigException as HyperDriveConfigException
+from runyard.errors import HyperDriveException as HyperDriveException
+from runyard.errors import ModelNotFoundException as ModelNotFoundException
+from runyard.errors import ModelPathNotFoundException as ModelPathNotFoundException
+from runyard.errors import RunConfigurationException as RunConfigurationException
+from runyard.errors import RunEnvironmentException as RunEnvironmentException
+from runyard.errors import SnapshotException as SnapshotException
+from runyard.errors import TrainingException as TrainingException
+from runyard.errors import UserErrorException as UserErrorException
+from runyard.errors import WebserviceException as WebserviceException
+
+AzureMLException = RunyardException

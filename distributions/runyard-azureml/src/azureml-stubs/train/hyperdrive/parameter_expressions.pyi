@@ -1,0 +1,10 @@
+from runyard.sdk.hyperdrive.parameter_expressions import choice as choice
+from runyard.sdk.hyperdrive.parameter_expressions import lognormal as lognormal
+from runyard.sdk.hyperdrive.parameter_expressions import loguniform as loguniform
+from runyard.sdk.hyperdrive.parameter_expressions import normal as normal
+from runyard.sdk.hyperdrive.parameter_expressions import qlognormal as qlognormal
+from runyard.sdk.hyperdrive.parameter_expressions import qloguniform as qloguniform
+from runyard.sdk.hyperdrive.parameter_expressions import qnormal as qnormal
+from runyard.sdk.hyperdrive.parameter_expressions import quniform as quniform
+from runyard.sdk.hyperdrive.parameter_expressions import randint as randint
+from runyard.sdk.hyperdrive.parameter_expressions import uniform as uniform

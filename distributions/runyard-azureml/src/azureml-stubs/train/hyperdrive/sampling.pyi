@@ -1,0 +1,4 @@
+from runyard.sdk.hyperdrive.sampling import BayesianParameterSampling as BayesianParameterSampling
+from runyard.sdk.hyperdrive.sampling import GridParameterSampling as GridParameterSampling
+from runyard.sdk.hyperdrive.sampling import HyperParameterSampling as HyperParameterSampling
+from runyard.sdk.hyperdrive.sampling import RandomParameterSampling as RandomParameterSampling

@@ -1,0 +1,1 @@
+from runyard.sdk.frameworks import SKLearn as SKLearn

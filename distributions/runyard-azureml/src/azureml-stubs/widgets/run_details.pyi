@@ -1,0 +1,1 @@
+from runyard.sdk.widget.details import RunDetails as RunDetails
