@@ -26,6 +26,7 @@ VERBS = {
     "export": "Export runs and their metrics for other programs.",
     "import": "Import runs of another program: MLflow, TensorBoard, W&B.",
     "migrate": "Say what of scripts for the retired SDK runs here.",
+    "data": "Datastores: add them, look into them, upload and download.",
     "datasets": "Name data, look at its versions and at what they point to.",
     "models": "Register models, look at their versions, name, approve, compare them.",
     "deploy": "Deploy models as a service, and wait until it answers.",

@@ -7,7 +7,7 @@ import sys
 import time
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, TextIO
 
 from runyard import errors
 from runyard.errors import DataException, RunyardException, UserErrorException, YardUnavailable
@@ -48,7 +48,9 @@ def download(store: AbstractDatastore, folder: Path, path: str, *, overwrite: bo
     return int(done["files_done"]) - int(done["files_skipped"])
 
 
-def carry(connection: Connection, request: dict[str, Any], show_progress: bool) -> dict[str, Any]:
+def carry(
+    connection: Connection, request: dict[str, Any], show_progress: bool, stream: Optional[TextIO] = None
+) -> dict[str, Any]:
     """Blocks until it has ended; a Ctrl-C ends it, and what has arrived stays. A yard that goes away meanwhile is
     started again, and goes on with it."""
     if "RUNYARD_YARD_ELSEWHERE" in os.environ:
@@ -57,7 +59,7 @@ def carry(connection: Connection, request: dict[str, Any], show_progress: bool) 
             hint="as_upload() sends what a script writes; as_download() and as_mount() bring what it reads",
         )
     transfer_id = uuid.uuid4().hex
-    shown = Shown(request) if show_progress else None
+    shown = Shown(request, stream or sys.stdout) if show_progress else None
     try:
         view = connection.post(f"/api/transfers/{transfer_id}", request)
         view = _followed(connection, transfer_id, view, shown)
@@ -97,33 +99,34 @@ def _followed(connection: Connection, transfer_id: str, view: dict[str, Any], sh
 class Shown:
     """A bar on a terminal; elsewhere a line now and then."""
 
-    def __init__(self, request: dict[str, Any]) -> None:
+    def __init__(self, request: dict[str, Any], stream: TextIO) -> None:
+        self._stream = stream
         self._verb = "Uploading" if request["kind"] == "upload" else "Downloading"
         self._where = request["datastore"] + (f"/{request['path']}" if request["path"] else "")
-        self._is_terminal = sys.stdout.isatty()
+        self._is_terminal = stream.isatty()
         self._told_at = time.monotonic()
 
     def tell(self, view: dict[str, Any]) -> None:
         if self._is_terminal:
-            sys.stdout.write("\r\x1b[K" + self._line(view))
-            sys.stdout.flush()
+            self._stream.write("\r\x1b[K" + self._line(view))
+            self._stream.flush()
         elif time.monotonic() - self._told_at > _LINE_EVERY_S:
             self._told_at = time.monotonic()
-            sys.stdout.write(self._line(view) + "\n")
-            sys.stdout.flush()
+            self._stream.write(self._line(view) + "\n")
+            self._stream.flush()
 
     def end(self, view: dict[str, Any]) -> None:
         if self._is_terminal:
-            sys.stdout.write("\r\x1b[K")
+            self._stream.write("\r\x1b[K")
         moved = view["files_done"] - view["files_skipped"]
         skipped = f", {view['files_skipped']:,} were there already" if view["files_skipped"] else ""
         verb = "Uploaded" if self._verb == "Uploading" else "Downloaded"
         word = {"done": verb, "failed": f"{verb} until it failed", "canceled": f"{verb} until it was canceled"}
-        sys.stdout.write(
+        self._stream.write(
             f"{word[view['state']]} {moved:,} of {view['files']:,} files, {size_text(view['bytes'])}, "
             f"{'to' if verb == 'Uploaded' else 'from'} {self._where}{skipped}\n"
         )
-        sys.stdout.flush()
+        self._stream.flush()
 
     def _line(self, view: dict[str, Any]) -> str:
         share = view["bytes_done"] / view["bytes"] if view["bytes"] else 0.0

@@ -1,0 +1,49 @@
+"""`runyard data`, as people type it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from cli_support import CommandLine
+
+
+def test_data_is_uploaded_listed_downloaded_and_deleted(cli: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "data" / "sub").mkdir(parents=True)
+    (tmp_path / "data" / "a.txt").write_text("a")
+    (tmp_path / "data" / "sub" / "b.txt").write_text("bb")
+    assert "Uploaded 2 of 2 files, 3 B" in cli("data", "upload", "data", "/typed").err
+    again = cli("data", "upload", "data/a.txt", "workspaceblobstore/typed")
+    assert (again.out, "1 were there already" in again.err) == (b"", True)
+    lines = cli("data", "ls", "/typed").text.splitlines()
+    assert [line.split()[:3] for line in lines[1:]] == [["typed/a.txt", "1", "B"], ["typed/sub/", "2", "B"]]
+    found = json.loads(cli("data", "ls", "/typed", "-r", "--json").out)
+    assert [entry["path"] for entry in found["entries"]] == ["typed/a.txt", "typed/sub/b.txt"]
+    assert cli("data", "download", "/typed", "there").code == 0
+    assert (tmp_path / "there" / "typed" / "sub" / "b.txt").read_text() == "bb"
+    refused = cli("data", "rm", "/typed")
+    assert (refused.code, "add --yes" in refused.err) == (1, True)
+    assert "deleted 2 files" in cli("data", "rm", "/typed", "--yes").err
+    gone = cli("data", "ls", "/typed")
+    assert (gone.code, "there is nothing at 'typed'" in gone.err) == (1, True)
+
+
+def test_datastores_are_added_shown_and_removed(cli: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    assert "added typed-disk" in cli("data", "add", "typed-disk", "--folder", "disk").err
+    assert "typed-disk" in cli("data", "stores").text
+    assert str(tmp_path / "disk") in cli("data", "show", "typed-disk").text
+    assert cli("data", "remove", "typed-disk").code == 0
+    missing = cli("data", "show", "typed-disk")
+    assert (missing.code, "no datastore named 'typed-disk'" in missing.err) == (1, True)
+    assert "--folder, --bucket or --container" in cli("data", "add", "nothing").err
+
+
+def test_credentials_come_from_a_file_and_are_not_shown(cli: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "keys.json").write_text('{"access_key_id": "the-id", "secret_access_key": "very-secret"}')
+    words = ("--bucket", "b", "--endpoint", "http://127.0.0.1:9", "--credentials", "keys.json", "--untried")
+    assert cli("data", "add", "typed-bucket", *words).code == 0
+    shown = cli("data", "show", "typed-bucket", "--json").text
+    assert json.loads(shown)["credentials"] == "kept"
+    assert "very-secret" not in shown
+    assert cli("data", "remove", "typed-bucket").code == 0
