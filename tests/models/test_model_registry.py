@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -169,6 +170,51 @@ def test_a_deleted_version_is_gone_and_its_number_is_never_given_again(
         first.delete()
     first.remove_alias("champion")
     first.delete()
+
+
+def test_a_deleted_content_leaves_the_disk_unless_somebody_else_has_it(
+    workspace: Workspace, name: str, weights: Weights
+) -> None:
+    shared, alone = weights(f"shared by {name}"), f"only {name}"
+    keeps = Model.register(workspace, shared, f"{name}-keeps")
+    gone = Model.register(workspace, shared, name)
+    path = Path(unquote(urlparse(gone.get_sas_urls()["model.pt"]).path))
+    gone.delete()
+    assert path.read_text() == f"shared by {name}"
+    keeps.delete()
+    assert not path.exists()
+    other = Model.register(workspace, weights(alone), name)
+    path = Path(unquote(urlparse(other.get_sas_urls()["model.pt"]).path))
+    other.delete()
+    assert not path.exists()
+    again = Model.register(workspace, weights(alone), name)
+    assert path.read_text() == alone
+    assert again.version == 3
+
+
+def test_versions_registered_at_the_same_time_have_numbers_of_their_own(
+    workspace: Workspace, name: str, weights: Weights
+) -> None:
+    path = weights("the same for all")
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda _: Model.register(workspace, path, name), range(8)))
+    assert sorted(model.version for model in made) == list(range(1, 9))
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(Model.delete, made[:7]))
+    assert [Path(model.download(str(path.parent / "there"))).read_text() for model in Model.list(workspace, name)] == [
+        "the same for all"
+    ]
+
+
+def test_a_yard_elsewhere_is_sent_the_files(
+    workspace: Workspace, name: str, weights: Weights, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace.connection.get("/api/health")  # it must be there: nobody starts one for a script on another machine
+    monkeypatch.setenv("RUNYARD_YARD_ELSEWHERE", "1")
+    path = weights("by wire")
+    path.write_bytes(b"0123456789abcdef" * 600_000)  # more than is written at once
+    model = Model.register(workspace, path, name)
+    assert Path(model.download(str(path.parent / "there"))).read_bytes() == path.read_bytes()
 
 
 def test_a_registration_that_is_sent_twice_is_one_version(workspace: Workspace, name: str, weights: Weights) -> None:

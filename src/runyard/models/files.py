@@ -5,25 +5,47 @@ from __future__ import annotations
 from collections.abc import Container
 from pathlib import Path
 
+from sqlalchemy import delete, select
+
+from runyard import clock
 from runyard.errors import ModelPathNotFoundException, UserErrorException
 from runyard.orchestrator.finding import list_files, locate, written_folders
 from runyard.orchestrator.rooms import Rooms
+from runyard.store import schema
 from runyard.store.runs import RunRecord
 from runyard.tracking.artifacts import Artifact, checked_path
 from runyard.tracking.trees import walk
+
+_UPLOAD = "model-upload:"
+_PATIENCE_S = 24 * 3600.0
 
 
 def uploaded_owner(upload_id: str) -> str:
     """Under which files stand that were sent, until their model is registered."""
     if not upload_id.isalnum():
         raise UserErrorException(f"{upload_id!r} is not the id of an upload", hint="letters and digits")
-    return f"model-upload:{upload_id}"
+    return f"{_UPLOAD}{upload_id}"
+
+
+def forget_uploads(rooms: Rooms) -> None:
+    """Files that were sent for models that were never registered: nobody will, after a day."""
+    table = schema.artifacts
+    # a range and not a LIKE: that would read the names of all files of all runs, at every start of a yard
+    sent = (table.c.run_id > _UPLOAD) & (table.c.run_id < _UPLOAD[:-1] + chr(ord(_UPLOAD[-1]) + 1))
+    old = sent & (table.c.created_at < clock.now() - _PATIENCE_S)
+    with rooms.database.read() as connection:
+        rows = connection.execute(select(table.c.path, table.c.digest, table.c.size).where(old)).all()
+    if not rows:
+        return
+    with rooms.database.write() as connection:
+        connection.execute(delete(table).where(old))
+    rooms.artifacts.sweep(Artifact(*row) for row in rows)
 
 
 def files_of_run(rooms: Rooms, run_id: str, path: str) -> list[Artifact]:
     """A file ``outputs/model.pt`` is `model.pt` of the model; a folder ``outputs/model`` is its folder `model`.
 
-    What a running script has written but the yard has not kept yet is kept now.
+    What a running script has written but the yard has not kept yet is kept now. All of them are held.
     """
     wanted = checked_path(path)
     kept = {file.path: file for file in rooms.artifacts.files(run_id)}
@@ -44,6 +66,7 @@ def files_of_run(rooms: Rooms, run_id: str, path: str) -> list[Artifact]:
         inside = name[len(base) + 1 :] if base else name
         if name in kept:
             files.append(Artifact(inside, kept[name].digest, kept[name].size))
+            rooms.artifacts.hold(files[-1:])
         else:
             files.append(rooms.artifacts.take(inside, written[name]))
     return files

@@ -50,40 +50,10 @@ class Models:
         if request.framework_version and not request.framework:
             raise WebserviceException("a model_framework_version needs a model_framework")
         files = self._files_for(request)
-        lineage = lineage_of(self._rooms, request.run_id) if request.run_id else {}
-        details = {**request.details}
-        if request.datasets:
-            details["datasets"] = request.datasets
-        if request.made_of:
-            details["made_of"] = self.find(request.made_of).id
-        now = clock.now()
-
-        def make(version: int) -> ModelRecord:
-            return ModelRecord(
-                name=request.name,
-                version=version,
-                registration_id=request.registration_id,
-                stage=STAGES[0],
-                digest=_digest(files),
-                size=sum(file.size for file in files),
-                created_at=now,
-                changed_at=now,
-                description=request.description,
-                framework=request.framework,
-                framework_version=request.framework_version,
-                created_by=request.registered_by,
-                tags=request.tags,
-                properties=request.properties,
-                details=details,
-                **lineage,
-            )
-
-        def take_files(connection: Connection, made: ModelRecord) -> None:
-            record(connection, _owner(made), files)
-            if request.upload_id is not None:
-                disown(connection, uploaded_owner(request.upload_id))
-
-        return self._store.add(request.name, request.registration_id, make, take_files)
+        try:
+            return self._add(request, files)
+        finally:
+            self._artifacts.release(files)
 
     def get(self, name: str, version: int | str | None = None) -> ModelRecord:
         """By number or alias; None: the latest."""
@@ -191,13 +161,53 @@ class Models:
                 hint="delete the service, or give it another version, first",
                 model=found.id,
             )
+        files = self._artifacts.files(_owner(found))
         self._store.remove(name, version, by, lambda connection: disown(connection, _owner(found)))
+        self._artifacts.sweep(files)
+
+    def _add(self, request: RegisterModel, files: Sequence[Artifact]) -> ModelRecord:
+        lineage = lineage_of(self._rooms, request.run_id) if request.run_id else {}
+        details = {**request.details}
+        if request.datasets:
+            details["datasets"] = request.datasets
+        if request.made_of:
+            details["made_of"] = self.find(request.made_of).id
+        now = clock.now()
+
+        def make(version: int) -> ModelRecord:
+            return ModelRecord(
+                name=request.name,
+                version=version,
+                registration_id=request.registration_id,
+                stage=STAGES[0],
+                digest=_digest(files),
+                size=sum(file.size for file in files),
+                created_at=now,
+                changed_at=now,
+                description=request.description,
+                framework=request.framework,
+                framework_version=request.framework_version,
+                created_by=request.registered_by,
+                tags=request.tags,
+                properties=request.properties,
+                details=details,
+                **lineage,
+            )
+
+        def take_files(connection: Connection, made: ModelRecord) -> None:
+            record(connection, _owner(made), files)
+            if request.upload_id is not None:
+                disown(connection, uploaded_owner(request.upload_id))
+
+        return self._store.add(request.name, request.registration_id, make, take_files)
 
     def _files_for(self, request: RegisterModel) -> Sequence[Artifact]:
+        """Held: they are to be released."""
         if request.upload_id is not None:
             sent = self._artifacts.files(uploaded_owner(request.upload_id))
             if not sent:
                 raise UserErrorException(f"no file of the model {request.name!r} was sent")
+            self._artifacts.hold(sent)
             return sent
         if request.run_id is None:
             raise UserErrorException("a path among a run's files needs the run's id")

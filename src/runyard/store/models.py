@@ -110,8 +110,8 @@ class ModelStore:
         return _record(row)
 
     def find(self, *, name: str | None = None, run_id: str | None = None) -> list[ModelRecord]:
-        """By name, and of each name the newest version first."""
-        query = _ALL.order_by(_models.c.name, _models.c.version.desc())
+        """By name, and of each name the newest version first; without the locks, which are long."""
+        query = _LISTED.order_by(_models.c.name, _models.c.version.desc())
         if name is not None:
             query = query.where(_models.c.name == name)
         if run_id is not None:
@@ -200,6 +200,7 @@ class ModelStore:
 
 
 _ALL: Select[Any] = select(_models)
+_LISTED: Select[Any] = select(*(column for column in _models.c if column.name != "environment_lock"))
 
 
 def _wanted(connection: Connection, name: str, version: int | str | None) -> Select[Any]:

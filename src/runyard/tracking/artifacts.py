@@ -7,6 +7,8 @@ import hashlib
 import os
 import stat
 import tempfile
+import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -48,6 +50,8 @@ class Artifacts:
     def __init__(self, database: Database, root: Path) -> None:
         self._database = database
         self._root = root
+        self._held: Counter[str] = Counter()  # contents that are there, or will be, before anybody's row says so
+        self._holding = threading.Lock()
 
     def clean_leftovers(self) -> None:
         """For the start of a yard, before anything is kept: what a killed one left half-copied is removed."""
@@ -92,8 +96,28 @@ class Artifacts:
         return artifact
 
     def take(self, path: str, source: Path) -> Artifact:
-        """The content is stored, and nobody's yet: :func:`record` says whose it is."""
+        """The content is stored, and nobody's yet: :func:`record` says whose it is, and then :meth:`release`."""
         return self._take(checked_path(path), source, final=False)
+
+    def hold(self, artifacts: Iterable[Artifact]) -> None:
+        """Their contents are not swept away until they are released."""
+        with self._holding:
+            self._held.update(artifact.digest for artifact in artifacts)
+
+    def release(self, artifacts: Iterable[Artifact]) -> None:
+        with self._holding:
+            self._held.subtract(artifact.digest for artifact in artifacts)
+            self._held = +self._held
+
+    def sweep(self, artifacts: Iterable[Artifact]) -> None:
+        """Of these contents, those go from the disk that nobody has any more, and nobody is about to have."""
+        table = schema.artifacts.c
+        with self._holding:
+            left = {artifact.digest for artifact in artifacts} - self._held.keys()
+            with self._database.read() as connection:
+                for digest in left:
+                    if connection.execute(select(table.digest).where(table.digest == digest).limit(1)).first() is None:
+                        self._object(digest).unlink(missing_ok=True)
 
     def remove(self, run_id: str, path: str) -> None:
         """A file, or all files below a folder. Their contents stay for whoever reads them, or has the same ones."""
@@ -147,8 +171,11 @@ class Artifacts:
             while not small and (chunk := file.read(_CHUNK_BYTES)):
                 digest.update(chunk)
                 size += len(chunk)
-            if self._object(digest.hexdigest()).exists() or (final and self._link(source, digest.hexdigest())):
-                return Artifact(path, digest.hexdigest(), size)
+            taken = Artifact(path, digest.hexdigest(), size)
+            self.hold([taken])  # before it is looked for: else it could be swept away between the two
+            if self._object(taken.digest).exists() or (final and self._link(source, taken.digest)):
+                return taken
+            self.release([taken])
             file.seek(0)
             return self._store(path, [first] if small else _chunks(b"", file))
 
@@ -183,7 +210,9 @@ class Artifacts:
                     _write_all(handle, chunk)
             with _explained(self._root):
                 os.fchmod(handle, 0o400)
-                target = self._object(digest.hexdigest())
+                stored = Artifact(path, digest.hexdigest(), size)
+                self.hold([stored])
+                target = self._object(stored.digest)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 Path(temporary).rename(target)
         except BaseException:
@@ -192,12 +221,13 @@ class Artifacts:
             raise
         finally:
             os.close(handle)
-        return Artifact(path, digest.hexdigest(), size)
+        return stored
 
     def _record(self, run_id: str, artifacts: Sequence[Artifact]) -> None:
         if artifacts:
             with self._database.write() as connection:
                 record(connection, run_id, artifacts)
+            self.release(artifacts)
 
     def _object(self, digest: str) -> Path:
         return self._root / digest[:2] / digest[2:]

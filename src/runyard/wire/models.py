@@ -7,6 +7,14 @@ from typing import Any, Optional
 
 
 @dataclass(frozen=True)
+class TakeFile:
+    """A file of a model that is about to be registered, on the yard's own machine."""
+
+    name: str  # in the model
+    source: str  # absolute
+
+
+@dataclass(frozen=True)
 class RegisterModel:
     """The next version of a model. Sent again with the same id, it is the same version.
 

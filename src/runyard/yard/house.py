@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import uvicorn
+import uvloop
 
 from runyard import __version__, clock
 from runyard.client.home import socket_of
@@ -26,6 +27,7 @@ from runyard.data.stores import Datastores
 from runyard.data.transfers import Transfers
 from runyard.environments.base import EnvironmentDepot
 from runyard.environments.kit import kit
+from runyard.models.files import forget_uploads
 from runyard.models.registry import Models
 from runyard.orchestrator.bell import Bell
 from runyard.orchestrator.conductor import Conductor
@@ -108,6 +110,7 @@ class Yard:
         listening = _listen(rooms.socket)
         rooms.environments.clean_leftovers()
         rooms.artifacts.clean_leftovers()
+        forget_uploads(rooms)
         rooms.provider.cache.clean_leftovers()
         self._conductor.recover()
         self._transfers.recover()
@@ -119,7 +122,7 @@ class Yard:
         opened()
         log.info("open: home %s, pid %d", rooms.home, os.getpid())
         try:
-            asyncio.run(self._serve(server, listening))
+            uvloop.run(self._serve(server, listening))
         finally:
             rooms.socket.unlink(missing_ok=True)
             self._watcher.stop()

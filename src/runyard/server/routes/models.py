@@ -32,8 +32,11 @@ from runyard.wire.models import (
     RegisterModel,
     SetAlias,
     SetStage,
+    TakeFile,
 )
 from runyard.wire.runs import FileView
+
+_AT_ONCE_BYTES = 4 << 20
 
 
 def routes(conductor: Conductor, models: Models) -> APIRouter:
@@ -47,13 +50,24 @@ def routes(conductor: Conductor, models: Models) -> APIRouter:
         handle, arrived = tempfile.mkstemp(prefix=INCOMING, dir=rooms.home / "artifacts")
         try:
             with open(handle, "wb") as file:
+                waiting = bytearray()  # pieces come small, and each way to a thread costs more than it carries
                 async for chunk in request.stream():
-                    await run_in_threadpool(file.write, chunk)
+                    waiting += chunk
+                    if len(waiting) >= _AT_ONCE_BYTES:
+                        await run_in_threadpool(file.write, waiting)
+                        waiting = bytearray()
+                await run_in_threadpool(file.write, waiting)
             kept = await run_in_threadpool(rooms.artifacts.keep_file, owner, name, Path(arrived), move=True)
         except ClientDisconnect:
             return Response(status_code=499)  # nobody reads it
         finally:
             await run_in_threadpool(Path(arrived).unlink, missing_ok=True)
+        return answer(FileView(kept.path, kept.size))
+
+    @router.post("/model-uploads/{upload_id}", response_model=FileView)
+    def take(upload_id: str, request: TakeFile) -> Response:
+        """As above, of a file of this machine: it is read where it is."""
+        kept = rooms.artifacts.keep_file(uploaded_owner(upload_id), request.name, Path(request.source))
         return answer(FileView(kept.path, kept.size))
 
     @router.post("/models", response_model=ModelView)
