@@ -32,22 +32,21 @@ class Turns:
         self._apart = False
         self._ended = False
         self._queue: queue.SimpleQueue[Optional[Work]] = queue.SimpleQueue()
-        self._queued = 0
         self._recent = [0.0] * 8
         self._calls = 0
         self._spent = 0.0
+        self._is_quick = False
         self.began: Optional[float] = None  # when the call that is going on began
         self.current: tuple[Job, ...] = ()
 
     def do(self, jobs: tuple[Job, ...], work: Work) -> None:
         if self._apart:
-            self._queued += 1
             self._queue.put(lambda: self._called(jobs, work))
             return
         for job, answer in self._called(jobs, work):
             self._desk.scored(job, answer)
         if self._is_slow():
-            self._apart = True
+            self._apart, self._is_quick = True, False
             self._loop.stop()
 
     def run(self) -> None:
@@ -88,10 +87,10 @@ class Turns:
                 self._loop.call_soon(self._give, work())
 
     def _give(self, answers: list[tuple[Job, Answer]]) -> None:
-        self._queued -= 1
         for job, answer in answers:
             self._desk.scored(job, answer)
-        if self._apart and not self._queued and self._is_quick() and not self._ended:
+        if self._apart and self._is_quick and not self._ended:
+            self._is_quick = False
             self._loop.stop()
             self._queue.put(None)
 
@@ -105,13 +104,12 @@ class Turns:
             taken = time.monotonic() - began
             self._recent[self._calls & 7] = taken
             self._calls += 1
-            self._spent = self._spent + taken if self._calls & 63 else 0.0
+            self._spent += taken
+            if not self._calls & 63:
+                self._is_quick, self._spent = self._spent < 64 * _QUICK_S and not self._is_slow(), 0.0
 
     def _is_slow(self) -> bool:
         return sum(self._recent) > _SLOW_S
-
-    def _is_quick(self) -> bool:
-        return self._calls & 63 == 63 and self._spent < _QUICK_S * 63 and not self._is_slow()
 
 
 class OneByOne:
