@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import uvicorn
-import uvloop
 
 from runyard import __version__, clock
 from runyard.client.home import socket_of
@@ -122,7 +121,7 @@ class Yard:
         opened()
         log.info("open: home %s, pid %d", rooms.home, os.getpid())
         try:
-            uvloop.run(self._serve(server, listening))
+            asyncio.run(self._serve(server, listening))
         finally:
             rooms.socket.unlink(missing_ok=True)
             self._watcher.stop()
