@@ -16,7 +16,7 @@ from runyard import Experiment
 from runyard.environments.kit import kit
 from runyard.sdk.azureml_modules import VERSION, home_of
 from runyard.sdk.azureml_names import HOMES, MODULES
-from support import with_this_python
+from support import pythons, with_this_python
 
 ROOT = Path(__file__).parents[2]
 
@@ -90,6 +90,16 @@ def test_the_names_work_from_the_kit_with_nothing_installed(tmp_path: Path) -> N
     assert done.stdout.split() == ["True", "True", "OfflineRun"], done.stderr
 
 
+def test_every_name_is_in_the_kit_on_the_oldest_python_of_this_machine(tmp_path: Path) -> None:
+    code = (
+        "import importlib\nfrom runyard.sdk.azureml_names import MODULES\n"
+        "for module, names in MODULES.items():\n"
+        "    for name in names.split():\n        getattr(importlib.import_module(module), name)\nprint('all')"
+    )
+    done = bare_python(kit(tmp_path), code, pythons()[0].path)
+    assert done.stdout == "all\n", done.stderr
+
+
 def test_a_script_that_says_azureml_logs_to_its_run(experiment: Experiment, project: Callable[..., Path]) -> None:
     """B9.56: the run is known from the environment that its agent gave it, and is one object in a process."""
     code = """
@@ -125,7 +135,7 @@ def loaded_by(statement: str, folder: Path) -> set[str]:
     return set(done.stdout.split())
 
 
-def bare_python(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
+def bare_python(folder: Path, code: str, python: str = sys.executable) -> subprocess.CompletedProcess[str]:
     """As in a user's Python that has no packages: without `site`, the kit alone on the path."""
     environment = {"PYTHONPATH": str(folder), "PATH": os.defpath}
-    return subprocess.run([sys.executable, "-S", "-c", code], env=environment, capture_output=True, text=True)
+    return subprocess.run([python, "-S", "-c", code], env=environment, capture_output=True, text=True)
