@@ -133,6 +133,7 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(cli):
     findings = {finding["name"]: finding for finding in json.loads(cli("doctor", "--json").out)}
     assert findings["Python"]["state"] == findings["home"]["state"] == findings["uv"]["state"] == "ok"
     assert {"MPI", "compiler", "GPU", "containers", "Slurm", "ssh", "git", "yard", "disk"} <= set(findings)
+    assert findings["azureml"]["text"] == "answered by runyard-azureml"
     assert all(finding["remedy"] for finding in findings.values() if finding["state"] != "ok")
     done = cli("doctor")
     assert done.code == 0

@@ -55,6 +55,7 @@ def examine() -> list[Finding]:
         ),
         _program("ssh", "ssh", "to run on other machines", "apt install openssh-client"),
         _program("git", "git", "to install packages from repositories", "apt install git"),
+        _azureml(),
     ]
 
 
@@ -161,6 +162,22 @@ def _container_engine() -> Finding:
         if shutil.which(name):
             return Finding("containers", "ok", _first_line(name, "--version") or name)
     return Finding("containers", "missing", "no podman and no docker: runs cannot have an image", "apt install podman")
+
+
+def _azureml() -> Finding:
+    from importlib.util import find_spec
+
+    try:
+        found = find_spec("azureml")
+    except ImportError as error:  # both are here
+        both, _, remedy = str(error).partition(". Keep ")
+        return Finding("azureml", "missing", both, f"keep {remedy}")
+    if found is None:
+        lacking = "no azureml names outside of runs, for scripts of the retired SDK"
+        return Finding("azureml", "missing", lacking, "pip install runyard-azureml")
+    if found.origin != "runyard.sdk.azureml_names":
+        return Finding("azureml", "ok", f"the real SDK, at {found.origin}; its scripts run there, not here")
+    return Finding("azureml", "ok", "answered by runyard-azureml")
 
 
 def _program(title: str, name: str, purpose: str, remedy: str) -> Finding:
