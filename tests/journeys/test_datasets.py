@@ -204,6 +204,29 @@ def test_lineage_goes_from_data_over_runs_to_models(
         workspace.connection.get("/api/lineage", dataset="nothing")
 
 
+def test_the_command_line_names_data_and_gives_it_to_a_script(
+    home: Path, fill: Any, place: str, tmp_path: Path
+) -> None:
+    fill({"a.txt": "A", "b.csv": "B"})
+    command = CommandLine(home, tmp_path)
+    try:
+        command.script("look.py", "import os, sys; print(*sorted(os.listdir(sys.argv[1])))")
+        made = command("datasets", "register", place, f"workspaceblobstore/{place}/*.txt", "--tag", "kind=letters")
+        assert made.text.startswith(f"{place}:1  1 file, 1 B"), made.err
+        assert command("run", "--input", f"letters={place}:1", "look.py", "$letters").text == "a.txt\n"
+        job = f"script: look.py\narguments: [$letters]\ninputs: {{letters: {{dataset: {place}, mode: download}}}}"
+        command.script("job.yaml", job)
+        assert command("submit", "--follow", "job.yaml").text == "a.txt\n"
+        assert "letters  download  the same" in command("datasets", "show", place).text
+        assert command("datasets", "files", place).text.split() == ["SIZE", "FILE", "1", "B", "a.txt"]
+        wrong = command("run", "--input", "letters=nothing", "look.py")
+        assert (wrong.code, "no dataset 'nothing' is registered here" in wrong.err) == (1, True)
+        command("datasets", "remove", place)
+        assert place not in command("datasets", "list").text
+    finally:
+        command.close()
+
+
 def test_names_versions_and_labels(workspace: Workspace, fill: Any, place: str) -> None:
     store = fill({"a.txt": "A"})
     made = Dataset.File.from_files((store, place))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
+from runyard.cli.inputs import inputs_of
 from runyard.cli.quick import experiment_name
 from runyard.cli.sweep_words import SWEEP_KEYS, sweep_of
 from runyard.cli.verbs.run import FRAMEWORK_OF_BACKEND, Gang, estimator_class
@@ -26,6 +27,8 @@ KEYS = {
     "pip_requirements_file": "file in the source directory",
     "conda_packages": "list of conda packages",
     "conda_dependencies_file": "file in the source directory",
+    "inputs": "mapping of names to datasets, such as {mnist: 'mnist:2'} or {mnist: {dataset: mnist, mode: download}}; "
+    "arguments may say $mnist",
     "environment_variables": "mapping of names to values",
     "user_managed": "true: run with this Python as it is; the default when nothing names packages",
     "docker_image": "container image to run in",
@@ -105,6 +108,7 @@ def _estimator(file: str, folder: Path, said: dict[str, Any]) -> Any:
             custom_docker_image=said.get("docker_image"),
             node_count=gang.nodes,
             distributed_training=gang.distribution(),
+            inputs=inputs_of(f"{file}: inputs", _mapping(file, said, "inputs")),
             resources=Resources(**resources),
             **parameters,
             **version,

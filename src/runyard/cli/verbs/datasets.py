@@ -8,6 +8,7 @@ import typer
 from runyard import clock
 from runyard.cli.asking import Json, print_json
 from runyard.cli.following import say
+from runyard.cli.inputs import name_and_version
 from runyard.cli.table import print_table
 from runyard.cli.verb import Verb, new_verb
 from runyard.cli.words import age_text, count_text, size_text
@@ -50,7 +51,7 @@ def list_datasets(as_json: Json = False) -> None:
 def show(name: Dataset, as_json: Json = False) -> None:
     """Show a dataset: its versions, the runs that used it, and whether its data is what it was."""
     connection = Connection()
-    which = _which(name)
+    which = name_and_version(name)
     page = connection.get("/api/datasets/page", **which)
     now = _now(connection, which)
     if as_json:
@@ -105,7 +106,7 @@ def register(
 def files(name: Dataset, as_json: Json = False) -> None:
     """List the files that a dataset has now."""
     connection = Connection()
-    one = connection.get("/api/datasets/one", **_which(name))
+    one = connection.get("/api/datasets/one", **name_and_version(name))
     found = connection.post("/api/datasets/files", {"definition": one["definition"]})["files"]
     if as_json:
         print_json(found)
@@ -120,11 +121,6 @@ def remove(
     """Unregister a dataset. Its files stay where they are, and runs still tell that they used it."""
     Connection().delete("/api/datasets", name=name)
     say(f"{name} is not registered any more; its files were not touched")
-
-
-def _which(name: str) -> dict[str, Any]:
-    before, colon, version = name.rpartition(":")
-    return {"name": before, "version": int(version)} if colon and version.isdigit() else {"name": name}
 
 
 def _source(text: str) -> Any:

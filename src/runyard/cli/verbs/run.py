@@ -46,6 +46,12 @@ def run(
     env: Annotated[
         Optional[list[str]], typer.Option(metavar="KEY=VALUE", help="An environment variable; repeatable.")
     ] = None,
+    inputs: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            "--input", metavar="NAME=DATASET", help="A dataset, mnist or mnist:2, whose path is $NAME; repeatable."
+        ),
+    ] = None,
     gpu: Annotated[bool, typer.Option("--gpu", help="Use a GPU, if there is one.")] = False,
     gpus: Annotated[Optional[int], typer.Option(metavar="N", min=0, help="GPUs for the script.")] = None,
     cpus: Annotated[Optional[int], typer.Option(metavar="N", min=1, help="Cores for the script.")] = None,
@@ -109,6 +115,7 @@ def run(
         python=python,
         image=image,
         variables=pairs("--env", env or []),
+        inputs=pairs("--input", inputs or []),
         gpu=gpu or bool(gpus),
         gpus=gpus,
         cpus=cpus,
@@ -192,6 +199,7 @@ class Asked:
     python: str
     image: str
     variables: dict[str, str]
+    inputs: dict[str, str]
     gpu: bool
     gpus: Optional[int]
     cpus: Optional[int]
@@ -202,6 +210,7 @@ class Asked:
     gang: Gang
 
     def estimator(self) -> Any:
+        from runyard.cli.inputs import inputs_of
         from runyard.sdk.requirements_file import requirement_lines
         from runyard.spec.resources import Resources
 
@@ -217,6 +226,7 @@ class Asked:
             conda_packages=self.conda,
             custom_docker_image=self.image or None,
             environment_variables=self.variables or None,
+            inputs=inputs_of("--input", self.inputs),
             use_gpu=self.gpu,
             max_run_duration_seconds=self.max_duration_s,
             node_count=self.gang.nodes,

@@ -25,6 +25,7 @@ def submit(
     python_version: "3.11"
     pip_packages: [scikit-learn]     # pip_requirements_file, conda_packages,
                                      # conda_dependencies_file
+    inputs: {mnist: "mnist:2"}       # datasets; arguments may say $mnist
     environment_variables: {OMP_NUM_THREADS: 1}
     use_gpu: false
     resources: {cpus_per_process: 2, memory_gb: 4}
