@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PUBLIC = """
     __version__
     AciWebservice AksWebservice ContainerImage Image InferenceConfig LocalWebservice Webservice
-    AmlCompute ComputeTarget CondaDependencies Dataset Environment Estimator Experiment Gloo Model Mpi MpiConfiguration
+    AmlCompute ComputeTarget CondaDependencies DataReference Dataset Datastore Environment Estimator Experiment Gloo Model Mpi MpiConfiguration
     Nccl ParameterServer PyTorch PyTorchConfiguration RemoteCompute Resources Run RunConfiguration RunDetails SKLearn
     ScriptRunConfig SlurmCompute SshCompute TensorFlow Tensorboard TensorflowConfiguration Workspace
     export_to_tensorboard
