@@ -17,14 +17,14 @@ PUBLIC = """
     __version__
     AciWebservice AksWebservice ContainerImage Image InferenceConfig LocalWebservice Webservice
     AmlCompute ComputeTarget CondaDependencies DataReference Dataset Datastore Environment Estimator Experiment Gloo
-    Model Mpi MpiConfiguration Nccl ParameterServer PyTorch PyTorchConfiguration RemoteCompute Resources Run RunConfiguration RunDetails SKLearn
-    ScriptRunConfig SlurmCompute SshCompute TensorFlow Tensorboard TensorflowConfiguration Workspace
+    Model Mpi MpiConfiguration Nccl ParameterServer PyTorch PyTorchConfiguration RemoteCompute Resources Run
+    RunConfiguration RunDetails SKLearn ScriptRunConfig SlurmCompute SshCompute TensorFlow Tensorboard TensorflowConfiguration Workspace
     export_to_tensorboard
 """
 
 HEAVY = """
-    alembic asyncio email fastapi http httptools logging numpy obstore orjson packaging pydantic rattler rich sqlalchemy ssl
-    starlette typer typing uv uvicorn yaml
+    alembic asyncio email fastapi http httptools logging numpy obstore orjson packaging pydantic rattler rich sqlalchemy
+    ssl starlette typer typing uv uvicorn yaml
 """
 COSTLY_ONLY = "asyncio email http logging ssl typing"  # of the standard library: slow to import, and no more than that
 
