@@ -12,6 +12,7 @@ import pytest
 from cli_support import CommandLine
 from runyard import AmlCompute, ComputeTarget, Estimator, Experiment, Workspace
 from runyard.sdk import no_effect
+from runyard.sdk.environment import ContainerRegistry
 from runyard.sdk.run_configuration import RunConfiguration
 from support import with_this_python
 
@@ -29,6 +30,23 @@ def test_it_is_said_once_and_never_a_secret(caplog: pytest.LogCaptureFixture, mo
         "RunConfiguration(admin_password=…) has no effect here: nobody signs in",
     ]
     assert [note.argument for note in no_effect.about(config, config)] == ["colour", "admin_password"]
+
+
+def test_a_registry_is_kept_and_who_signs_in_to_it_is_not(project: Callable[..., Path]) -> None:
+    registry = ContainerRegistry()
+    registry.address, registry.username, registry.password = "registry.example.org", "me", "hunter2"
+    estimator = Estimator(
+        project(train="print(1)"),
+        compute_target="local",
+        entry_script="train.py",
+        custom_docker_image="team/train:1",
+        image_registry_details=registry,
+    )
+    spec = estimator._submission().spec
+    assert spec.environment.container is not None
+    assert spec.environment.container.registry == "registry.example.org"
+    told = {note.argument: note.value for note in spec.no_effect}
+    assert told == {"base_image_registry.username": "'me'", "base_image_registry.password": "…"}
 
 
 def test_explain_shows_what_the_run_its_workspace_and_its_target_were_told(
