@@ -7,9 +7,10 @@ import typer
 from runyard.cli.asking import Json, find_run, print_json
 from runyard.cli.verb import Verb, new_verb
 from runyard.client.transport import Connection
-from runyard.errors import RunNotFound, UserErrorException
+from runyard.errors import UserErrorException
 
 app = new_verb()
+_KINDS = ("dataset", "model", "run")
 _ORDER = ("data", "dataset", "run", "model", "service")
 _WORDS = {
     "led": "led ",
@@ -28,13 +29,16 @@ def lineage(
     what: Annotated[
         str, typer.Argument(metavar="WHAT", help="A dataset or a model (mnist, mnist:2), or a run (its id, @last).")
     ],
+    kind: Annotated[
+        str, typer.Option(metavar="KIND", help="dataset, model or run, where the name is that of several.")
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """Show what came of what: data, runs, models, services.
 
     The runs that used the data, the models that these registered, and the services that serve those.
     """
-    found = _found(Connection(), what)
+    found = _found(Connection(), what, kind)
     if as_json:
         print_json(found)
         return
@@ -51,24 +55,22 @@ def lineage(
         print("… and more than is shown here")
 
 
-def _found(connection: Connection, what: str) -> dict[str, Any]:
-    """Names are tried as what they can be: a run's id looks like nothing else."""
-    tried: list[str] = []
-    for kind in ("dataset", "model"):
+def _found(connection: Connection, what: str, wanted: str) -> dict[str, Any]:
+    """A name is tried as what it can be: first a dataset's, then a model's, then a run's."""
+    if wanted and wanted not in _KINDS:
+        raise UserErrorException(f"there is no kind {wanted!r}", hint=f"kinds: {', '.join(_KINDS)}")
+    for kind in [wanted] if wanted else _KINDS:
         try:
-            found: dict[str, Any] = connection.get("/api/lineage", **{kind: what})
+            asked = find_run(connection, what)["run_id"] if kind == "run" else what
+            found: dict[str, Any] = connection.get("/api/lineage", **{kind: asked})
             return found
-        except UserErrorException as error:
-            tried.append(error.hint)
-    try:
-        run_id = find_run(connection, what)["run_id"]
-    except RunNotFound:
-        raise UserErrorException(
-            f"there is no dataset, model or run {what!r}",
-            hint="`runyard datasets list`, `runyard models list` and `runyard runs` show what there is",
-        ) from None
-    of_run: dict[str, Any] = connection.get("/api/lineage", run=run_id)
-    return of_run
+        except UserErrorException:
+            if wanted:
+                raise
+    raise UserErrorException(
+        f"there is no dataset, model or run {what!r}",
+        hint="`runyard datasets list`, `runyard models list` and `runyard runs` show what there is",
+    )
 
 
 def _print(
