@@ -7,7 +7,7 @@ import typer
 from runyard.cli.asking import Json, find_run, print_json
 from runyard.cli.verb import Verb, new_verb
 from runyard.client.transport import Connection
-from runyard.errors import UserErrorException
+from runyard.errors import RunNotFound, UserErrorException
 
 app = new_verb()
 _KINDS = ("dataset", "model", "run")
@@ -64,8 +64,8 @@ def _found(connection: Connection, what: str, wanted: str) -> dict[str, Any]:
             asked = find_run(connection, what)["run_id"] if kind == "run" else what
             found: dict[str, Any] = connection.get("/api/lineage", **{kind: asked})
             return found
-        except UserErrorException:
-            if wanted:
+        except UserErrorException as error:
+            if wanted or (kind == "run" and not isinstance(error, RunNotFound)):
                 raise
     raise UserErrorException(
         f"there is no dataset, model or run {what!r}",
