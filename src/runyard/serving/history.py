@@ -11,6 +11,7 @@ from runyard import clock
 from runyard.scoring import counts
 
 _KEPT = 300
+_LATELY = 10
 
 
 class History:
@@ -37,6 +38,13 @@ class History:
     def points(self, name: str) -> list[dict[str, float]]:
         with self._lock:
             return list(self._points.get(name, ()))
+
+    def lately(self, name: str) -> dict[str, float]:
+        """For lists: requests a second over the last seconds, and the latencies of the last one that had any."""
+        points = self.points(name)[-_LATELY:]
+        asked = sum(point["requests_per_second"] for point in points) / max(1, len(points))
+        last = next((point for point in reversed(points) if point["requests_per_second"]), {})
+        return {"requests_per_second": round(asked, 2), **{key: last[key] for key in last if key.endswith("_ms")}}
 
 
 def stats(folder: Path) -> dict[str, Any]:
@@ -74,6 +82,5 @@ def _figures(numbers: tuple[int, ...], seconds: float) -> dict[str, float]:
     return {
         "requests_per_second": round(numbers[counts.REQUESTS] / seconds, 2),
         "failed_per_second": round((numbers[counts.FAILED] + numbers[counts.TURNED_AWAY]) / seconds, 2),
-        "p50_ms": round(counts.percentile(numbers, 0.5) * 1e3, 3),
-        "p99_ms": round(counts.percentile(numbers, 0.99) * 1e3, 3),
+        **_latencies(numbers),
     }

@@ -110,7 +110,7 @@ function drawWhatIsNoNumber(frame: Frame, line: Line): void {
   let last = -Infinity;
   for (let i = begin; i < end; i++) {
     const value = values[i]!;
-    if (Number.isFinite(value) || line.members) continue;
+    if (Number.isFinite(value) || line.members || line.gaps) continue;
     const x = xPlace(frame, line.xs[i]!);
     if (x - last < 3 * ratio) continue;
     last = x;

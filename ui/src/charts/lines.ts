@@ -17,6 +17,7 @@ export interface Line {
   high?: Float64Array;
   members?: number;
   dashed?: boolean;
+  gaps?: boolean; // what is not a number is nothing at all, and no event to be marked
 }
 
 export interface Curve {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { compareAddress, fromMlflow, match, runAddress } from "./routes";
+import { compareAddress, datasetAddress, datastoreAddress, fromMlflow, match, modelAddress, runAddress, serviceAddress } from "./routes";
 
 it("knows its pages", () => {
   expect(match("/")).toEqual({ page: "runs" });
@@ -11,6 +11,18 @@ it("knows its pages", () => {
 it("finds a run by the address that it gave it, whatever its id", () => {
   for (const id of ["digits_1_a", "a/b", "100%", "ä ö"]) expect(match(runAddress(id))).toEqual({ page: "run", id });
   expect(match("/runs/100%")).toEqual({ page: "run", id: "100%" });
+});
+
+it("finds models, services and data by the addresses that it gave them, whatever they are called", () => {
+  const page = (address: string) => match(new URL(address, "http://here").pathname);
+  for (const name of ["digits", "a/b", "100%", "ä ö"]) {
+    expect(page(modelAddress(name, 3))).toEqual({ page: "model", name });
+    expect(page(serviceAddress(name))).toEqual({ page: "service", name });
+    expect(page(datastoreAddress(name, "a/b c"))).toEqual({ page: "datastore", name });
+    expect(page(datasetAddress({ name, version: 2 }))).toEqual({ page: "dataset", name });
+  }
+  expect(datasetAddress({ name: null, dataset_id: "x" })).toBe("/data/datasets/-?id=x");
+  expect(match("/data/elsewhere/x")).toEqual({ page: "nowhere", path: "/data/elsewhere/x" });
 });
 
 it("compares by one address", () => {

@@ -136,6 +136,7 @@ def view(services: Services, record: ServiceRecord) -> dict[str, Any]:
         "created_at": record.created_at,
         "changed_at": record.changed_at,
         "change": number,
+        "lately": services.history.lately(record.name),
         "versions": [_version(one, found, record) for one in services.store.versions(record.name)],
     }
 

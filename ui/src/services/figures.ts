@@ -1,0 +1,83 @@
+// What a service's numbers become: lines, words, a first body to try. Pure.
+
+import type { Line } from "../charts/lines";
+import type { Point, Service } from "./asks";
+
+type Look = Pick<Line, "key" | "label" | "colour">;
+
+/** One number of the history as a line. Seconds in which nobody asked have no latency: a gap, not a zero. */
+export function historyLine(history: readonly Point[], value: (point: Point) => number, look: Look, onlyAsked = false): Line {
+  return {
+    ...look,
+    gaps: true,
+    xs: Float64Array.from(history, (point) => point.at),
+    ys: Float64Array.from(history, (point) => (onlyAsked && !point.requests_per_second ? NaN : value(point))),
+  };
+}
+
+/** "0.07 ms", "12 ms", "1.2 s" */
+export function milliseconds(ms: number | null | undefined): string {
+  if (ms === null || ms === undefined || !Number.isFinite(ms)) return "–";
+  if (ms >= 1000) return `${(ms / 1000).toPrecision(3)} s`;
+  return `${Number(ms.toPrecision(ms < 10 ? 2 : 3))} ms`;
+}
+
+/** Which models answer now, those with the larger share first. */
+export function servedModels(service: Service): { id: string; name: string; version: string; share: number }[] {
+  return service.versions
+    .filter((one) => one.traffic > 0)
+    .sort((a, b) => b.traffic - a.traffic)
+    .flatMap((one) => one.models.map((id) => ({ id, ...split(id), share: one.traffic })));
+}
+
+/** "digits:3" is version 3 of digits; a name may have a colon in it. */
+export function split(id: string): { name: string; version: string } {
+  const at = id.lastIndexOf(":");
+  return at < 0 ? { name: id, version: "" } : { name: id.slice(0, at), version: id.slice(at + 1) };
+}
+
+export function workerWords(service: Service): string {
+  const workers = service.versions.flatMap((one) => (one.state === "Retired" ? [] : one.workers));
+  const serving = workers.filter((one) => one.state === "serving").length;
+  return workers.length ? `${serving} of ${workers.length}` : "–";
+}
+
+/** The error of a service is what is wrong, and after it what to do. */
+export function errorParts(error: string): { message: string; hint: string } {
+  const at = error.indexOf("\n\nhint: ");
+  return at < 0 ? { message: error, hint: "" } : { message: error.slice(0, at), hint: error.slice(at + 8) };
+}
+
+/** The body that the service's own description has as an example; else the form that most scoring scripts read. */
+export function sampleBody(openapi: Record<string, unknown> | null): string {
+  const schemas = (openapi?.components as { schemas?: Record<string, { example?: unknown }> } | undefined)?.schemas;
+  const example = schemas?.ServiceInput?.example;
+  return JSON.stringify(example ?? { data: [[1, 2, 3]] }, null, 2);
+}
+
+/** An answer to be read: a text that is JSON in itself is opened up, as many scripts return one. */
+export function readable(json: unknown, text: string): string {
+  let value = json;
+  if (typeof value === "string") {
+    try {
+      value = JSON.parse(value) as unknown;
+    } catch {
+      return value as string;
+    }
+  }
+  return value === null || value === undefined ? text : JSON.stringify(value, null, 2);
+}
+
+/** Whether the shares can be sent: whole numbers that make a hundred. */
+export function sharesWrong(shares: Record<string, number>): string {
+  const values = Object.values(shares);
+  if (values.some((one) => !Number.isInteger(one) || one < 0)) return "Shares are whole numbers.";
+  const sum = values.reduce((a, b) => a + b, 0);
+  return sum === 100 ? "" : `Together they are ${sum}; they must be 100.`;
+}
+
+/** The request as a line for a terminal. The key is asked for there, so that it is in no history. */
+export function curlLine(service: Service, body: string): string {
+  const key = service.configuration.auth_enabled ? ` \\\n  -H "Authorization: Bearer $KEY"` : "";
+  return `curl ${service.scoring_uri} \\\n  -H "Content-Type: application/json"${key} \\\n  -d '${body.replaceAll("'", `'\\''`)}'`;
+}
