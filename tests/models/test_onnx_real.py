@@ -32,7 +32,7 @@ def run(yard: Workspace) -> Run:
         str(PROJECT),
         entry_script="export_all.py",
         compute_target="local",
-        pip_packages=["onnx", "onnxscript", "onnxruntime"],
+        pip_packages=["onnx", "onnxscript", "onnxruntime", "keras"],
     )
     run = Experiment(yard, "onnx").submit(estimator)
     run.wait_for_completion()
@@ -119,3 +119,13 @@ def test_a_registered_model_is_exported_and_tells_what_it_was_made_of(
     assert made.run_id == run.id
     assert "has the weights of a model, and not the model" in found["of-weights-alone"]["error"]
     assert "a object cannot be exported" in found["no-model"]["error"]
+
+
+def test_a_keras_model_passes_the_same_gate(found: dict[str, Any]) -> None:
+    sidecar = found["keras"]["sidecar"]
+    assert (sidecar["exporter"], sidecar["parity"]["passed"], batches(sidecar)) == ("keras", True, [1, 3, 6])
+    assert [one["name"] for one in sidecar["inputs"]] == ["a", "b"]
+    assert [(one["name"], one["shape"]) for one in sidecar["outputs"]] == [
+        ("output_0", ["batch", 2]),
+        ("output_1", ["batch", 4]),
+    ]

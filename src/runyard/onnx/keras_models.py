@@ -10,7 +10,7 @@ from typing import Any, Optional
 
 from runyard.errors import OnnxExportException
 from runyard.onnx.inputs import Case, Recorded
-from runyard.onnx.packages import needed
+from runyard.onnx.packages import needed, quiet
 
 KERAS = "keras"
 
@@ -72,7 +72,7 @@ class KerasModel:
         if self._keras.backend.backend() == "tensorflow":
             needed("tf2onnx", why="exporting a Keras model of TensorFlow")
         try:
-            with contextlib.redirect_stdout(io.StringIO()):
+            with quiet(), contextlib.redirect_stdout(io.StringIO()):
                 self._model.export(str(path), format="onnx", verbose=False, opset_version=opset)
         except Exception as error:
             raise OnnxExportException(
@@ -80,3 +80,20 @@ class KerasModel:
                 hint="Keras exports models whose layers tf2onnx knows; another opset may know more of them",
                 inner_exception=error,
             ) from error
+        _name_outputs(path, outputs)
+
+
+def _name_outputs(path: Path, names: Sequence[str]) -> None:
+    """What Keras calls its outputs is `Identity:0`, or a number."""
+    (onnx,) = needed("onnx", why="naming the outputs")
+    model = onnx.load(str(path))
+    graph = model.graph
+    taken = {name for node in graph.node for name in (*node.input, *node.output)} | {one.name for one in graph.input}
+    if len(graph.output) != len(names) or taken & set(names):
+        return
+    for output, name in zip(graph.output, names):
+        for node in graph.node:
+            node.input[:] = [name if one == output.name else one for one in node.input]
+            node.output[:] = [name if one == output.name else one for one in node.output]
+        output.name = name
+    onnx.save(model, str(path))

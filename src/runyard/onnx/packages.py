@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import io
+import logging
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 from runyard.errors import OnnxExportException
@@ -35,3 +40,16 @@ def version_of(name: str) -> str | None:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Exporters warn of what is theirs to decide, and write whole graphs on stderr before they raise what says why."""
+    disabled = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(disabled)

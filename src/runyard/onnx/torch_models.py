@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import io
-import logging
 import re
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Optional
 
 from runyard.errors import OnnxExportException
 from runyard.onnx.inputs import Case, Recorded, resized
-from runyard.onnx.packages import needed
+from runyard.onnx.packages import needed, quiet
 
 DYNAMO, TORCHSCRIPT = "dynamo", "torchscript"
 _LINE = re.compile(r'File "([^"]+)", line (\d+), in forward')
@@ -86,7 +82,7 @@ class TorchModel:
             "external_data": weight > _EXTERNAL_FROM_BYTES,
         }
         try:
-            with _quiet():
+            with quiet():
                 if exporter == DYNAMO:
                     needed("onnx", "onnxscript", why="exporter='dynamo'")
                     shapes = self._shapes(given)
@@ -147,19 +143,6 @@ def _flat(answer: Any, name: str) -> Iterator[tuple[str, Any]]:
 def _array(tensor: Any) -> Any:
     found = tensor.detach().cpu()
     return found.float().numpy() if str(found.dtype) == "torch.bfloat16" else found.numpy()  # numpy has no bfloat16
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Exporters warn of what is theirs to decide, and write whole graphs on stderr before they raise what says why."""
-    disabled = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(disabled)
 
 
 def _refused(called: str, exporter: str, given: Recorded, error: Exception) -> OnnxExportException:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
+import numpy as np
 import torch
 from nets import Attending, Branching, Convolutional, OfOneSize, Recurrent
 
@@ -48,5 +50,15 @@ weights = run.register_model("net-weights", "outputs/net.pt", model_framework=Mo
 attempt("of-weights", Model(workspace, weights.name), images, build=Convolutional, exporter="torchscript")
 attempt("of-weights-alone", weights, images)
 attempt("no-model", object(), images)
+
+os.environ["KERAS_BACKEND"] = "torch"  # TensorFlow's is exported by the same call, and takes minutes to install
+import keras  # noqa: E402
+
+a, b = keras.Input((4,), name="a"), keras.Input((4,), name="b")
+attempt(
+    "keras",
+    keras.Model([a, b], [keras.layers.Dense(2)(a + b), a * b]),
+    {"b": np.ones((3, 4), "f"), "a": np.eye(3, 4, dtype="f")},
+)
 
 Path("outputs/found.json").write_text(json.dumps(found))
