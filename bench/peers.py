@@ -25,7 +25,7 @@ class Peer:
     """One process with the peer in it. `ask` has it do its work once; the answer is in seconds."""
 
     def __init__(self, package: str, script: str, folder: Path) -> None:
-        python = _python_with(package)
+        python = python_with(package)
         folder.mkdir(parents=True, exist_ok=True)
         self.name = package
         with open(folder / "said.txt", "wb") as said:
@@ -78,10 +78,13 @@ def present(wanted: Iterable[tuple[str, str]], folder: Path) -> Iterator[tuple[d
         yield found, notes
 
 
-def _python_with(package: str) -> str:
-    """The interpreter of an environment with the package and nothing else, by the same Python as the bench's own."""
+def python_with(package: str, *more: str) -> str:
+    """The interpreter of an environment with the package and nothing else, by the same Python as the bench's own.
+
+    What it needs ``more`` has a name of its own in the cache: another row may want the package alone.
+    """
     version = "".join(map(str, sys.version_info[:2]))
-    folder = cache() / f"{package}-{version}"
+    folder = cache() / "-".join((package, *more, version))
     python = folder / "bin" / "python"
     complete = folder / "complete"
     if complete.exists():
@@ -90,7 +93,7 @@ def _python_with(package: str) -> str:
     uv = find_uv(os.environ, cache())
     for arguments in (
         ["venv", "--quiet", "--no-project", "--python", sys.executable, str(folder)],
-        ["pip", "install", "--quiet", "--python", str(python), *uv.settings.arguments, package],
+        ["pip", "install", "--quiet", "--python", str(python), *uv.settings.arguments, package, *more],
     ):
         try:
             done = subprocess.run(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from onnx_bytes import linear
+from bench.onnx_bytes import perceptron
 from runyard import LocalWebservice, Model, Webservice, Workspace
 from runyard.errors import WebserviceException
 from service_support import Client, Load, a_name
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.real, pytest.mark.xdist_group("onnx services")]
 
 def a_model(workspace: Workspace, folder: Path, weights: list[list[float]]) -> Model:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "model.onnx").write_bytes(linear(weights))
+    (folder / "model.onnx").write_bytes(perceptron(weights))
     return Model.register(workspace, str(folder / "model.onnx"), a_name("onnx"), model_framework=Model.Framework.ONNX)
 
 

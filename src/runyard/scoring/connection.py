@@ -69,7 +69,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self.deadline = self._desk.now + self._desk.limits.receive_s
+        self.deadline = time.monotonic() + self._desk.limits.receive_s
         self._desk.connected(self)
 
     def connection_lost(self, error: Optional[Exception]) -> None:
@@ -270,7 +270,7 @@ class Connection(asyncio.Protocol):
         """From the first byte on: a client that sends one more now and then does not get more time for it."""
         if not self._receives:
             self._receives = True
-            self.deadline = self._desk.now + self._desk.limits.receive_s
+            self.deadline = time.monotonic() + self._desk.limits.receive_s
         self.deadline += size / _SLOWEST_BYTES_S
 
 

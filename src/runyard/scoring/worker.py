@@ -3,8 +3,9 @@
 It loads what it serves, says over its control socket that it is ready or why it cannot be, and takes requests from the
 listening socket that it shares with the other workers. Lines of JSON both ways:
 
-    {"ready": true}    {"failed": text}
-    {"go": {limits, keys, shares}}    {"settings": {…}}    {"drain": seconds}    {"reopen": true}
+    {"ready": true}    {"failed": text}    {"applied": 3}
+    {"go": {limits, keys, shares}, "number": 2}    {"settings": {…}, "number": 3}
+    {"drain": seconds}    {"reopen": true}
 """
 
 from __future__ import annotations
@@ -125,11 +126,11 @@ class Worker:
         *lines, self._heard = (self._heard + data).split(b"\n")
         for line in lines:
             word = json.loads(line)
-            if "go" in word:
-                self._apply(word["go"])
-                self._accept()
-            elif "settings" in word:
-                self._apply(word["settings"])
+            if "go" in word or "settings" in word:
+                self._apply(word.get("go") or word["settings"])
+                if "go" in word:
+                    self._accept()
+                self._say({"applied": word["number"]})
             elif "drain" in word:
                 self._drain(float(word["drain"]))
             elif "reopen" in word:

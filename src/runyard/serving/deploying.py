@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from runyard import clock
 from runyard.environments.base import Prepared
@@ -86,7 +87,7 @@ def bring_up(keeping: Keeping, wanted: Wanted, version: int, say: Say, ends: thr
     generation = keeping.want(wanted)
     say(f"workers: {wanted.workers} of version {version} start")
     try:
-        _wait(keeping, generation, version, ends)
+        _wait(keeping, generation, version, [int(number) for number in wanted.traffic], ends)
     except WebserviceException:
         if before is not None and before.traffic:
             keeping.want(replace(wanted, traffic=before.traffic, workers=before.workers))
@@ -96,7 +97,17 @@ def bring_up(keeping: Keeping, wanted: Wanted, version: int, say: Say, ends: thr
         raise
 
 
-def _wait(keeping: Keeping, generation: int, version: int, ends: threading.Event) -> None:
+def settle(keeping: Keeping, generation: int, within_s: float) -> None:
+    """Returns when every worker answers as it was told to, or after that time."""
+    deadline = clock.monotonic() + within_s
+    while clock.monotonic() < deadline:
+        found = keeping.found()
+        if found.get("generation", 0) >= generation and all(map(_is_current, found["versions"].values())):
+            return
+        time.sleep(_LOOK_S)
+
+
+def _wait(keeping: Keeping, generation: int, version: int, every: list[int], ends: threading.Event) -> None:
     deadline = clock.monotonic() + _KEEPER_S
     while True:
         found = keeping.found()
@@ -106,7 +117,7 @@ def _wait(keeping: Keeping, generation: int, version: int, ends: threading.Event
                 raise WebserviceException(str(found["error"]))
             if told.get("state") == "failed":
                 raise WebserviceException(str(told["error"]), hint=_last_lines(keeping))
-            if told.get("state") == "ready" and all(w["state"] == "serving" for w in _current(told)):
+            if all(_is_current(found["versions"].get(str(number), {})) for number in every):
                 return
         elif clock.monotonic() > deadline and not keeping.is_kept():
             raise WebserviceException(
@@ -117,8 +128,9 @@ def _wait(keeping: Keeping, generation: int, version: int, ends: threading.Event
         time.sleep(_LOOK_S)
 
 
-def _current(told: dict[str, list[dict[str, object]]]) -> list[dict[str, object]]:
-    return [worker for worker in told["workers"] if worker["state"] != "draining"]
+def _is_current(told: dict[str, Any]) -> bool:
+    here = [worker for worker in told.get("workers", ()) if worker["state"] != "draining"]
+    return told.get("state") == "ready" and bool(here) and all(worker["is_current"] for worker in here)
 
 
 def _last_lines(keeping: Keeping) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import shutil
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from runyard import clock
 from runyard.errors import RunyardException, UserErrorException, WebserviceException
@@ -17,6 +17,7 @@ from runyard.orchestrator.rooms import Rooms
 from runyard.serving import choosing, deploying
 from runyard.serving.history import History
 from runyard.serving.keeping import Keeping, free_port, new_key
+from runyard.serving.lookout import Lookout
 from runyard.spec.json import from_json, to_json
 from runyard.spec.service import ServiceConfiguration, ServiceFolder, VersionSpec, Wanted
 from runyard.store.services import RETIRED, ServiceRecord, ServiceStore, VersionRecord
@@ -24,7 +25,19 @@ from runyard.wire.services import ChangeService, DeployService, NewVersion
 
 log = logging.getLogger(__name__)
 TRANSITIONING, HEALTHY, UNHEALTHY, FAILED = "Transitioning", "Healthy", "Unhealthy", "Failed"
-_LOOK_S = 1.0
+
+_SETTLES_S = 10.0  # for workers to hear of a change; one that does not was busy, and hears of it later
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _one_at_a_time(method: F) -> F:
+    @functools.wraps(method)
+    def locked(self: Services, *args: Any, **kwargs: Any) -> Any:
+        with self._changing:
+            return method(self, *args, **kwargs)
+
+    return cast(F, locked)
 
 
 class Services:
@@ -38,9 +51,9 @@ class Services:
         self._deploying: dict[str, tuple[threading.Event, threading.Thread]] = {}
         self._doing: dict[str, str] = {}
         self._counting = threading.Lock()
+        self._changing = threading.RLock()  # of two changes of one service, the second finds that there is a first
         self._number = int(clock.now())  # above all that a former yard of this home has told
         self._ended = threading.Event()
-        self._lookout = threading.Thread(target=self._look_out, name="services", daemon=True)
         self.history = History()
         models.watch_use(self._using)
 
@@ -57,7 +70,7 @@ class Services:
                 self._go(record.name, unfinished[-1], self._after(record, unfinished[-1]))
             else:
                 self.keeping(record.name).look_after()
-        self._lookout.start()
+        Lookout(self, self._ended).start()
 
     def stop(self) -> None:
         """Of the yard: services go on."""
@@ -68,9 +81,13 @@ class Services:
         """A yard with services stays, to look after them."""
         return any(keeping.is_kept() for keeping in list(self._kept.values())) or bool(self._deploying)
 
+    def is_deploying(self, name: str) -> bool:
+        return name in self._deploying
+
     def keeping(self, name: str) -> Keeping:
         return self._kept.setdefault(name, Keeping(ServiceFolder(self._root / name)))
 
+    @_one_at_a_time
     def deploy(self, request: DeployService) -> ServiceRecord:
         name = choosing.checked_name(request.name)
         if request.kind not in choosing.KINDS:
@@ -109,6 +126,7 @@ class Services:
         self._go(name, version, {str(version.version): 100})
         return self.store.get(name)
 
+    @_one_at_a_time
     def change(self, name: str, request: ChangeService) -> ServiceRecord:
         record = self.store.get(name)
         values = {
@@ -128,9 +146,10 @@ class Services:
             self._go(name, version, {str(version.version): 100})
         elif "configuration" in values:
             self._apply(record)
-        self._notify()
+        self.notify()
         return self.store.get(name)
 
+    @_one_at_a_time
     def add_version(self, name: str, request: NewVersion) -> VersionRecord:
         record = self.store.get(name)
         share = request.traffic_percentile
@@ -140,6 +159,7 @@ class Services:
         self._go(name, version, choosing.with_share(record.traffic, str(version.version), share))
         return version
 
+    @_one_at_a_time
     def set_traffic(self, name: str, traffic: dict[str, int]) -> ServiceRecord:
         record = self.store.get(name)
         ready = {str(v.version) for v in self.store.versions(name) if v.state == HEALTHY}
@@ -152,11 +172,11 @@ class Services:
         self._steady(name)
         kept = {version: share for version, share in choosing.checked_traffic(traffic).items() if share}
         keeping = self.keeping(name)
-        keeping.change(lambda wanted: replace(wanted, traffic=kept))
+        deploying.settle(keeping, keeping.change(lambda wanted: replace(wanted, traffic=kept)), _SETTLES_S)
         for version in set(record.traffic) - set(kept):
             self.store.change_version(name, int(version), state=RETIRED)
         changed = self.store.change(name, traffic=kept)
-        self._notify()
+        self.notify()
         return changed
 
     def delete(self, name: str) -> None:
@@ -171,7 +191,7 @@ class Services:
         self._kept.pop(name, None)
         self._doing.pop(name, None)
         self.history.forget(name)
-        self._notify()
+        self.notify()
 
     def keys(self, name: str) -> tuple[str, str]:
         self.store.get(name)
@@ -189,7 +209,8 @@ class Services:
             raise UserErrorException("a key has at least 8 characters, and no spaces")
         pair = list(self.keys(name))
         pair[place] = value or new_key()
-        self.keeping(name).change(lambda wanted: replace(wanted, keys=tuple(pair)))
+        keeping = self.keeping(name)
+        deploying.settle(keeping, keeping.change(lambda wanted: replace(wanted, keys=tuple(pair))), _SETTLES_S)
         return pair[0], pair[1]
 
     def doing(self, name: str) -> str:
@@ -241,7 +262,8 @@ class Services:
     ) -> VersionRecord:
         self._steady(record.name)
         versions = [v for v in self.store.versions(record.name) if str(v.version) in record.traffic]
-        before = max(versions, key=lambda v: record.traffic[str(v.version)], default=None)
+        every = self.store.versions(record.name)
+        before = max(versions, key=lambda v: record.traffic[str(v.version)], default=every[-1] if every else None)
         if models is not None:
             chosen = choosing.chosen_models(self._models, models)
         else:
@@ -269,7 +291,7 @@ class Services:
             target=self._deploy, args=(name, version, traffic, ends), name=f"deploy {name}", daemon=True
         )
         self._deploying[name] = (ends, thread)
-        self._notify()
+        self.notify()
         thread.start()
 
     def _deploy(self, name: str, version: VersionRecord, traffic: dict[str, int], ends: threading.Event) -> None:
@@ -283,7 +305,7 @@ class Services:
                 out.write(f"[version {version.version}, {clock.monotonic() - began:7.2f} s] {text}\n")
                 out.flush()
                 self._doing[name] = text
-                self._notify()
+                self.notify()
 
             try:
                 key = deploying.prepare(self._rooms, self._models, version, keeping, say, ends)
@@ -301,7 +323,7 @@ class Services:
             finally:
                 self._deploying.pop(name, None)
                 self._doing.pop(name, None)
-                self._notify()
+                self.notify()
 
     def _finished(self, name: str, version: VersionRecord, traffic: dict[str, int], say: deploying.Say) -> None:
         serving = {number: share for number, share in traffic.items() if share or number == str(version.version)}
@@ -362,34 +384,6 @@ class Services:
         keeping.stop()
         shutil.rmtree(keeping.folder.root, ignore_errors=True)
 
-    def _look_out(self) -> None:
-        before: dict[str, str] = {}
-        while not self._ended.wait(_LOOK_S):
-            try:
-                for record in self.store.all():
-                    keeping = self.keeping(record.name)
-                    if record.name not in self._deploying and keeping.look_after():
-                        log.warning("the keeper of service %s was gone and is started again", record.name)
-                    state = self.state(record, keeping.found())
-                    self.history.sample(record.name, keeping.folder.counts)
-                    if before.get(record.name) != state:
-                        before[record.name] = state
-                        self._notify()
-                    if record.name not in self._deploying:
-                        self._tidy(record, keeping)
-            except Exception:  # a disk that is full today must not leave services unattended tomorrow
-                log.exception("looking after services")
-
-    def _tidy(self, record: ServiceRecord, keeping: Keeping) -> None:
-        """Code and models of versions that serve no more."""
-        here = keeping.folder.root / "versions"
-        known = keeping.found().get("versions", {})
-        gone = {str(v.version) for v in self.store.versions(record.name) if v.state in (RETIRED, FAILED)}
-        for folder in here.iterdir() if here.is_dir() else ():
-            if folder.name in gone and folder.name not in known and folder.name not in record.traffic:
-                with suppress(OSError):
-                    shutil.rmtree(folder)
-
-    def _notify(self) -> None:
+    def notify(self) -> None:
         with self._counting:
             self._number += 1

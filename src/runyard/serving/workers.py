@@ -34,7 +34,19 @@ class Place:
         self.started_at = 0.0
         self.started_with: Any = None
         self._told: Any = None
+        self._number = 0
+        self._applied = 0
         self._heard = b""
+
+    @property
+    def is_current(self) -> bool:
+        """It answers as it was last told to."""
+        return self.state == "serving" and self._applied == self._number
+
+    def begin(self, pid: int, control: socket.socket, started_with: Any) -> None:
+        self.pid, self.control, self.started_with = pid, control, started_with
+        self.state, self.failure, self.started_at = "starting", "", time.time()
+        self._told, self._heard, self._number, self._applied = None, b"", 0, 0
 
     def say(self, word: dict[str, Any]) -> None:
         if self.control is not None:
@@ -57,14 +69,14 @@ class Place:
                 self.state = "ready"
             elif "failed" in word:
                 self.failure = str(word["failed"])
+            elif "applied" in word:
+                self._applied = int(word["applied"])
 
     def go(self, said: dict[str, Any]) -> None:
-        if self.state == "ready":
-            self.say({"go": said})
+        if self.state == "ready" or (self.state == "serving" and said != self._told):
+            self._number += 1
+            self.say({"go" if self.state == "ready" else "settings": said, "number": self._number})
             self.state, self._told = "serving", said
-        elif self.state == "serving" and said != self._told:
-            self.say({"settings": said})
-            self._told = said
 
     def drain(self, within_s: float) -> None:
         if self.state in ("ready", "serving"):
@@ -108,7 +120,7 @@ class Version:
 
     @property
     def serves(self) -> bool:
-        return all(place.state == "serving" for place in self._places)
+        return all(place.is_current for place in self._places)
 
     @property
     def is_gone(self) -> bool:
@@ -199,6 +211,7 @@ class Version:
                     "place": place.number,
                     "pid": place.pid,
                     "state": place.state,
+                    "is_current": place.is_current,
                     "restarts": place.restarts,
                     "started_at": place.started_at,
                     "error": place.failure,
@@ -229,7 +242,7 @@ class Version:
         try:
             for one in (theirs, listening):
                 one.set_inheritable(True)
-            place.pid = start(
+            pid = start(
                 (*self._order.argv, json.dumps(settings)),
                 self._order.variables,
                 cwd=str(self._folder.work(self.number)),
@@ -245,10 +258,7 @@ class Version:
         finally:
             listening.set_inheritable(False)
             theirs.close()
-        place.control, place.state, place.failure = ours, "starting", ""
-        place.started_with = (is_first, wanted.batching, wanted.auth_enabled)
-        place.started_at = time.time()
-        place._told, place._heard = None, b""
+        place.begin(pid, ours, (is_first, wanted.batching, wanted.auth_enabled))
 
 
 def _how(status: int) -> str:
