@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -133,12 +134,13 @@ class Datasets:
 
     def _known(self, members: Members) -> tuple[list[Leaf], list[Member]]:
         """Those whose mark says what they are, and the others."""
-        seen: dict[str, dict[str, tuple[str, str]]] = {}
+        paths: dict[str, list[str]] = defaultdict(list)
+        for member in members.files:
+            paths[member.datastore].append(member.stored.path)
+        seen = {datastore: self._provider.stores.seen.of(datastore, some) for datastore, some in paths.items()}
         leaves, unread = [], []
         for member in members.files:
             stored = member.stored
-            if member.datastore not in seen:
-                seen[member.datastore] = self._provider.stores.seen.below(member.datastore, "")
             mark, digest = seen[member.datastore].get(stored.path, ("", ""))
             if digest and mark == stored.mark:
                 leaves.append(Leaf(member.name, digest, stored.size))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +68,7 @@ class Provider:
         self.of_dataset: Callable[[DataUse], Found] | None = None
         # the datastore and the file or folder of this machine that a dataset is, if it is one
         self.whole_dataset: Callable[[DataUse], tuple[str, str] | None] = lambda use: None
+        self.ready: dict[tuple[str, str], tuple[Tree, Found]] = {}  # by run and use: gathered before its start
         self._brought: dict[str, str] = {}  # what came since the yard was started, before it is written down
 
     def found(self, use: DataUse, say: Say, abandoned: threading.Event) -> Found:
@@ -109,10 +111,12 @@ class Provider:
         progress.changed = telling.tell
         places: dict[str, Place] = {}
         seen: dict[str, dict[str, tuple[str, str]]] = {}
+        paths: dict[str, list[str]] = defaultdict(list)
         for item in found.items:
-            if item.datastore not in places:
-                places[item.datastore] = Place(item.datastore, self.open(item.datastore), self.stores.seen)
-                seen[item.datastore] = self.stores.seen.below(item.datastore, "")
+            paths[item.datastore].append(item.stored.path)
+        for datastore, some in paths.items():
+            places[datastore] = Place(datastore, self.open(datastore), self.stores.seen)
+            seen[datastore] = self.stores.seen.of(datastore, some)
         leaves: dict[str, Leaf] = {}
         contents: dict[str, Path] = {}
         notes: dict[str, list[tuple[str, str, str]]] = {name: [] for name in places}

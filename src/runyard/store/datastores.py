@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from runyard.store.schema import datastores, seen_files, transfers
 
 _KEPT_TRANSFERS = 500
 _SOME = 300  # below SQLite's limit of variables
+_ASKED_BY_NAME = 1000  # beyond these, a whole folder is read sooner
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,21 @@ class SeenFiles:
             query = query.where((table.c.path == prefix) | inside)
         with self._database.read() as connection:
             return {path: (mark, digest) for path, mark, digest in connection.execute(query)}
+
+    def of(self, datastore: str, paths: Sequence[str]) -> dict[str, tuple[str, str]]:
+        """path -> (mark, digest), of these files and perhaps of others beside them."""
+        if len(paths) > _ASKED_BY_NAME:
+            folders = [path.rpartition("/")[0] for path in paths]
+            return self.below(datastore, os.path.commonpath(folders))
+        table, found = seen_files, {}
+        known = [path for path in paths if _is_text(path)]
+        with self._database.read() as connection:
+            for begin in range(0, len(known), _SOME):
+                query = select(table.c.path, table.c.mark, table.c.digest).where(
+                    table.c.datastore == datastore, table.c.path.in_(known[begin : begin + _SOME])
+                )
+                found.update({path: (mark, digest) for path, mark, digest in connection.execute(query)})
+        return found
 
     def add(self, datastore: str, seen: Iterable[tuple[str, str, str]]) -> None:
         """(path, mark, digest)"""
