@@ -161,3 +161,17 @@ def test_a_version_of_a_framework_that_cannot_be_had(tmp_path: Path) -> None:
         ("package-removed", "tensorflow-gpu", 6),
         ("package-removed", "sklearn", 7),
     ]
+
+
+def test_what_comes_back_of_something_unknown_may_be_anything(tmp_path: Path) -> None:
+    report = script(
+        tmp_path,
+        """
+        from azureml.core import Datastore, Experiment, Workspace
+        ws = Workspace.from_config()
+        Experiment(ws, "x").submit(something()).get_output()
+        Datastore(ws, "images").upload_files(["a.png"])
+        Datastore.get(ws, "images").fly()
+        """,
+    )
+    assert [(f.rule, f.line) for f in report.findings] == [("unknown-name", 5)]

@@ -53,6 +53,7 @@ class Anything:
 ANYTHING = Anything()
 Value = Union[Module, Class, Instance, Function, Foreign, Anything]
 _Bound = Union[Value, ast.expr]
+_AS_THEIR_ARGUMENT = {"Experiment.submit", "Run.submit_child"}
 
 
 class Names(ast.NodeVisitor):
@@ -71,7 +72,7 @@ class Names(ast.NodeVisitor):
         if isinstance(node, ast.Attribute):
             return frozenset(self.member(value, node.attr) for value in self.values(node.value))
         if isinstance(node, ast.Call):
-            return frozenset(map(_called, self.values(node.func)))
+            return frozenset(self._called(value, node) for value in self.values(node.func))
         return frozenset((ANYTHING,))
 
     def member(self, owner: Value, name: str) -> Value:
@@ -102,6 +103,24 @@ class Names(ast.NodeVisitor):
         if key in surface.kinds:
             return Class(key)
         return Function(key, surface.functions[key].gives) if key in surface.functions else ANYTHING
+
+    def _called(self, value: Value, node: ast.Call) -> Value:
+        if isinstance(value, Class):
+            gives = self._surface.kinds[value.name].made.gives or value.name
+            return Instance(gives) if gives in self._surface.kinds else ANYTHING
+        if isinstance(value, Foreign):
+            return Foreign(f"{value.path}()")
+        if not isinstance(value, Function) or not value.gives:
+            return ANYTHING
+        if value.title in _AS_THEIR_ARGUMENT and not self._is_ours(node):
+            return ANYTHING
+        return Instance(value.gives)
+
+    def _is_ours(self, node: ast.Call) -> bool:
+        """Whether what is submitted is one of our classes: what comes back of another is another's as well."""
+        given = [*node.args[:1], *(keyword.value for keyword in node.keywords if keyword.arg == "config")]
+        values = [value for each in given for value in self.values(each)]
+        return bool(values) and all(isinstance(value, Instance) for value in values)
 
     # how names are bound
 
@@ -184,11 +203,3 @@ def _member(found: Callable, owner: Class | Instance) -> Value:
     if found.takes is not None:
         return Function(found.title, found.gives)
     return Instance(found.gives) if found.gives and isinstance(owner, Instance) else ANYTHING
-
-
-def _called(value: Value) -> Value:
-    if isinstance(value, Class):
-        return Instance(value.name)
-    if isinstance(value, Function) and value.gives:
-        return Instance(value.gives)
-    return Foreign(f"{value.path}()") if isinstance(value, Foreign) else ANYTHING

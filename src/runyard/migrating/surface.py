@@ -9,7 +9,7 @@ import ast
 import inspect
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from importlib import import_module
 from types import ModuleType
@@ -18,6 +18,7 @@ from typing import Any
 from runyard.sdk.azureml_modules import home_of
 from runyard.sdk.azureml_names import MODULES
 
+ANY = "?"  # what is given by something that says of itself that it gives anything
 _ANY_KEYWORD = "**"
 _REFUSED = "switches"  # how estimators call the keywords that they look through, to refuse them with better words
 
@@ -114,7 +115,10 @@ def _kind(kind: type[Any], objects: dict[str, Any]) -> Kind:
         for name in _set_on_instances(ancestor):
             members.setdefault(name, Callable(f"{kind.__name__}.{name}"))
     bases = tuple(base.__name__ for base in kind.__mro__[1:])
-    return Kind(kind.__name__, bases, _callable(kind.__name__, kind, objects), members, hasattr(kind, "__getattr__"))
+    made = _callable(kind.__name__, kind, objects)
+    if any("__new__" in vars(each) for each in kind.__mro__[:-1]):  # `Datastore(ws, name)` is never a Datastore
+        made = replace(made, gives=_given(kind.__new__, objects) or ANY)
+    return Kind(kind.__name__, bases, made, members, hasattr(kind, "__getattr__"))
 
 
 def _is_bound(told: Any) -> bool:
