@@ -188,11 +188,12 @@ def test_requests_may_follow_each_other_without_waiting(typed: Webservice) -> No
         assert [json.loads(answer) for answer in answers] == [[[n * 1.0, n * 1.0]] for n in (1, 2, 3, 4)]
 
 
-def test_its_description_is_fuzzed_and_kept(typed: Webservice) -> None:
+def test_its_description_is_fuzzed_and_kept(typed: Webservice, tmp_path: Path) -> None:
     """Schemathesis asks whatever the description allows, and a good deal that it does not."""
     command = [sys.executable, "-m", "schemathesis.cli", "run", typed.swagger_uri]
     command += ["--header", f"Authorization: Bearer {typed.get_keys()[0]}", "--checks", "all", "--max-examples", "60"]
     command += ["--seed", "1", "--generation-database", "none", "--request-timeout", "60", "--no-color"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=os.environ | {"COLUMNS": "120"})
+    settings = os.environ | {"COLUMNS": "120"}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, env=settings)
     assert done.returncode == 0, done.stdout + done.stderr
     assert typed.stats()["failed"] == 0
