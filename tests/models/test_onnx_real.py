@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from runyard import Experiment, Model, PyTorch, Run, Workspace
-from runyard.errors import WebserviceException
+from runyard import Experiment, LocalWebservice, Model, PyTorch, Run, Workspace
+from runyard.errors import ModelInUse, WebserviceException
 from support import a_home
 
 # one run exports all: importing PyTorch and its exporter takes longer than using them
@@ -129,3 +129,21 @@ def test_a_keras_model_passes_the_same_gate(found: dict[str, Any]) -> None:
         ("output_0", ["batch", 2]),
         ("output_1", ["batch", 4]),
     ]
+
+
+def test_an_exported_model_is_served_without_code_and_not_deleted_meanwhile(
+    yard: Workspace, found: dict[str, Any]
+) -> None:
+    assert found["lstm"]["sidecar"]["dynamic_batch"]
+    model = Model(yard, "net-lstm")
+    service = Model.deploy(yard, "net-lstm-service", [model], None, LocalWebservice.deploy_configuration())
+    try:
+        service.wait_for_deployment()
+        answer = service.run({"series": [[[0.5] * 8] * 5] * 3})
+        assert sorted(answer) == ["output_0", "output_1"]
+        assert [len(row) for row in answer["output_0"]] == [3, 3, 3]
+        with pytest.raises(ModelInUse, match="is used by the service 'net-lstm-service'"):
+            model.delete()
+    finally:
+        service.delete()
+    model.delete()

@@ -18,6 +18,7 @@ run = Run.get_context()
 workspace = run.experiment.workspace
 found = {}
 torch.manual_seed(0)
+torch.set_num_threads(1)  # small nets on a machine that has other things to do
 
 
 def attempt(name, model, inputs, **how):
