@@ -69,6 +69,7 @@ class Provider:
         # the datastore and the file or folder of this machine that a dataset is, if it is one
         self.whole_dataset: Callable[[DataUse], tuple[str, str] | None] = lambda use: None
         self.ready: dict[tuple[str, str], tuple[Tree, Found]] = {}  # by run and use: gathered before its start
+        self._grown = True  # since room was made in the cache
         self._brought: dict[str, str] = {}  # what came since the yard was started, before it is written down
 
     def found(self, use: DataUse, say: Say, abandoned: threading.Event) -> Found:
@@ -159,7 +160,9 @@ class Provider:
         self.cache.hold(tree.key, 1)
         try:
             folder = self.cache.tree(tree.leaves, missing)
-            self.cache.make_room()
+            if self._grown:  # else the cache is what it was, and counting it takes longer than planting
+                self._grown = False
+                self.cache.make_room()
         except BaseException:
             self.cache.hold(tree.key, -1)
             raise
@@ -184,6 +187,7 @@ class Provider:
             arriving = self.cache.incoming(name)
             fresh, digest = move.fetch(place, stored, arriving, known, progress, abandoned)
             path = self.cache.take(digest, arriving)
+            self._grown = True
             if stored.mark and fresh == stored:
                 if len(self._brought) > _REMEMBERED:
                     self._brought.clear()
