@@ -15,9 +15,9 @@ _PIPELINES = Service(
     "pipelines of Azure ML", "submit the steps one after another: each is a run, its outputs the next one's data"
 )
 _AUTOML = Service("automated ML, a service of Azure", "a sweep over scripts of your own: HyperDriveConfig is here")
-_KEYS = Service("Azure Key Vault", "read secrets from environment variables or a file that only you can read")
+_KEYS = Service("Azure Key Vault", "give secrets to a run with environment_variables; run.get_secret(name) reads them there")
 _SPARK = Service("Spark clusters of Azure", "run Spark's own programs in a script, with pyspark among its pip_packages")
-_KUBERNETES = Service("Kubernetes clusters of Azure", "AciWebservice serves the same scoring script on this machine")
+_KUBERNETES = Service("Kubernetes clusters of Azure", "a service on this machine: AciWebservice and AksWebservice are here")
 _STORAGE = Service(
     "Azure's storage by its own client", "a datastore: ws.get_default_datastore(), or one registered under a name"
 )
@@ -65,7 +65,6 @@ MODULES = {
 
 CLASSES = {
     "AksCompute": _KUBERNETES,
-    "AksWebservice": _KUBERNETES,
     "AksEndpoint": _KUBERNETES,
     "KubernetesCompute": _KUBERNETES,
     "ComputeInstance": Service("workstations of Azure", "this machine is one"),
@@ -86,8 +85,6 @@ CLASSES = {
 
 MEMBERS = {
     "Workspace.get_default_keyvault": _KEYS,
-    "Run.get_secret": _KEYS,
-    "Run.get_secrets": _KEYS,
 }
 
 COMMANDS = {
