@@ -13,6 +13,7 @@ from runyard.errors import ModelInUse, WebserviceException
 from runyard.store import schema
 from runyard.store.database import Database
 
+_BEYOND_ALL = 1 << 62
 _models, _aliases, _history = schema.models, schema.model_aliases, schema.model_history
 
 
@@ -207,10 +208,13 @@ def _wanted(connection: Connection, name: str, version: int | str | None) -> Sel
     query = _ALL.where(_models.c.name == name).order_by(_models.c.version.desc()).limit(1)
     if version is None or version == "latest":
         return query
+    number: int | None
     if isinstance(version, str):
         number = int(version) if version.isdecimal() else _alias(connection, name, version)
-        return query.where(_models.c.version == (-1 if number is None else number))
-    return query.where(_models.c.version == version)
+    else:
+        number = version
+    # one that SQLite cannot even be asked for is not there either
+    return query.where(_models.c.version == (number if number is not None and number < _BEYOND_ALL else -1))
 
 
 def _alias(connection: Connection, name: str, alias: str) -> int | None:
