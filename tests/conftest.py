@@ -12,6 +12,7 @@ import pytest
 
 from runyard import Experiment, Workspace
 from runyard.errors import RunyardException
+from runyard.sdk import no_effect
 from support import a_home, complaints
 
 _numbers = itertools.count(1)
@@ -26,10 +27,12 @@ os.environ.setdefault("RUNYARD_WHEEL_CACHE", str(Path.home() / ".cache" / "runya
 
 
 @pytest.fixture(autouse=True)
-def _errors_as_they_are() -> Iterator[None]:
-    """Whoever imports `azureml` gets errors in the SDK v1's words; the next test has not imported it."""
+def _as_in_a_new_process() -> Iterator[None]:
+    """Whoever imports `azureml` gets errors in the SDK v1's words, and what has no effect is said once in a process."""
     yield
     RunyardException.shown_as_v1 = False
+    no_effect._said.clear()
+    no_effect._of_functions.clear()
 
 
 @pytest.fixture(scope="session")

@@ -17,8 +17,7 @@ from runyard.sdk.run_configuration import RunConfiguration
 from support import with_this_python
 
 
-def test_it_is_said_once_and_never_a_secret(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(no_effect, "_said", {})
+def test_it_is_said_once_and_never_a_secret(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "runyard"):
         for _ in range(3):
             config = RunConfiguration()
@@ -80,9 +79,8 @@ def test_explain_shows_what_the_run_its_workspace_and_its_target_were_told(
 
 
 def test_explain_says_when_every_argument_counts(
-    home: Path, experiment: Experiment, project: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, experiment: Experiment, project: Callable[..., Path], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(no_effect, "_of_functions", {})  # what tests before this one were told
     run = experiment.submit(with_this_python(project(train="print(1)")))
     run.wait_for_completion()
     said = CommandLine(home, tmp_path)("explain", run.id).text
