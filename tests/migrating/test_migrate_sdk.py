@@ -83,6 +83,25 @@ def test_a_keyword_that_nothing_takes_is_told_with_the_one_that_was_meant(tmp_pa
     assert "'entry_script'" in finding.remedy
 
 
+def test_keywords_that_the_sdk_itself_removed_are_told_and_one_that_it_never_had_is_taken_here(tmp_path: Path) -> None:
+    report = script(
+        tmp_path,
+        """
+        from azureml.core import Workspace
+        from azureml.core.compute import ComputeTarget, RemoteCompute
+        from azureml.core.model import Model
+        from azureml.core.webservice import AciWebservice
+        ws = Workspace.from_config()
+        Model.register(workspace=ws, model_path="m.pkl", model_name="m", root_dir=".")
+        AciWebservice.deploy_configuration(cpu_cores=1, app_insights_enabled=True)
+        machine = RemoteCompute.attach_configuration(address="host", ssh_port=22, username="me", private_key_file="key")
+        ComputeTarget.attach(ws, name="machine", attach_config=machine)
+        """,
+    )
+    assert [(f.rule, f.line) for f in report.findings] == [("unknown-keyword", 6), ("unknown-keyword", 7)]
+    assert "enable_app_insights" in report.findings[1].remedy
+
+
 def test_what_a_subclass_takes_may_be_asked_of_what_came_back_as_its_base(tmp_path: Path) -> None:
     report = script(
         tmp_path,

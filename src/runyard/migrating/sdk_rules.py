@@ -13,6 +13,12 @@ from runyard.sdk.checks import nearest
 
 _GUIDE = "the guide on moving from the retired SDK says what is here"
 
+# keywords that releases of 2018 and 2019 took and the last one did not
+_REMOVED_KEYWORDS = {
+    "Model.register(root_dir=…)": "removed from the SDK in 2019: leave it out, model_path says it all",
+    "AciWebservice.deploy_configuration(app_insights_enabled=…)": "renamed in 2018: enable_app_insights",
+}
+
 
 class SdkRules:
     def __init__(self, surface: Surface, names: Names) -> None:
@@ -102,15 +108,11 @@ class SdkRules:
         for keyword in node.keywords:
             name = keyword.arg
             if name and not name.startswith("_") and all(each.refuses(name) for each in called):
-                shown = ", ".join(each for each in takes if not each.startswith("_")) or "nothing"
-                yield Finding(
-                    "unknown-keyword",
-                    ERROR,
-                    f"{title}({name}=…)",
-                    f"{title} takes no {name!r}",
-                    nearest(name, takes).strip() or f"it takes {shown}",
-                    keyword.value.lineno,
-                )
+                shown = f"{title}({name}=…)"
+                known = ", ".join(each for each in takes if not each.startswith("_")) or "nothing"
+                remedy = _REMOVED_KEYWORDS.get(shown) or nearest(name, takes).strip() or f"it takes {known}"
+                line = keyword.value.lineno
+                yield Finding("unknown-keyword", ERROR, shown, f"{title} takes no {name!r}", remedy, line)
 
     def _callables(self, value: Value) -> list[Callable]:
         """What a value may be called as; a value that nothing is known of can be called with anything."""

@@ -15,9 +15,13 @@ _PIPELINES = Service(
     "pipelines of Azure ML", "submit the steps one after another: each is a run, its outputs the next one's data"
 )
 _AUTOML = Service("automated ML, a service of Azure", "a sweep over scripts of your own: HyperDriveConfig is here")
-_KEYS = Service("Azure Key Vault", "give secrets to a run with environment_variables; run.get_secret(name) reads them there")
+_KEYS = Service(
+    "Azure Key Vault", "give secrets to a run with environment_variables; run.get_secret(name) reads them there"
+)
 _SPARK = Service("Spark clusters of Azure", "run Spark's own programs in a script, with pyspark among its pip_packages")
-_KUBERNETES = Service("Kubernetes clusters of Azure", "a service on this machine: AciWebservice and AksWebservice are here")
+_KUBERNETES = Service(
+    "Kubernetes clusters of Azure", "a service on this machine: AciWebservice and AksWebservice are here"
+)
 _STORAGE = Service(
     "Azure's storage by its own client", "a datastore: ws.get_default_datastore(), or one registered under a name"
 )
