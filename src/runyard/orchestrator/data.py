@@ -83,7 +83,8 @@ def fill(rooms: Rooms, record: RunRecord, say: Say, abandoned: threading.Event) 
     with _told(rooms.folder(record.run_id), say) as tell:
         for use in uses_of(record):
             if use.mode != UPLOAD and (on_hosts or rooms.provider.in_place(use) is None):
-                _gathered(rooms, record, use, tell, abandoned, link=not on_hosts, told=False)
+                ready = _gathered(rooms, record, use, tell, abandoned, link=not on_hosts, told=False)
+                rooms.provider.ready[record.run_id, use.name] = ready
 
 
 def lay_out(rooms: Rooms, record: RunRecord, placement: Placement, say: Say, abandoned: threading.Event) -> Given:
@@ -154,6 +155,8 @@ def send(rooms: Rooms, record: RunRecord, say: Say) -> list[str]:
 def forget(rooms: Rooms, record: RunRecord) -> None:
     """The run has ended: its own copies go, and it holds nothing in the cache any more."""
     folder = rooms.folder(record.run_id)
+    for use in uses_of(record):
+        rooms.provider.ready.pop((record.run_id, use.name), None)
     shutil.rmtree(folder.data, ignore_errors=True)
     folder.data_record.unlink(missing_ok=True)
 
@@ -230,6 +233,10 @@ def _gathered(
     link: bool = True,
     told: bool = True,
 ) -> tuple[Tree, Found]:
+    """What was gathered when the run was prepared is not asked for again: it may have been a long list."""
+    ready = rooms.provider.ready.pop((record.run_id, use.name), None)
+    if ready is not None:
+        return ready
     found = rooms.provider.found(use, tell, abandoned)
     tree = rooms.provider.gather(use.label, found, tell, abandoned, link=link, told=told)
     note_trees(rooms.folder(record.run_id), [tree.key])
