@@ -11,7 +11,19 @@ import pytest
 from runyard import Model, Workspace
 from runyard.errors import RunyardException, UserErrorException, WebserviceException
 
-VERSIONS = ["0", "-1", "9" * 40, "1.5", "champion", "%00", "٣", "latest ", "..", "a" * 500]
+VERSIONS = [
+    "0",
+    "-1",
+    pytest.param("9" * 40, id="40 digits"),
+    pytest.param("9" * 5000, id="5000 digits"),
+    "1.5",
+    "champion",
+    "%00",
+    "٣",
+    "latest ",
+    "..",
+    pytest.param("a" * 500, id="long"),
+]
 
 
 @pytest.fixture

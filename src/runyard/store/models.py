@@ -210,11 +210,11 @@ def _wanted(connection: Connection, name: str, version: int | str | None) -> Sel
         return query
     number: int | None
     if isinstance(version, str):
-        number = int(version) if version.isdecimal() else _alias(connection, name, version)
+        number = int(version[:19]) if version.isdecimal() else _alias(connection, name, version)
     else:
         number = version
     # one that SQLite cannot even be asked for is not there either
-    return query.where(_models.c.version == (number if number is not None and number < _BEYOND_ALL else -1))
+    return query.where(_models.c.version == (number if number is not None and abs(number) < _BEYOND_ALL else -1))
 
 
 def _alias(connection: Connection, name: str, alias: str) -> int | None:
