@@ -1,0 +1,167 @@
+"""The parts of a worker, each by itself: heads, chunks, counters, schemas."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runyard.scoring import counts, schema
+from runyard.scoring.chunks import Chunks
+from runyard.scoring.counts import Counter
+from runyard.scoring.head import Refused, parse
+
+
+def test_a_head_is_read() -> None:
+    head = parse(
+        b"POST /sc%6Fre?a=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 12\r\nAuthorization: bearer  secret\r\n"
+        b"X-Request-Id: abc-1\r\nAccept: a\r\naccept: b"
+    )
+    assert (head.method, head.path, head.query, head.length, head.chunked) == ("POST", "/score", "a=1", 12, False)
+    assert (head.token, head.request_id, head.keep_alive) == ("secret", "abc-1", True)
+    assert head.headers["accept"] == "a, b"
+
+
+@pytest.mark.parametrize(
+    ("head", "keeps"),
+    [
+        (b"GET / HTTP/1.1", True),
+        (b"GET / HTTP/1.1\r\nConnection: close", False),
+        (b"GET / HTTP/1.0", False),
+        (b"GET / HTTP/1.0\r\nConnection: Keep-Alive", True),
+    ],
+)
+def test_connections_are_kept_as_the_client_wants(head: bytes, keeps: bool) -> None:
+    assert parse(head).keep_alive is keeps
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"", 400),
+        (b"GET /", 400),
+        (b"GET  / HTTP/1.1", 400),
+        (b"GET / HTTP/3", 505),
+        (b"G\xffT / HTTP/1.1", 400),
+        (b"GET /\xc3\xa9 HTTP/1.1", 400),
+        (b"GET / HTTP/1.1\r\nno colon", 400),
+        (b"GET / HTTP/1.1\r\nspace : x", 400),
+        (b"GET / HTTP/1.1\r\n folded: x", 400),
+        (b"GET / HTTP/1.1\r\na: b\nc: d", 400),
+        (b"GET / HTTP/1.1\r\na: b\0", 400),
+        (b"POST / HTTP/1.1\r\nContent-Length: -1", 400),
+        (b"POST / HTTP/1.1\r\nContent-Length: 1, 1", 400),
+        (b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1", 400),
+        (b"POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked", 400),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked", 501),
+    ],
+)
+def test_what_two_programs_could_read_differently_is_refused(head: bytes, status: int) -> None:
+    with pytest.raises(Refused) as refused:
+        parse(head)
+    assert refused.value.status == status
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.binary(min_size=1, max_size=40), max_size=6),
+    st.lists(st.integers(1, 9), min_size=1),
+    st.binary(max_size=9),
+)
+def test_a_body_in_chunks_is_the_same_however_it_is_cut(parts: list[bytes], cuts: list[int], after: bytes) -> None:
+    sent = b"".join(b"%x;note=1\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\nTrailer: x\r\n\r\n" + after
+    chunks, place, turn, rest = Chunks(10_000, "too large"), 0, 0, None
+    while rest is None:
+        size = cuts[turn % len(cuts)]
+        rest = chunks.feed(sent[place : place + size])
+        place, turn = place + size, turn + 1
+    assert bytes(chunks.body) == b"".join(parts)
+    assert rest + sent[place:] == after
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"zz\r\n", 400),
+        (b"-1\r\n", 400),
+        (b"0x5\r\n", 400),
+        (b"\r\n", 400),
+        (b"2\r\nabc\r\n", 400),
+        (b"1" * 2000, 400),
+        (b"ffff\r\n", 413),
+    ],
+)
+def test_chunks_that_are_none_are_refused(sent: bytes, status: int) -> None:
+    with pytest.raises(Refused) as refused:
+        Chunks(100, "too large").feed(sent)
+    assert refused.value.status == status
+
+
+@settings(deadline=None)
+@given(st.integers(0, (1 << 36) - 1))
+def test_every_latency_has_a_bucket_that_holds_it(microseconds: int) -> None:
+    bucket = counts.bucket_of(microseconds)
+    below = counts.upper_edge(bucket - 1) if bucket else 0
+    assert below <= microseconds < counts.upper_edge(bucket)
+    assert counts.upper_edge(bucket) - below <= max(1, below / 8)
+
+
+def test_a_worker_counts_and_another_process_reads(tmp_path: Path) -> None:
+    counter = Counter(tmp_path / "2-0")
+    for milliseconds in range(1, 101):
+        counter.answered(200, milliseconds / 1e3, 10, 20)
+    counter.answered(404, 0.001, 0, 0)
+    counter.answered(503, 0.001, 0, 0)
+    counter.answered(500, 0.001, 0, 0)
+    [(version, place, numbers)] = list(counts.read(tmp_path))
+    assert (version, place, numbers[counts.REQUESTS], numbers[counts.OK]) == (2, 0, 103, 100)
+    assert (numbers[counts.REFUSED], numbers[counts.FAILED], numbers[counts.TURNED_AWAY]) == (1, 1, 1)
+    assert counts.percentile(numbers, 0.5) == pytest.approx(0.049, rel=0.08)
+    assert counts.percentile(numbers, 0.99) == pytest.approx(0.099, rel=0.08)
+    text = counts.prometheus("digits", tmp_path)
+    assert 'runyard_service_requests_total{service="digits",version="2",result="ok"} 100' in text
+    assert 'runyard_service_latency_seconds_count{service="digits",version="2"} 103' in text
+    again = Counter(tmp_path / "2-0")  # a worker that takes another's place counts on
+    again.answered(200, 0.001, 0, 0)
+    assert counts.added(row for _, _, row in counts.read(tmp_path))[counts.REQUESTS] == 104
+
+
+def test_samples_say_what_is_taken() -> None:
+    @schema.input_schema("who", schema.StandardPythonParameterType({"name": "a", "age": 1, "tall": True}))
+    @schema.input_schema("more", schema.StandardPythonParameterType([1.5]), optional=True)
+    @schema.output_schema(schema.StandardPythonParameterType("text"))
+    def run(who: dict[str, object], more: list[float] | None = None) -> str:
+        return f"{who['name']} {more}"
+
+    signature = schema.of(run)
+    assert signature is not None
+    good = {"who": {"name": "b", "age": 2, "tall": False}}
+    assert run(**signature.arguments(json.dumps(good).encode())) == "b None"
+    assert run(**signature.arguments(json.dumps({**good, "more": [1, 2]}).encode())) == "b [1.0, 2.0]"
+    for wrong, said in (
+        ({"who": {"name": "b", "age": True, "tall": False}}, "a whole number is taken"),
+        ({"who": {"name": "b", "age": 2}}, "lacks 'tall'"),
+        ({"who": [1]}, "an object is taken"),
+        ({**good, "more": "x"}, "a list is taken"),
+        ({}, "lacks 'who'"),
+    ):
+        with pytest.raises(schema.Mismatch, match=said):
+            signature.arguments(json.dumps(wrong).encode())
+    described = signature.input_schema()
+    assert described["required"] == ["who"]
+    assert described["properties"]["who"]["properties"]["tall"] == {"type": "boolean", "example": True}
+
+
+def test_a_table_is_taken_as_one() -> None:
+    import pandas
+
+    kind = schema.PandasParameterType(pandas.DataFrame({"a": [1], "b": ["x"]}))
+    frame = kind.deserialize_input([{"a": 2, "b": "y"}, {"a": 3, "b": "z"}])
+    assert list(frame["a"]) == [2, 3]
+    for wrong in ([{"a": 1}], [{"a": "no", "b": "y"}], [[1, 2, 3]], 5):
+        with pytest.raises(schema.Mismatch):
+            kind.deserialize_input(wrong)
+    assert kind.input_to_swagger()["items"]["required"] == ["a", "b"]
