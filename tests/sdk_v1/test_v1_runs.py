@@ -20,6 +20,7 @@ from runyard import (
     PyTorch,
     Run,
     RunConfiguration,
+    ScriptRunConfig,
     Workspace,
 )
 from runyard.errors import (
@@ -119,6 +120,34 @@ def test_nodes_of_one_run_see_one_folder(
     assert run.get_metrics() == {"seen": [1, 1]}
     assert "outputs/MNIST/ready" in run.get_file_names()
     cluster.delete()
+
+
+def test_a_run_goes_on_from_the_outputs_of_another(experiment: Experiment, project: Callable[..., Path]) -> None:
+    """B6.36: --resume-from is the folder of the earlier run's outputs, which a variable holds too."""
+    script = """
+        import argparse, os, pathlib
+        from azureml.core import Run
+        parser = argparse.ArgumentParser()
+        parser.add_argument('--resume-from')
+        folder = parser.parse_args().resume_from
+        assert folder == os.environ.get('AZUREML_DATAREFERENCE_MODEL_LOCATION')
+        epoch = int(pathlib.Path(folder, 'model', 'epoch').read_text()) if folder else 0
+        os.makedirs('outputs/model')
+        pathlib.Path('outputs/model/epoch').write_text(str(epoch + 1))
+        Run.get_context().log('epoch', epoch + 1)
+    """
+    folder = project(train=textwrap.dedent(script))
+    settings = {"compute_target": "local", "entry_script": "train.py", "user_managed": True}
+    first = experiment.submit(Estimator(folder, **settings))
+    first.wait_for_completion()
+    place = first._get_outputs_datapath()
+    second = experiment.submit(Estimator(folder, resume_from=place, **settings))
+    second.wait_for_completion()
+    assert (first.get_metrics(), second.get_metrics()) == ({"epoch": 1}, {"epoch": 2})
+    named = ScriptRunConfig(folder, script="train.py", arguments=["--x", 1], resume_from=place)._submission().spec
+    assert named.arguments == ("--x", "1", "--resume-from", "$AZUREML_DATAREFERENCE_MODEL_LOCATION")
+    with pytest.raises(UserErrorException, match="resume_from takes a DataPath"):
+        Estimator(folder, resume_from="outputs", **settings)
 
 
 def test_what_else_could_be_asked_of_a_run(

@@ -10,9 +10,9 @@ from runyard.sdk import checks, distributed, estimator_rules, no_effect
 from runyard.sdk.conda_dependencies import CondaDependencies
 from runyard.sdk.environment import ContainerRegistry, Environment
 from runyard.sdk.estimator_rules import Asked
+from runyard.sdk.resuming import resume_arguments
 from runyard.sdk.run_configuration import THROW_AWAY_CLUSTER, RunConfiguration
 from runyard.sdk.run_data import note_references
-from runyard.sdk.script_run_config import refuse_resume
 from runyard.sdk.submission import Submission, submission_of
 from runyard.spec.environment import Framework
 from runyard.spec.resources import Resources
@@ -99,14 +99,13 @@ class Estimator:
         )
         asked = estimator_rules.checked(asked, self._backends)
         self._resources = _checked_resources(resources, asked)
-        if resume_from is not None:
-            refuse_resume(resume_from)
+        self._resume = resume_arguments(resume_from)
         estimator_rules.check_inputs(inputs)
         self._run_config = self._configured(asked)
         self._run_config.source_directory_data_store = getattr(
             source_directory_data_store, "name", source_directory_data_store
         )
-        self._run_config.arguments = command_line.of_script_params(script_params)
+        self._run_config.arguments = [*command_line.of_script_params(script_params), *self._resume]
         self._inputs = list(inputs or ())
         note_references(self._run_config, (*self._run_config.arguments, *self._inputs))
 
@@ -156,7 +155,7 @@ class Estimator:
             )
         arguments = self._run_config.arguments
         if overrides.get("script_params") is not None:
-            arguments = command_line.of_script_params(overrides["script_params"])
+            arguments = [*command_line.of_script_params(overrides["script_params"]), *self._resume]
         inputs = self._inputs if overrides.get("inputs") is None else overrides["inputs"]
         estimator_rules.check_inputs(inputs)
         try:

@@ -14,6 +14,7 @@ from runyard.errors import RunyardException, UserErrorException
 
 if TYPE_CHECKING:
     from runyard.client.transport import Connection
+    from runyard.sdk.data_reference import DataPath
     from runyard.sdk.environment import Environment
     from runyard.sdk.experiment import Experiment
     from runyard.sdk.run import Run
@@ -186,6 +187,13 @@ class RunOfV1(Portal):
             target.write_text(text, encoding="utf-8")
             written.append(str(target))
         return written
+
+    def _get_outputs_datapath(self) -> DataPath:
+        """For ``resume_from``; by this name, which published notebooks use."""
+        from runyard.sdk.resuming import outputs_datapath
+
+        run: Any = self
+        return outputs_datapath(run)
 
     def start(self) -> None:
         """Nothing to do: a run that is there was started, or is waiting for its turn."""

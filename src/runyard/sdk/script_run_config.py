@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Optional
 
-from runyard.errors import ExperimentExecutionException, RunConfigurationException, UserErrorException
+from runyard.errors import ExperimentExecutionException, RunConfigurationException
 from runyard.sdk import arguments as command_line
 from runyard.sdk import checks, distributed
 from runyard.sdk.environment import Environment
+from runyard.sdk.resuming import resume_arguments
 from runyard.sdk.run_configuration import DockerConfiguration, RunConfiguration
 from runyard.sdk.submission import Submission, submission_of
 
@@ -38,8 +39,7 @@ class ScriptRunConfig:
         self.script = checks.path("script", script, error=RunConfigurationException)
         self.arguments = command_line.of_list("arguments", arguments, RunConfigurationException)
         self.command = command
-        if resume_from is not None:
-            refuse_resume(resume_from)
+        self._resume = resume_arguments(resume_from)
         if run_config is None:
             self.run_config = RunConfiguration()
             self.run_config.max_run_duration_seconds = checks.seconds(
@@ -125,7 +125,9 @@ class ScriptRunConfig:
             if script or arguments:
                 raise RunConfigurationException("command excludes script and arguments", hint="give one or the other")
             script, arguments = script_of_command(command)
-        return submission_of(config, source_directory=self.source_directory, script=script, arguments=arguments)
+        return submission_of(
+            config, source_directory=self.source_directory, script=script, arguments=[*arguments, *self._resume]
+        )
 
 
 def script_of_command(command: Any) -> tuple[str, list[Any]]:
@@ -142,10 +144,3 @@ def script_of_command(command: Any) -> tuple[str, list[Any]]:
             hint="write ['python', 'train.py', …], or give script and arguments",
         )
     return str(words[1]), words[2:]
-
-
-def refuse_resume(resume_from: Any) -> None:
-    raise UserErrorException(
-        f"resume_from takes a DataPath, which is not available in this version; got {checks.described(resume_from)}",
-        hint="download the outputs of the earlier run and pass their folder as an argument of the script",
-    )

@@ -1,0 +1,49 @@
+"""Going on from what an earlier run left: `resume_from` of a run is the place of another one's outputs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from runyard.errors import UserErrorException
+from runyard.sdk import checks
+
+if TYPE_CHECKING:
+    from runyard.sdk.data_reference import DataPath
+    from runyard.sdk.run import Run
+
+_ARGUMENT, _NAME, _OUTPUTS = "--resume-from", "MODEL_LOCATION", "outputs"
+
+
+def resume_arguments(resume_from: Any) -> list[Any]:
+    """``--resume-from`` and the place, which the script has in ``AZUREML_DATAREFERENCE_MODEL_LOCATION`` too."""
+    if resume_from is None:
+        return []
+    from runyard.sdk.data_reference import DataPath
+
+    if not isinstance(resume_from, DataPath):
+        raise checks.wrong(
+            "resume_from",
+            resume_from,
+            "a DataPath",
+            error=UserErrorException,
+            hint="run._get_outputs_datapath() is that of an earlier run's outputs, DataPath(ds, 'folder') any other",
+        )
+    return [_ARGUMENT, resume_from.create_data_reference(_NAME)]
+
+
+def outputs_datapath(run: Run) -> DataPath:
+    """The outputs of a run as a part of the default datastore, from where they come to any target."""
+    import tempfile
+
+    from runyard.sdk.data_reference import DataPath
+
+    if not any(name.startswith(f"{_OUTPUTS}/") for name in run.get_file_names()):
+        raise UserErrorException(
+            f"run {run.id} has no outputs to go on from", hint="a script's outputs are what it writes to ./outputs"
+        )
+    store = run.experiment.workspace.get_default_datastore()
+    place = f"ExperimentRun/dcid.{run.id}/{_OUTPUTS}"
+    with tempfile.TemporaryDirectory(prefix="runyard-") as folder:
+        run.download_files(prefix=_OUTPUTS, output_directory=folder, append_prefix=False)
+        store.upload(folder, place, overwrite=True, show_progress=False)
+    return DataPath(store, place)
