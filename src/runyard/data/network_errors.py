@@ -16,6 +16,7 @@ _MESSAGE = re.compile(r"<Message>([^<\n]+)")
 _STATUS = re.compile(r"status code: (\d{3})")
 _SIGNED = re.compile(r"((?:sig|signature|x-amz-[a-z-]+|se|sp|sv|token|key)=)[^&\s\"']+", re.IGNORECASE)
 _REFUSED = ("401", "403")
+_OWN_CLOUD, _OWN_GOOGLE = "169.254.169.254", "metadata.google"
 _NO_PARTS = "non-partial response"
 
 
@@ -75,6 +76,12 @@ def _in_words(asked: Asked, path: str, error: Exception) -> DataException:
     code, message, status = (pattern.search(text) for pattern in (_CODE, _MESSAGE, _STATUS))
     reason = f"{code[1]}: {message[1]}" if code and message else code[1] if code else text.strip()
     where = f"datastore {asked.name!r}"
+    if _OWN_CLOUD in text or _OWN_GOOGLE in text:  # the last place that is asked for credentials: a cloud's machine
+        return DataException(
+            f"{where} needs credentials: none were given, none are in the yard's environment, and this is no machine "
+            "of a cloud that has some",
+            hint="give them when you register it; or say anonymous, if it is open to everybody",
+        )
     if isinstance(error, (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)) or (
         status and status[1] in _REFUSED
     ):

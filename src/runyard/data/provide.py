@@ -135,7 +135,7 @@ class Provider:
             # one that was written just now may be written again before its clock ticks
             if known != (stored.mark, digest) and stored.mark and clock.now() - stored.modified_at > _SETTLED_S:
                 notes[item.datastore].append((stored.path, stored.mark, digest))
-            leaves[item.path] = Leaf(item.path, digest, path.stat().st_size)
+            leaves[item.path] = Leaf(clean_path(item.path), digest, path.stat().st_size)
             contents[digest] = path
 
         try:

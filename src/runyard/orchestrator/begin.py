@@ -46,7 +46,8 @@ def start(rooms: Rooms, record: RunRecord, say: ground.Say, abandoned: threading
     ready = ground.prepare(rooms, record, lambda text: None, threading.Event(), placement)
     assert record.snapshot_id is not None
     if record.life.earlier:  # what they wrote goes along to wherever this one is
-        target.compute.collect(handle_of(rooms, record), [name for name, _ in written_folders(rooms, record)])
+        names = [*(name for name, _ in written_folders(rooms, record)), *data.uploaded_folders(record)]
+        target.compute.collect(handle_of(rooms, record), names)
     if not (record.life.earlier and folder.order.exists()):  # else it is there, with what earlier attempts wrote
         if folder.work.exists():  # laid out by a yard that was killed before it asked for an agent
             shutil.rmtree(folder.work)
