@@ -179,13 +179,13 @@ def test_a_cluster_for_one_run_needs_a_size(project: Path) -> None:
     assert config._submission().vm_size == "STANDARD_D2_V2"
 
 
-def test_spark_and_data_references_are_refused_at_submission(project: Path) -> None:
+def test_spark_and_what_is_no_data_are_refused_at_submission(project: Path) -> None:
     config = ScriptRunConfig(project, script="train.py", run_config=RunConfiguration(framework="PySpark"))
     with pytest.raises(ExperimentExecutionException, match="Spark"):
         config._submission()
     config = ScriptRunConfig(project, script="train.py")
     config.run_config.data_references = {"images": object()}
-    with pytest.raises(ExperimentExecutionException, match="data references are not available in this version: images"):
+    with pytest.raises(UserErrorException, match=r"data_references\['images'\] takes a DataReferenceConfiguration"):
         config._submission()
 
 

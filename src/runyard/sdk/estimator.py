@@ -102,9 +102,10 @@ class Estimator:
         self._resume = resume_arguments(resume_from)
         estimator_rules.check_inputs(inputs)
         self._run_config = self._configured(asked)
-        self._run_config.source_directory_data_store = getattr(
-            source_directory_data_store, "name", source_directory_data_store
-        )
+        store = getattr(source_directory_data_store, "name", source_directory_data_store)
+        self._run_config.source_directory_data_store = store
+        kind, why = type(self).__name__, "all nodes of a run have one copy of its code"
+        no_effect.told(self._run_config, "source_directory_data_store", store, why, by=kind)
         self._run_config.arguments = [*command_line.of_script_params(script_params), *self._resume]
         self._inputs = list(inputs or ())
         note_references(self._run_config, (*self._run_config.arguments, *self._inputs))
