@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from data_servers import Wire
 from runyard import (
     AmlCompute,
     ComputeTarget,
@@ -20,9 +21,12 @@ from runyard import (
     ScriptRunConfig,
     Workspace,
 )
+from runyard.environments.container import ContainerPrepared
 from runyard.errors import UserErrorException
+from runyard.hyperdrive import GridParameterSampling, HyperDriveConfig, PrimaryMetricGoal, choice
+from runyard.orchestrator.data import Given, shown_to
 from runyard.sdk.run_configuration import DataReferenceConfiguration
-from support import with_this_python
+from support import eventually, with_this_python
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("data")]
 
@@ -241,3 +245,57 @@ def test_script_params_and_inputs_stand_in_the_run_configuration(workspace: Work
     assert (found["also"].mode, found["also"].path_on_data_store) == ("download", "b")
     with pytest.raises(UserErrorException):
         Estimator(project(), compute_target="local", entry_script="train.py", inputs=["a path"], user_managed=True)
+
+
+def test_a_run_whose_data_does_not_come_says_so_and_can_be_canceled(
+    workspace: Workspace, experiment: Experiment, data: Path, project, s3, new_name
+) -> None:
+    with Wire(s3.port) as wire:
+        name = new_name()
+        given = {**s3.bucket(name), "endpoint": f"http://127.0.0.1:{wire.port}"}
+        store = Datastore.register_s3(workspace, name, **given)
+        store.upload(str(data), "far", show_progress=False)
+        wire.cut()
+        run = experiment.submit(with_this_python(project(train="pass"), arguments=[store.path("far", "far")]))
+        eventually(lambda: "no connection" in run._refresh()["activity"], "it says what it waits for", 60)
+        assert run.get_status() == "Preparing"
+        run.cancel()
+        run.wait_for_completion(raise_on_error=False)
+        assert run.get_status() == "Canceled"
+
+
+def test_the_children_of_a_sweep_share_the_data(
+    workspace: Workspace, experiment: Experiment, data: Path, project
+) -> None:
+    store = workspace.get_default_datastore()
+    store.upload(str(data), "swept", show_progress=False)
+    script = (
+        "import pathlib, sys\nfrom runyard import Run\n"
+        "size = len((pathlib.Path(sys.argv[2]) / 'a.txt').read_text())\n"
+        "Run.get_context().log('size', size * int(sys.argv[4]))"
+    )
+    estimator = Estimator(
+        project(train=script),
+        compute_target="local",
+        entry_script="train.py",
+        script_params={"--data": store.path("swept").as_mount()},
+        user_managed=True,
+    )
+    sweep = experiment.submit(
+        HyperDriveConfig(
+            estimator=estimator,
+            hyperparameter_sampling=GridParameterSampling({"--times": choice(1, 2)}),
+            primary_metric_name="size",
+            primary_metric_goal=PrimaryMetricGoal.MAXIMIZE,
+            max_total_runs=2,
+        )
+    )
+    sweep.wait_for_completion()
+    assert sweep.get_best_run_by_primary_metric().get_metrics()["size"] == 2 * len("the a")
+
+
+def test_a_container_is_shown_the_data_that_is_outside_of_the_run() -> None:
+    prepared = ContainerPrepared("key", "/usr/bin/python3", argv_prefix=("podman", "run"), image="trainer:1")
+    shown = shown_to(prepared, Given({"a": "/data/set"}, outside=("/data/set",)))
+    argv, _ = shown.command(["train.py"], {}, Path("/work"), inherited={})
+    assert argv[:4] == ("podman", "run", "--volume", "/data/set:/data/set:ro")
