@@ -11,9 +11,12 @@ listening socket that it shares with the other workers. Lines of JSON both ways:
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import faulthandler
 import json
 import os
+import resource
 import signal
 import socket
 import sys
@@ -33,6 +36,7 @@ from runyard.spec.json import from_json
 from runyard.spec.service import Batching, Limits, ServiceFolder, WorkerOrder
 
 _LOOK_S = 0.25
+_REST_S = 0.1
 _IDLE_BEFORE_END_S = 3.0
 _LARGEST_LINE = 1 << 20
 
@@ -159,7 +163,11 @@ class Worker:
         """One at a time: a worker that took all that wait would leave the others with nothing to do."""
         try:
             client, _ = self._listening.accept()
-        except OSError:  # another worker was faster, or the client has gone
+        except OSError as error:  # another worker was faster, or the client has gone
+            if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
+                # the socket stays readable: asked again at once, it would be asked all the time
+                self._loop.remove_reader(self._listening.fileno())
+                self._loop.call_later(_REST_S, self._look_again)
             return
         if len(self._desk.connections) >= self._desk.limits.connections:
             with client:
@@ -175,6 +183,10 @@ class Worker:
         task = self._loop.create_task(self._loop.connect_accepted_socket(self._protocol, client))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def _look_again(self) -> None:
+        if self._ends_at is None:
+            self._loop.add_reader(self._listening.fileno(), self._take_one)
 
     def _protocol(self) -> Connection:
         return Connection(self._desk, self._is_internal)
@@ -265,6 +277,10 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     faulthandler.enable()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:  # a shell's 1,024 files are not enough for as many connections
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536) if hard > 0 else 65536, hard))
     return Worker(json.loads(sys.argv[1])).main()
 
 

@@ -83,13 +83,16 @@ class Keeper:
         except (OSError, ValueError) as error:
             self._error = f"{self._folder.wanted.name} cannot be read: {error}"
             return
-        before, self._wanted = self._wanted, wanted
+        before, self._wanted, self._error = self._wanted, wanted, ""
         if before is None or (before.host, before.port) != (wanted.host, wanted.port) or self._listening is None:
             self._listen(wanted)
         for number in map(int, wanted.traffic):
             known = self._versions.get(number)
             if known is None or known.has_failed:
-                self._versions[number] = Version(self._folder, number, wanted.workers)
+                try:
+                    self._versions[number] = Version(self._folder, number, wanted.workers)
+                except (OSError, ValueError) as error:  # its files are gone: the others serve all the same
+                    self._error = f"version {number} cannot be started: {error}"
         for version in self._versions.values():
             version.resize(wanted.workers)
 

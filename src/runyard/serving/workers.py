@@ -104,6 +104,8 @@ class Version:
         self._leaving: list[Place] = []
         self._socket: Optional[socket.socket] = None
         self._was_ready = False
+        self._mark = folder.version(number) / "served"
+        self._has_served = self._mark.exists()  # under a keeper before this one
         self._next_place = workers
         self.failure = ""
 
@@ -116,6 +118,9 @@ class Version:
         """Once it was, it stays so: a crash is no reason to give its share to an old version."""
         if not self._was_ready and self._places:
             self._was_ready = all(place.state in ("ready", "serving") for place in self._places)
+            if self._was_ready and not self._has_served:
+                self._mark.touch()
+                self._has_served = True
         return self._was_ready and not self.failure
 
     @property
@@ -172,8 +177,11 @@ class Version:
         self._leaving = [place for place in self._leaving if place.pid is not None]
 
     def failed(self, why: str) -> None:
-        """Before it was ever ready: its script or its model cannot serve, and trying again would change nothing."""
-        if not self._was_ready:
+        """Before it was ever ready: its script or its model cannot serve, and trying again would change nothing.
+
+        One that has served before is tried again: what it needs may not be there yet, after the machine has started.
+        """
+        if not self._has_served:
             self.failure = why
             for place in self.everybody():
                 place.kill()
