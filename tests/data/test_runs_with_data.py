@@ -80,6 +80,7 @@ BOTH = {"a.txt": "the a", "sub/b.txt": "the b"}
 
 
 def test_a_folder_is_mounted_in_place_and_a_file_is_itself(workspace: Workspace, data: Path, look) -> None:
+    """B3.16, B3.18."""
     store = workspace.get_default_datastore()
     store.upload(str(data), "./mounted", show_progress=False)
     seen = look(["--data", store.path("mounted").as_mount(), "--file", store.path("mounted/a.txt"), "--all", store])
@@ -130,6 +131,7 @@ def test_an_upload_may_be_a_file_among_the_outputs(
 def test_references_in_the_run_configuration_are_found_by_their_variable(
     workspace: Workspace, data: Path, look
 ) -> None:
+    """B3.19."""
     store = workspace.get_default_datastore()
     store.upload(str(data), "by-hand", show_progress=False)
     wanted = DataReferenceConfiguration(store.name, mode="download", path_on_datastore="by-hand", overwrite=True)
@@ -230,6 +232,7 @@ def blob_store(kind: str, workspace: Workspace, name: str, request: pytest.Fixtu
 
 
 def test_script_params_and_inputs_stand_in_the_run_configuration(workspace: Workspace, project) -> None:
+    """B3.17."""
     store = workspace.get_default_datastore()
     params = {"--data": store.path("a"), "--root": store, "--again": store.as_mount()}
     estimator = Estimator(

@@ -57,6 +57,7 @@ def meanwhile() -> Iterator[ThreadPoolExecutor]:
 
 
 def test_what_is_uploaded_is_downloaded_with_its_whole_path(workspace: Workspace, tmp_path: Path, capsys) -> None:
+    """B3.14."""
     contents = {"a.txt": b"a", "deep/er/b.bin": os.urandom(100_000), "empty": b""}
     store = workspace.get_default_datastore()
     reference = store.upload(str(filled(tmp_path / "up", contents)), "./there/", overwrite=True)
@@ -71,6 +72,7 @@ def test_what_is_uploaded_is_downloaded_with_its_whole_path(workspace: Workspace
 
 
 def test_files_are_uploaded_as_they_lie_below_their_common_folder(workspace: Workspace, tmp_path: Path) -> None:
+    """B3.14."""
     root = filled(tmp_path / "up", {"x/one": b"1", "x/y/two": b"2", "z": b"3"})
     store = workspace.get_default_datastore()
     store.upload_files([str(root / "x" / "one"), str(root / "x" / "y" / "two")], target_path="some")

@@ -67,6 +67,7 @@ run.log("names", " ".join(given.name if given.is_file() else p.relative_to(given
 def test_a_mounted_dataset_is_a_path_for_the_script_and_in_the_runs_record(
     workspace: Workspace, experiment: Experiment, project: Any, fill: Any, place: str
 ) -> None:
+    """B4.22."""
     store = fill({"train/a.txt": "A", "b.txt": "B"})
     dataset = Dataset.File.from_files((store, f"{place}/")).register(workspace, f"letters of {place}", tags={"x": 1})
     config = with_this_python(project(train=READING), arguments=[dataset.as_named_input("letters").as_mount()])
@@ -100,6 +101,7 @@ def test_a_downloaded_part_is_the_runs_own_to_write_to(
 def test_a_dataset_of_one_file_is_given_as_that_file(
     experiment: Experiment, project: Any, fill: Any, place: str
 ) -> None:
+    """B4.22."""
     store = fill({"deep/text8.zip": "words"})
     dataset = Dataset.File.from_files(path=[(store, f"{place}/deep/text8.zip")])
     for use in (dataset.as_named_input("letters").as_mount(), dataset.as_named_input("letters").as_download()):
@@ -228,6 +230,7 @@ def test_the_command_line_names_data_and_gives_it_to_a_script(
 
 
 def test_names_versions_and_labels(workspace: Workspace, fill: Any, place: str) -> None:
+    """B4.21."""
     store = fill({"a.txt": "A"})
     made = Dataset.File.from_files((store, place))
     first = made.register(workspace, place, description="letters", tags={"size": "small"})
@@ -303,6 +306,7 @@ def test_types_headers_and_other_formats_of_tables(workspace: Workspace, fill: A
 def test_what_cannot_be_is_refused_before_anything_starts(
     workspace: Workspace, experiment: Experiment, project: Any, fill: Any, place: str
 ) -> None:
+    """B4.22."""
     store = fill({"a.csv": "x\n1\n"})
     dataset = Dataset.File.from_files((store, place))
     folder = project(train="print(1)")

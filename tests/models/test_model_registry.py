@@ -23,6 +23,7 @@ Weights = Callable[[str], Path]
 
 
 def test_a_file_registered_again_is_the_next_version(workspace: Workspace, name: str, weights: Weights) -> None:
+    """B14.94."""
     first = Model.register(workspace, weights("first"), name, tags={"area": "digits", "epochs": 3}, description="a net")
     second = Model.register(workspace, weights("second"), name)
     assert (first.version, first.id, first.tags) == (1, f"{name}:1", {"area": "digits", "epochs": "3"})
@@ -46,6 +47,7 @@ def test_the_same_content_is_stored_once(workspace: Workspace, name: str, weight
 
 
 def test_a_folder_keeps_its_name_and_comes_back_as_it_was(workspace: Workspace, name: str, tmp_path: Path) -> None:
+    """B14.94."""
     folder = tmp_path / "outputs" / "model"
     (folder / "variables").mkdir(parents=True)
     (folder / "checkpoint").write_text("c")
@@ -74,6 +76,7 @@ def test_what_is_not_there_is_not_registered(workspace: Workspace, name: str, tm
 
 @pytest.mark.parametrize("wrong", ["", "-x", "a b", "x" * 256, "a/b", "ä", "a:b"])
 def test_a_name_that_no_model_can_have_is_refused(workspace: Workspace, weights: Weights, wrong: str) -> None:
+    """B14.94."""
     with pytest.raises(WebserviceException, match="cannot be named"):
         Model.register(workspace, weights("x"), wrong)
 
@@ -89,6 +92,7 @@ def test_a_framework_version_needs_a_framework(workspace: Workspace, name: str, 
 
 
 def test_models_are_listed_by_name_label_run_and_newest(workspace: Workspace, name: str, weights: Weights) -> None:
+    """B14.94."""
     Model.register(workspace, weights("1"), name, tags={"area": "digits", "kind": "cnn"})
     Model.register(workspace, weights("2"), name, tags={"area": "digits", "kind": "lstm"}, properties={"owner": "ada"})
 
@@ -232,6 +236,7 @@ def test_a_registration_that_is_sent_twice_is_one_version(workspace: Workspace, 
 def test_a_model_of_a_run_tells_where_it_comes_from(
     workspace: Workspace, experiment: Experiment, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """B11.76."""
     monkeypatch.chdir(tmp_path)
     run = experiment.start_logging(snapshot_directory=None)
     run.log("accuracy", 0.5)
@@ -266,6 +271,7 @@ def test_two_versions_are_compared(workspace: Workspace, name: str, weights: Wei
 def test_a_scoring_script_finds_its_models_beside_it(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """B14.95."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("AZUREML_MODEL_DIR", raising=False)
     top = tmp_path / "azureml-models"

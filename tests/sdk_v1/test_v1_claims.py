@@ -31,7 +31,7 @@ SECTIONS = {  # title, and the numbers from the first to the last
 # What a yard does otherwise on purpose, in words for whoever looks for it; the test that claims it holds ours.
 OTHERWISE = {
     1: "without any config.json, Workspace.from_config() is the yard of this machine, and no error",
-    4: "the default datastore is a folder of the yard; its account and container are names of its own",
+    4: "the default datastore is a folder of the yard, and says so as its type",
     29: "a new environment has no example variable",
     31: "a notebook as entry script is refused, whatever is installed",
     63: "numpy.int64 comes back as a number, where the SDK v1 kept its repr",

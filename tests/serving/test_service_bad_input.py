@@ -84,6 +84,7 @@ def test_a_script_that_cannot_be_imported_says_so_with_its_traceback(workspace: 
 
 
 def test_names_ports_and_models_that_cannot_be(workspace: Workspace, tmp_path: Path) -> None:
+    """B14.102."""
     code = a_script(tmp_path, "def init(): pass\ndef run(text): return 1\n")
     free = LocalWebservice.deploy_configuration()
     for name in ("ab", "Upper", "ends-", "1st", "a" * 33, "under_score"):

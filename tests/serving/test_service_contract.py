@@ -36,6 +36,7 @@ def run(data, scale):
 
 
 def test_a_script_gets_text_and_gives_anything_that_has_a_form_in_json(workspace: Workspace, tmp_path: Path) -> None:
+    """B14.97, B14.98."""
     code = """
 import json, os
 import numpy as np
@@ -59,6 +60,7 @@ def run(text):
 
 
 def test_models_are_where_scripts_of_each_year_look(workspace: Workspace, tmp_path: Path) -> None:
+    """B14.95, B14.96."""
     one, two = a_name("model"), a_name("model")
     models = [a_factor(workspace, tmp_path / name, factor, name) for name, factor in ((one, 3), (two, 5))]
     code = f"""

@@ -36,6 +36,7 @@ def test_from_training_to_answers(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """B14.98, B14.100, B14.101."""
     run = experiment.submit(with_this_python(project(train=TRAIN)))
     run.wait_for_completion()
     name = a_name("model")
@@ -149,6 +150,7 @@ def test_each_kind_of_configuration_gives_a_service_here(workspace: Workspace, t
 
 
 def test_keys_open_a_service_and_can_be_replaced(workspace: Workspace, tmp_path: Path) -> None:
+    """B14.98."""
     service = deployed(workspace, tmp_path, "def init(): pass\ndef run(text): return 1\n", auth_enabled=True)
     primary, secondary = service.get_keys()
     client = Client(service)
@@ -176,6 +178,7 @@ def workers(service: Webservice) -> list[dict[str, object]]:
 def test_an_image_of_2018_is_deployed(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """B14.99."""
     from runyard import ContainerImage, Image
 
     monkeypatch.chdir(tmp_path)
