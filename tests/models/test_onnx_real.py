@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runyard import Experiment, LocalWebservice, Model, PyTorch, Run, Workspace
+from runyard import Experiment, LocalWebservice, Model, PyTorch, Run, TensorFlow, Workspace
 from runyard.errors import ModelInUse, WebserviceException
 from support import a_home
 
@@ -121,7 +121,25 @@ def test_a_registered_model_is_exported_and_tells_what_it_was_made_of(
     assert "a object cannot be exported" in found["no-model"]["error"]
 
 
-def test_a_keras_model_passes_the_same_gate(found: dict[str, Any]) -> None:
+def test_a_keras_model_of_tensorflow_passes_the_same_gate_and_a_bare_module_is_refused(
+    yard: Workspace, tmp_path: Path
+) -> None:
+    packages = ["tf2onnx", "onnx", "onnxruntime"]
+    project = Path(__file__).parent / "keras_project"
+    estimator = TensorFlow(str(project), entry_script="export_keras.py", compute_target="local", pip_packages=packages)
+    run = Experiment(yard, "onnx-keras").submit(estimator)
+    run.wait_for_completion()
+    run.download_file("outputs/found.json", str(tmp_path / "found.json"))
+    found = json.loads((tmp_path / "found.json").read_text())
+    for name in ("net", "file"):
+        assert found[name]["parity"]["passed"]
+        assert batches(found[name]) == [1, 4, 7]
+        assert [one["name"] for one in found[name]["outputs"]] == ["output"]
+    assert "a Module of TensorFlow is not exported here" in found["bare"]
+    assert Model(yard, "keras-net").run_id == run.id
+
+
+def test_a_keras_model_of_pytorch_passes_the_same_gate(found: dict[str, Any]) -> None:
     sidecar = found["keras"]["sidecar"]
     assert (sidecar["exporter"], sidecar["parity"]["passed"], batches(sidecar)) == ("keras", True, [1, 3, 6])
     assert [one["name"] for one in sidecar["inputs"]] == ["a", "b"]

@@ -52,7 +52,7 @@ attempt("of-weights", Model(workspace, weights.name), images, build=Convolutiona
 attempt("of-weights-alone", weights, images)
 attempt("no-model", object(), images)
 
-os.environ["KERAS_BACKEND"] = "torch"  # TensorFlow's is exported by the same call, and takes minutes to install
+os.environ["KERAS_BACKEND"] = "torch"
 import keras  # noqa: E402
 
 a, b = keras.Input((4,), name="a"), keras.Input((4,), name="b")
