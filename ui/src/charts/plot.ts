@@ -4,7 +4,7 @@ import uPlot from "uplot";
 import { colour } from "../design/theme.svelte";
 import { drawLines, type Frame } from "./drawing";
 import type { Axis, Line } from "./lines";
-import { logarithmicTicks, xTick, yTicks } from "./ticks";
+import { logarithmicTicks, timeTick, xTick, yTicks } from "./ticks";
 
 export interface View {
   x: [number, number];
@@ -39,7 +39,10 @@ export function makePlot(place: HTMLElement, size: { width: number; height: numb
   const common = { stroke: ink, font, grid, ticks: { show: false }, border: { show: false } };
   const { axis, logarithmic } = wiring;
   const xAxis: uPlot.Axis = { ...common, grid: { show: false }, gap: 6, size: 28, space: 64 };
-  if (axis !== "time") {
+  if (axis === "time") {
+    // one line of words: the plot's own have the date below, where there is no room for it
+    xAxis.values = (_, splits, __, ___, increment) => splits.map((value) => timeTick(value, increment));
+  } else {
     xAxis.incrs = axis === "step" ? STEPS : SECONDS;
     xAxis.values = (_, splits) => splits.map((value) => xTick(axis, value));
   }

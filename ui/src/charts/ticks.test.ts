@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { logarithmicTicks, valueRange, xTick, xWords, yTicks } from "./ticks";
+import { logarithmicTicks, timeTick, valueRange, xTick, xWords, yTicks } from "./ticks";
 
 describe("the range of values", () => {
   it("holds them all with some air, whatever is not a number", () => {
@@ -45,4 +45,11 @@ describe("ticks", () => {
     expect(xWords("step", 12_000)).toBe("step 12,000");
     expect(xWords("relative", 61)).toContain("1 min");
   });
+});
+
+it("says at an axis of time no more than its lines are apart", () => {
+  const at = new Date(2026, 10, 16, 4, 27, 30).getTime() / 1000;
+  expect(timeTick(at, 10)).toBe("04:27:30");
+  expect(timeTick(at, 60)).toBe("04:27");
+  expect(timeTick(at, 86_400)).toBe("11-16");
 });

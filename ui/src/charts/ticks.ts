@@ -1,7 +1,7 @@
 // Where the lines of an axis go, and the words at them.
 
 import { compact, number } from "../format/number";
-import { duration } from "../format/time";
+import { clock, date, duration } from "../format/time";
 import type { Axis } from "./lines";
 
 /** The range that shows all values, with a little air; on a logarithmic scale only what is above zero counts. */
@@ -38,7 +38,13 @@ export function logarithmicTicks(low: number, high: number): number[] {
   return found.length >= 2 ? thinned(found, 8) : plainTicks(low, high);
 }
 
-/** The words at an axis of x. Times of day are made by the plot itself. */
+/** A time of day, or a day where the lines of the axis are days apart. */
+export function timeTick(at: number, apart: number): string {
+  if (apart >= 86_400) return date(at).slice(5);
+  return apart < 60 ? clock(at) : clock(at).slice(0, 5);
+}
+
+/** The words at an axis of x that is not a time of day. */
 export function xTick(axis: Axis, value: number): string {
   return axis === "relative" ? shortDuration(value) : Number.isInteger(value) ? compact(value) : "";
 }

@@ -14,6 +14,7 @@ export interface Share {
 const WORDS: Record<string, string> = {
   snapshot: "Snapshot",
   environment: "Environment",
+  data: "Data",
   queue: "Queue",
   launch: "Launch",
   run: "Run",

@@ -3,6 +3,8 @@
 import type { Line } from "../charts/lines";
 import type { Point, Service } from "./asks";
 
+const LINE = 72; // letters: what is longer is easier to change when it is spread out
+
 type Look = Pick<Line, "key" | "label" | "colour">;
 
 /** One number of the history as a line. Seconds in which nobody asked have no latency: a gap, not a zero. */
@@ -52,7 +54,9 @@ export function errorParts(error: string): { message: string; hint: string } {
 export function sampleBody(openapi: Record<string, unknown> | null): string {
   const schemas = (openapi?.components as { schemas?: Record<string, { example?: unknown }> } | undefined)?.schemas;
   const example = schemas?.ServiceInput?.example;
-  return JSON.stringify(example ?? { data: [[1, 2, 3]] }, null, 2);
+  const body = example ?? { data: [[1, 2, 3]] };
+  const line = JSON.stringify(body);
+  return line.length <= LINE ? line : JSON.stringify(body, null, 2);
 }
 
 /** An answer to be read: a text that is JSON in itself is opened up, as many scripts return one. */

@@ -1,0 +1,184 @@
+"""The pages of data, models and services in a real browser: from a run's files to the answer of a service."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from runyard import Dataset, Experiment, LocalWebservice, Model, Run, Workspace
+from service_support import TIMES, a_script
+from support import a_home, with_this_python
+
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("studio")]
+
+SCRIPT = """\
+import json, os, sys
+from runyard import Run
+run = Run.get_context()
+factor = int(sys.argv[2])
+run.log("accuracy", factor / 10)
+os.makedirs("outputs", exist_ok=True)
+with open("outputs/factor.json", "w") as file:
+    json.dump(factor, file)
+"""
+
+
+@dataclass
+class Made:
+    home: Path
+    runs: list[Run]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
+    """A dataset, two runs that read it, two versions of a model, and a service that needs a key."""
+    place = tmp_path_factory.mktemp("studio")
+    with a_home() as home, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RUNYARD_HOME", str(home))
+        ws = Workspace()
+        for name in ("train/one.txt", "train/two.txt", "labels.csv"):
+            (place / "digits" / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / "digits" / name).write_text(name)
+        store = ws.get_default_datastore()
+        store.upload(str(place / "digits"), "digits", show_progress=False)
+        digits = Dataset.File.from_files((store, "digits/")).register(ws, "digits")
+        (place / "project").mkdir()
+        (place / "project" / "train.py").write_text(SCRIPT)
+        runs = []
+        for factor in (3, 4):
+            arguments: list[object] = ["--factor", factor, digits.as_named_input("pictures").as_mount()]
+            run = Experiment(ws, "trained").submit(with_this_python(place / "project", "train.py", arguments))
+            run.wait_for_completion()
+            run.register_model("digits", "outputs/factor.json", tags={"team": "vision"}, model_framework="PyTorch")
+            runs.append(run)
+        code = a_script(place / "code", TIMES.replace("MODEL", "digits"))
+        how = LocalWebservice.deploy_configuration(auth_enabled=True)
+        Model.deploy(ws, "digits-svc", [Model(ws, name="digits")], code, how).wait_for_deployment()
+        yield Made(home, runs)
+
+
+def test_a_model_is_found_approved_named_and_compared(made: Made, studio: Callable[..., object]) -> None:
+    page = studio(made.home).open("/models?q=vision")  # type: ignore[attr-defined]
+    row = page.get_by_role("table", name="Models").get_by_role("row").filter(has_text="PyTorch")
+    expect(row).to_contain_text("2 of 2")
+    expect(row).to_contain_text("digits-svc")
+    row.get_by_role("rowheader").get_by_role("link").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("digits")
+
+    page.get_by_label("Stage").select_option("approved")
+    page.get_by_label("Why").fill("better on every slice")
+    page.get_by_role("button", name="Say so").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Approved")
+    page.get_by_label("New alias").fill("champion")
+    page.get_by_role("button", name="Add", exact=True).first.click()
+    expect(page.get_by_role("button", name="Remove the alias champion")).to_be_visible()
+    said = page.get_by_role("list", name="What was said of it")
+    expect(said).to_contain_text("better on every slice")
+    expect(said).to_contain_text("called champion")
+    assert Model(Workspace(), name="digits", version="champion").version == 2
+
+    page.get_by_role("tab", name="Compare").click()
+    differences = page.get_by_role("table", name="Two versions side by side")
+    expect(differences.get_by_role("row").filter(has_text="accuracy")).to_contain_text("0.3")
+    expect(differences.get_by_role("row").filter(has_text="accuracy")).to_contain_text("+33 %")
+    expect(differences).to_contain_text("factor.json")
+
+    page.get_by_role("tab", name="Files").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download factor.json").click()
+    assert download.value.path().read_text() == "4"
+
+    # what a service uses cannot be deleted, and the page says why
+    page_of = studio(made.home)
+    page_of.expected.append("409")  # type: ignore[attr-defined]
+    other = page_of.open("/models/digits?version=2")  # type: ignore[attr-defined]
+    other.get_by_role("button", name="Delete…").click()
+    other.get_by_role("button", name="Delete the version").click()
+    expect(other.get_by_role("alert")).to_contain_text("digits-svc")
+
+
+def test_a_service_is_tried_and_watched(made: Made, studio: Callable[..., object]) -> None:
+    page = studio(made.home).open("/services")  # type: ignore[attr-defined]
+    row = page.get_by_role("table", name="Services").get_by_role("row").filter(has_text="digits-svc")
+    expect(row).to_contain_text("Healthy")
+    expect(row).to_contain_text("digits:2")
+    row.get_by_role("link", name="digits-svc").click()
+
+    page.get_by_role("tab", name="Try it").click()
+    body = page.get_by_label("Body of the request")
+    expect(body).to_have_value(re.compile("data"))  # the example is there: what is written now stays
+    body.fill(json.dumps({"data": [1, 2]}))
+    page.get_by_role("button", name="Send").click()
+    answer = page.get_by_role("region", name="Answer")
+    expect(answer).to_contain_text("200")
+    expect(answer.locator("pre")).to_have_text(re.compile(r"\[\s*4,\s*8\s*\]"))
+    body.fill("not JSON")
+    body.press("Control+Enter")
+    expect(answer).to_contain_text("500")
+    request_id = answer.get_by_title("the id of this request", exact=False).inner_text()
+
+    page.get_by_role("tab", name="Requests").click()
+    page.get_by_label("Only what was refused or failed").check()
+    expect(page.get_by_role("table", name="Requests")).to_contain_text(request_id)
+    page.get_by_role("tab", name="Log").click()
+    expect(page.get_by_role("log")).to_contain_text(request_id)
+
+    page.get_by_role("tab", name="Live").click()
+    expect(page.get_by_role("slider", name="Requests per second", exact=False)).to_be_visible()
+    expect(page.get_by_role("slider", name="Latency", exact=False)).to_be_visible()
+    expect(page.get_by_role("table", name="Versions of this service")).to_contain_text("1 serving")
+
+    page.get_by_role("tab", name="Settings and keys").click()
+    expect(page.get_by_role("button", name="Copy the primary key")).to_have_count(0)
+    page.get_by_role("button", name="Show the keys").click()
+    expect(page.get_by_role("button", name="Copy the primary key")).to_be_visible()
+
+
+def test_data_leads_to_its_runs_and_to_what_came_of_them(made: Made, studio: Callable[..., object]) -> None:
+    page = studio(made.home).open("/data?tab=stores")  # type: ignore[attr-defined]
+    page.get_by_role("table", name="Datastores").get_by_role("link", name="workspaceblobstore").click()
+    files = page.get_by_role("table", name="Files and folders")
+    files.get_by_role("link", name="digits").click()
+    expect(files).to_contain_text("labels.csv")
+    files.get_by_role("link", name="train").click()
+    expect(files).to_contain_text("two.txt")
+
+    page.keyboard.press("g")
+    page.keyboard.press("d")
+    page.get_by_role("tab", name="Transfers").click()
+    expect(page.get_by_text("3 of 3 files")).to_be_visible()
+    page.get_by_role("tab", name="Datasets").click()
+    page.get_by_role("table", name="Datasets").get_by_role("link", name="digits").click()
+    expect(page.get_by_text("Still the same")).to_be_visible()
+    uses = page.get_by_role("table", name="Runs that used it")
+    expect(uses.get_by_role("row")).to_have_count(3)
+    for label in ("digits:1", "digits:2", "digits-svc"):
+        expect(page.locator("main").get_by_role("link", name=label, exact=False).first).to_be_visible()
+
+    first, second = (run.id for run in made.runs)
+    uses.get_by_role("link", name=second).click()
+    page.get_by_role("link", name="Details").click()
+    lineage = page.get_by_role("region", name="Data, models and services")
+    expect(lineage).to_contain_text("as pictures, mount")
+    expect(lineage).to_contain_text(f"same as in {first}")
+    expect(lineage).to_contain_text("served by digits-svc")
+    lineage.get_by_role("link", name="digits-svc").first.click()
+    page.wait_for_url("**/services/digits-svc")
+
+
+def test_empty_pages_say_how_to_fill_them(own_home: Path, studio: Callable[..., object]) -> None:
+    page = studio(own_home, width=390, height=800).open("/models")  # type: ignore[attr-defined]
+    expect(page.get_by_text("No model was registered yet")).to_be_visible()
+    expect(page.get_by_role("button", name="Copy the command")).to_be_visible()
+    page.get_by_role("link", name="Services").click()
+    expect(page.get_by_text("No model is served yet")).to_be_visible()
+    page.get_by_role("link", name="Data", exact=True).click()
+    expect(page.get_by_text("No dataset was registered yet")).to_be_visible()
+    wider = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert wider == 0
