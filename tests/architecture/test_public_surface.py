@@ -106,7 +106,7 @@ def test_files_name_no_machine_and_no_registry() -> None:
 
 def project_files() -> Iterator[Path]:
     yield from (*ROOT.glob("*.md"), ROOT / "Makefile", ROOT / "pyproject.toml", ROOT / ".gitignore")
-    for folder in ("src", "tests", "docs", "examples", "scripts", "bench", "ui", ".ci"):
+    for folder in ("src", "distributions", "tests", "docs", "examples", "scripts", "bench", "ui", ".ci"):
         for path in (ROOT / folder).rglob("*"):
             made = {"__pycache__", "node_modules"} & set(path.parts)
             if path.is_file() and not made and path != Path(__file__):
