@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
 from runyard.data.base import DataStore, Stored, clean_path
+from runyard.data.globbing import Pattern, is_pattern
 from runyard.errors import UserErrorException
 from runyard.spec.dataset import FILE, DatasetDefinition, Source, chosen, file_name_of
-
-_WILD = re.compile(r"[*?]")
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ def members_of(definition: DatasetDefinition, store: Callable[[str], DataStore])
 def whole_of(definition: DatasetDefinition, store: Callable[[str], DataStore]) -> tuple[str, str] | None:
     """The datastore and the path of the one file or folder that it is, if that is on this machine."""
     source, steps = definition.sources[0], definition.steps if definition.kind == FILE else ()
-    if len(definition.sources) > 1 or steps or source.url or _WILD.search(source.path):
+    if len(definition.sources) > 1 or steps or source.url or is_pattern(source.path):
         return None
     path = clean_path(source.path)
     local = store(source.datastore).local_path(path)
@@ -84,15 +82,14 @@ def _found(source: Source, store: DataStore) -> _Found:
     if source.url:
         return _of_web(source, store)
     path = clean_path(source.path)
-    wild = _WILD.search(path)
-    fixed = path if wild is None else path[: wild.start()].rpartition("/")[0]
-    fits = _pattern(path) if wild else None
+    pattern = Pattern(path) if is_pattern(path) else None
+    fixed = path if pattern is None else pattern.folder
     top = (source.datastore, *PurePosixPath(fixed).parts)
     listed = [(one, (source.datastore, *one.path.split("/"))) for one in store.list(fixed)]
-    files = [(parts, one) for one, parts in listed if fits is None or fits.fullmatch(one.path)]
+    files = [(parts, one) for one, parts in listed if pattern is None or pattern.fits(one.path)]
     if not files:
         raise _nothing(source, store, fixed)
-    is_file = wild is None and len(files) == 1 and files[0][1].path == path
+    is_file = pattern is None and len(files) == 1 and files[0][1].path == path
     return _Found(source, files, top[:-1] if is_file else top, is_file)
 
 
@@ -131,13 +128,3 @@ def _common(bases: list[tuple[str, ...]]) -> tuple[str, ...]:
             break
         found.append(level[0])
     return tuple(found)
-
-
-def _pattern(path: str) -> re.Pattern[str]:
-    """``*`` and ``?`` stay within a folder, ``**`` does not."""
-    return re.compile("".join(_translated(path)), re.DOTALL)
-
-
-def _translated(path: str) -> Iterator[str]:
-    for piece in re.split(r"(\*\*/|\*\*|\*|\?)", path):
-        yield {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(piece) or re.escape(piece)

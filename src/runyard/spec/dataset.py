@@ -7,12 +7,15 @@ import json
 from dataclasses import dataclass
 from typing import Any, Optional
 
+from runyard.errors import UserErrorException
 from runyard.spec.json import to_json
 
 FILE, TABULAR = "file", "tabular"
 DIRECT = "direct"  # an input that the script gets as the dataset itself, not as a path
 
 TAKE, SKIP, SAMPLE, PART, KEEP, DROP = "take", "skip", "sample", "part", "keep", "drop"
+OF_ROWS, OF_COLUMNS = (TAKE, SKIP, SAMPLE, PART), (KEEP, DROP)
+FORMATS = ("delimited", "parquet", "json")
 
 
 @dataclass(frozen=True)
@@ -99,3 +102,25 @@ def from_stored(data: Any) -> DatasetDefinition:
     from runyard.spec.json import from_json
 
     return from_json(DatasetDefinition, data)
+
+
+def checked(definition: DatasetDefinition) -> DatasetDefinition:
+    """One that another program may have written: refused here, or it works later."""
+    kind, reading = definition.kind, definition.reading
+    if kind not in (FILE, TABULAR):
+        raise UserErrorException(f"there is no kind of dataset {kind!r}", hint=f"kinds: {FILE}, {TABULAR}")
+    if not definition.sources:
+        raise UserErrorException("a dataset needs at least one source")
+    for source in definition.sources:
+        if source is None or bool(source.datastore) == bool(source.url):
+            raise UserErrorException("a source of a dataset is a place in a datastore, or a url")
+    if (kind == TABULAR) != (reading is not None) or (reading is not None and reading.format not in FORMATS):
+        raise UserErrorException("a table says how it is read, and nothing else does", hint=f"{', '.join(FORMATS)}")
+    for step in definition.steps:
+        if step is None or step.kind not in (*OF_ROWS, *(OF_COLUMNS if kind == TABULAR else ())):
+            raise UserErrorException(f"a {kind} dataset has no step {getattr(step, 'kind', None)!r}")
+        if not all(isinstance(number, int) and number < 1 << 62 for number in (step.count, abs(step.seed))):
+            raise UserErrorException(f"the numbers of the step {step.kind!r} must be whole")
+        if step.count < 0:
+            raise UserErrorException(f"the count of the step {step.kind!r} must not be below 0")
+    return definition

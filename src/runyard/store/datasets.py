@@ -19,6 +19,7 @@ from runyard.store.database import Database
 from runyard.store.schema import data_uses, datasets
 
 _SOME = 500  # below SQLite's limit of variables
+BEYOND_ALL = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -178,8 +179,8 @@ class DatasetStore:
 
 def _newest(connection: Connection, name: str, version: int | None = None) -> Dataset | None:
     query = select(datasets).where(datasets.c.name == name).order_by(datasets.c.version.desc()).limit(1)
-    if version is not None:
-        query = query.where(datasets.c.version == version)
+    if version is not None:  # one that SQLite cannot even be asked for is not there either
+        query = query.where(datasets.c.version == (version if abs(version) < BEYOND_ALL else -1))
     row = connection.execute(query).first()
     return None if row is None else _dataset(row)
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, select
 from runyard.errors import UserErrorException
 from runyard.store import schema
 from runyard.store.database import Database
-from runyard.store.datasets import DatasetStore
+from runyard.store.datasets import BEYOND_ALL, DatasetStore
 
 _SOME = 500  # below SQLite's limit of variables
 _MOST = 2000  # nodes: more than anybody looks at
@@ -72,7 +72,7 @@ def of_model(database: Database, wanted: str) -> Lineage:
     name, _, version = wanted.rpartition(":")
     query = select(_models.c.name, _models.c.version).order_by(_models.c.version.desc())
     if name and version.isdigit():
-        query = query.where(_models.c.name == name, _models.c.version == int(version))
+        query = query.where(_models.c.name == name, _models.c.version == min(int(version), BEYOND_ALL))
     else:
         query = query.where(_models.c.name == wanted)
     with database.read() as connection:

@@ -10,7 +10,7 @@ from runyard.data.datasets import Datasets
 from runyard.errors import UserErrorException
 from runyard.orchestrator.conductor import Conductor
 from runyard.server.answers import answer
-from runyard.spec.dataset import DatasetDefinition
+from runyard.spec.dataset import DatasetDefinition, checked
 from runyard.spec.json import from_json, to_json
 from runyard.store import lineage
 from runyard.store.datasets import Dataset
@@ -32,6 +32,7 @@ from runyard.wire.datasets import (
 )
 
 _LONGEST_WAIT_S = 30.0
+_LONGEST_NAME = 255
 
 
 def routes(conductor: Conductor) -> APIRouter:
@@ -47,6 +48,8 @@ def routes(conductor: Conductor) -> APIRouter:
     @router.post("/datasets", response_model=DatasetView)
     def save(request: SaveDataset) -> Response:
         """Register a dataset: the next version of a name; without a name it only gets an id."""
+        if request.name is not None and not 0 < len(request.name.strip()) <= _LONGEST_NAME:
+            raise UserErrorException(f"the name of a dataset has 1 to {_LONGEST_NAME} characters")
         wanted = Dataset(
             "",
             request.name,
@@ -99,7 +102,7 @@ def routes(conductor: Conductor) -> APIRouter:
     @router.post("/datasets/pin", response_model=PinState)
     def pin(request: PinDataset) -> Response:
         """Find out what all contents are. It goes on in the background: ask again until it is done."""
-        wait_s = max(0.0, min(request.wait_s, _LONGEST_WAIT_S))
+        wait_s = min(max(request.wait_s, 0.0), _LONGEST_WAIT_S)
         pinning = datasets.pin_for_a_while(_definition(request.definition), wait_s)
         if pinning.error is not None:
             raise pinning.error
@@ -145,10 +148,7 @@ def routes(conductor: Conductor) -> APIRouter:
 
 
 def _definition(given: dict[str, Any]) -> DatasetDefinition:
-    definition = from_json(DatasetDefinition, given)
-    if not definition.sources:
-        raise UserErrorException("a dataset needs at least one source")
-    return definition
+    return checked(from_json(DatasetDefinition, given))
 
 
 def _found(datasets: Datasets, name: str | None, version: int | None, id: str | None) -> Dataset:
