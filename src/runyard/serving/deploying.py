@@ -20,15 +20,19 @@ from runyard.models.layout import lay_out
 from runyard.models.registry import Models
 from runyard.orchestrator.rooms import Rooms
 from runyard.serving import choosing
-from runyard.serving.keeping import Keeping, tag_of
+from runyard.serving.keeping import Keeping, new_key, tag_of
 from runyard.spec.json import from_json, to_json
-from runyard.spec.service import VersionSpec, Wanted, WorkerOrder
-from runyard.store.services import VersionRecord
+from runyard.spec.service import ServiceConfiguration, VersionSpec, Wanted, WorkerOrder
+from runyard.store.services import ServiceRecord, VersionRecord
 
 _LOOK_S = 0.02
 _KEEPER_S = 60.0  # to be there at all, on a machine that is very busy
 _LAST_LINES = 30
 Say = Callable[[str], None]
+
+
+class CannotListen(WebserviceException):
+    """Whoever else looked for a free port at the same moment was faster."""
 
 
 def prepare(
@@ -81,16 +85,34 @@ def _order(
     return WorkerOrder(argv, variables, spec.entry_script, served, details)
 
 
-def bring_up(keeping: Keeping, wanted: Wanted, version: int, say: Say, ends: threading.Event) -> None:
-    """Blocks until the version serves; WebserviceException says why it does not, and what served before goes on."""
-    before = keeping.wanted()
-    generation = keeping.want(wanted)
-    say(f"workers: {wanted.workers} of version {version} start")
+def wanted(keeping: Keeping, record: ServiceRecord, traffic: dict[str, int]) -> Wanted:
+    """What a keeper shall make so; the keys stay, or are made."""
+    configuration, before = from_json(ServiceConfiguration, record.configuration), keeping.wanted()
+    return Wanted(
+        generation=0,
+        name=record.name,
+        host=configuration.host,
+        port=configuration.port,
+        workers=configuration.workers,
+        auth_enabled=configuration.auth_enabled,
+        keys=before.keys if before is not None and before.keys else (new_key(), new_key()),
+        traffic=traffic,
+        limits=configuration.limits,
+        batching=configuration.batching,
+    )
+
+
+def bring_up(
+    keeping: Keeping, asked: Wanted, version: int, served: dict[str, int], say: Say, ends: threading.Event
+) -> None:
+    """Blocks until the version serves; WebserviceException says why it does not, and what ``served`` before goes on."""
+    generation = keeping.want(asked)
+    say(f"workers: {asked.workers} of version {version} start")
     try:
-        _wait(keeping, generation, version, [int(number) for number in wanted.traffic], ends)
+        _wait(keeping, generation, version, [int(number) for number in asked.traffic], ends)
     except WebserviceException:
-        if before is not None and before.traffic:
-            keeping.want(replace(wanted, traffic=before.traffic, workers=before.workers))
+        if served:
+            keeping.want(replace(asked, traffic=served))
         else:
             keeping.stop()
             keeping.folder.wanted.unlink(missing_ok=True)
@@ -114,7 +136,7 @@ def _wait(keeping: Keeping, generation: int, version: int, every: list[int], end
         if found.get("generation", 0) >= generation:
             told = found["versions"].get(str(version), {})
             if found.get("error"):
-                raise WebserviceException(str(found["error"]))
+                raise CannotListen(str(found["error"]))
             if told.get("state") == "failed":
                 raise WebserviceException(str(told["error"]), hint=_last_lines(keeping))
             if all(_is_current(found["versions"].get(str(number), {})) for number in every):

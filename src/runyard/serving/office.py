@@ -19,13 +19,14 @@ from runyard.serving.history import History
 from runyard.serving.keeping import Keeping, free_port, new_key
 from runyard.serving.lookout import Lookout
 from runyard.spec.json import from_json, to_json
-from runyard.spec.service import ServiceConfiguration, ServiceFolder, VersionSpec, Wanted
+from runyard.spec.service import ServiceConfiguration, ServiceFolder, VersionSpec
 from runyard.store.services import RETIRED, ServiceRecord, ServiceStore, VersionRecord
 from runyard.wire.services import ChangeService, DeployService, NewVersion
 
 log = logging.getLogger(__name__)
 TRANSITIONING, HEALTHY, UNHEALTHY, FAILED = "Transitioning", "Healthy", "Unhealthy", "Failed"
 
+_PORTS_TRIED = 10
 _SETTLES_S = 10.0  # for workers to hear of a change; one that does not was busy, and hears of it later
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -54,6 +55,7 @@ class Services:
         self._changing = threading.RLock()  # of two changes of one service, the second finds that there is a first
         self._number = int(clock.now())  # above all that a former yard of this home has told
         self._ended = threading.Event()
+        self._any_port: set[str] = set()  # services that may be anywhere, as long as they have not been somewhere
         self.history = History()
         models.watch_use(self._using)
 
@@ -105,6 +107,7 @@ class Services:
         if existing is not None:
             return self._replaced(existing, request, configuration, [[one.name, one.version] for one in chosen])
         port = free_port(configuration.host, configuration.port, self._ports())
+        self._any_port = {*self._any_port - {name}, *([] if configuration.port else [name])}
         now = clock.now()
         record = ServiceRecord(
             name=name,
@@ -310,8 +313,7 @@ class Services:
             try:
                 key = deploying.prepare(self._rooms, self._models, version, keeping, say, ends)
                 self.store.change_version(name, version.version, environment_key=key)
-                wanted = self._wanted(self.store.get(name), traffic)
-                deploying.bring_up(keeping, wanted, version.version, say, ends)
+                self._bring_up(name, version.version, traffic, say, ends)
                 self._finished(name, version, traffic, say)
             except RunyardException as error:
                 say(f"failed: {error.message}")
@@ -325,8 +327,26 @@ class Services:
                 self._doing.pop(name, None)
                 self.notify()
 
+    def _bring_up(
+        self, name: str, version: int, traffic: dict[str, int], say: deploying.Say, ends: threading.Event
+    ) -> None:
+        served = self.store.get(name).traffic
+        wanted = deploying.wanted(self.keeping(name), self.store.get(name), traffic)
+        for attempt in range(_PORTS_TRIED):
+            try:
+                deploying.bring_up(self.keeping(name), wanted, version, served, say, ends)
+                return
+            except deploying.CannotListen:
+                if name not in self._any_port or attempt == _PORTS_TRIED - 1:
+                    raise
+                taken = {**self._ports(), wanted.port: name}
+                wanted = replace(wanted, port=free_port(wanted.host, 0, taken))
+                record = self.store.get(name)
+                self.store.change(name, configuration={**record.configuration, "port": wanted.port})
+
     def _finished(self, name: str, version: VersionRecord, traffic: dict[str, int], say: deploying.Say) -> None:
         serving = {number: share for number, share in traffic.items() if share or number == str(version.version)}
+        self._any_port.discard(name)
         self.store.change_version(name, version.version, state=HEALTHY, error="")
         for old in self.store.versions(name):
             if old.state == HEALTHY and str(old.version) not in serving:
@@ -342,31 +362,16 @@ class Services:
         # what served before goes on, so the service is as well as it was: it is the version that failed
         self.store.change(name, state=HEALTHY if record.traffic else FAILED, error=why)
 
-    def _wanted(self, record: ServiceRecord, traffic: dict[str, int]) -> Wanted:
-        configuration = from_json(ServiceConfiguration, record.configuration)
-        before = self.keeping(record.name).wanted()
-        return Wanted(
-            generation=0,
-            name=record.name,
-            host=configuration.host,
-            port=configuration.port,
-            workers=configuration.workers,
-            auth_enabled=configuration.auth_enabled,
-            keys=before.keys if before is not None and before.keys else (new_key(), new_key()),
-            traffic=traffic,
-            limits=configuration.limits,
-            batching=configuration.batching,
-        )
-
     def _apply(self, record: ServiceRecord) -> None:
         if record.traffic:
-            self.keeping(record.name).want(self._wanted(record, record.traffic))
+            keeping = self.keeping(record.name)
+            keeping.want(deploying.wanted(keeping, record, record.traffic))
 
     def _keep_keys(self, name: str, keys: list[str]) -> None:
         keeping = self.keeping(name)
         keeping.folder.root.mkdir(parents=True, exist_ok=True)
         record = self.store.get(name)
-        keeping.keep(replace(self._wanted(record, record.traffic), keys=tuple(keys)))
+        keeping.keep(replace(deploying.wanted(keeping, record, record.traffic), keys=tuple(keys)))
 
     def _using(self) -> dict[tuple[str, int], set[str]]:
         """Which services use which version of which model."""
