@@ -25,6 +25,8 @@ _AT_ONCE = 8
 _RETRY_S = (0.2, 5.0)
 _TRIES_IF_CHANGED = 3
 _NOTED_AT_ONCE = 500
+_LONG_TO_HASH = 100_000_000
+_HASHING = "hashing"
 T = TypeVar("T")
 
 
@@ -44,6 +46,8 @@ class Progress:
     def moved(self, count: int) -> None:
         with self._lock:
             self.bytes_done += count
+            if self.doing.startswith(_HASHING):
+                self.doing = ""
         self.changed()
 
     def done(self, *, skipped: bool = False, size: int = 0) -> None:
@@ -91,6 +95,8 @@ def upload(
         if old is not None and old.size == file.size and _same(place, file, old, known.get(file.path), abandoned):
             progress.done(skipped=True, size=file.size)
             return
+        if file.size > _LONG_TO_HASH and place.store.local_path("") is None:
+            progress.say(f"{_HASHING} {file.source.name} before it is sent")
         stored, digest = patiently(
             lambda: place.store.put(file.path, file.source, progress.moved, abandoned), progress, abandoned
         )

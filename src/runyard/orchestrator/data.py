@@ -44,11 +44,14 @@ class Given:
 
 
 def uses_of(record: RunRecord) -> tuple[DataUse, ...]:
-    return from_json(RunSpec, record.spec).data if record.spec else ()
+    given = record.spec.get("data") if record.spec else None  # asked at every step of every run: most have none
+    return tuple(from_json(DataUse, use) for use in given) if given else ()
 
 
 def check(rooms: Rooms, spec: RunSpec) -> None:
     """Everything about the data of a run that can be refused without asking anybody far away."""
+    if not spec.data:
+        return
     on_hosts = isinstance(rooms.targets.get(spec.target).compute, SshCompute)
     names: set[str] = set()
     for use in spec.data:
@@ -289,18 +292,17 @@ def _telling(what: str, progress: Progress, tell: Say) -> Callable[[], None]:
 @contextmanager
 def _told(folder: RunFolder, say: Say) -> Iterator[Say]:
     """Every step is in the run's own log, with its time."""
-    folder.logs.mkdir(parents=True, exist_ok=True)
     began, lock = clock.monotonic(), threading.Lock()
-    with open(folder.data_log, "a", encoding="utf-8", errors="replace") as log:
 
-        def tell(text: str) -> None:
-            with lock:
+    def tell(text: str) -> None:
+        with lock:  # opened for each line: most runs have nothing to say here, and need no empty log
+            folder.logs.mkdir(parents=True, exist_ok=True)
+            with open(folder.data_log, "a", encoding="utf-8", errors="replace") as log:
                 log.write(f"[{clock.monotonic() - began:7.2f} s] {text}\n")
-                log.flush()
-            say(text)
+        say(text)
 
-        try:
-            yield tell
-        except RunyardException as error:
-            tell(error.message)
-            raise
+    try:
+        yield tell
+    except RunyardException as error:
+        tell(error.message)
+        raise
