@@ -89,7 +89,7 @@ class RunView:
     started_at: Optional[float]
     ended_at: Optional[float]
     end: Optional[EndView]
-    timeline: dict[str, float]  # state -> when it was first entered; and "Snapshot"
+    timeline: dict[str, float]  # state -> when it was first entered; and "Snapshot", "Data"
     activity: str  # what is being done or waited for right now
     activity_since: Optional[float]
     warnings: list[str]

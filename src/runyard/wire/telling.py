@@ -29,7 +29,7 @@ class ProcessView:
 class PhaseView:
     """The last two are called `from` and `to` in JSON."""
 
-    phase: str  # "snapshot", "environment", "queue", "launch", "run", "finalize"
+    phase: str  # "snapshot", "environment", "data", "queue", "launch", "run", "finalize"
     begin: float
     end: Optional[float]
 

@@ -14,7 +14,7 @@ from runyard.client.transport import Connection
 from runyard.clock import duration_text
 
 app = new_verb()
-_STATES = ("NotStarted", "Preparing", "Queued", "Starting", "Running", "CancelRequested", "Finalizing")
+_STATES = ("NotStarted", "Preparing", "Data", "Queued", "Starting", "Running", "CancelRequested", "Finalizing")
 _WORDS = {"NotStarted": "snapshot", "CancelRequested": "stopping"}
 
 
