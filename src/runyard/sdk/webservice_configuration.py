@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Optional, Union
 
 from runyard.errors import WebserviceException
+from runyard.sdk.checks import log
 from runyard.sdk.labels import as_labels
 from runyard.sdk.no_effect import told
 
@@ -54,6 +55,8 @@ class WebserviceDeploymentConfiguration:
                 raise WebserviceException(f"{name} must be a whole number above 0, not {value!r}")
         if bool(self.primary_key) != bool(self.secondary_key):
             raise WebserviceException("primary_key and secondary_key are given together, or neither")
+        if self.host not in (None, "127.0.0.1", "::1", "localhost") and not self.auth_enabled:
+            log.warning("whoever reaches %s may call the service: auth_enabled=True asks for a key", self.host)
 
     def _request(self) -> dict[str, Any]:
         """Its part of a DeployService."""
