@@ -121,6 +121,12 @@ def test_a_registered_model_is_exported_and_tells_what_it_was_made_of(
     assert "a object cannot be exported" in found["no-model"]["error"]
 
 
+def test_what_cannot_be_compared_is_said_so_and_a_folder_does_as_well(found: dict[str, Any]) -> None:
+    assert "Convolutional itself cannot compute recorded 1: RuntimeError: " in found["wrong-shape"]["error"]
+    assert "answers differently when it is asked the same twice" in found["restless"]["error"]
+    assert found["kept"]["files"] == ["model.onnx", "onnx.json"]
+
+
 def test_a_keras_model_of_tensorflow_passes_the_same_gate_and_a_bare_module_is_refused(
     yard: Workspace, tmp_path: Path
 ) -> None:

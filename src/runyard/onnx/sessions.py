@@ -26,13 +26,16 @@ class Session:
         self.inputs = [_described(one) for one in self._session.get_inputs()]
         self.outputs = [_described(one) for one in self._session.get_outputs()]
 
-    def run(self, names: Sequence[str], arrays: Sequence[Any]) -> list[Any]:
+    def feed(self, names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
         """By name where they are the model's own, else in order; an input that the model never reads may be gone."""
         wanted = [one["name"] for one in self.inputs]
-        given = dict(zip(names, arrays))
+        given = dict(zip(names, values))
         if not set(wanted) <= set(given):
-            given = dict(zip(wanted, arrays))
-        found: list[Any] = self._session.run(None, {name: given[name] for name in wanted})
+            given = dict(zip(wanted, values))
+        return {name: given[name] for name in wanted}
+
+    def run(self, names: Sequence[str], arrays: Sequence[Any]) -> list[Any]:
+        found: list[Any] = self._session.run(None, self.feed(names, arrays))
         return found
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from nets import Attending, Branching, Convolutional, OfOneSize, Recurrent
+from nets import Attending, Branching, Convolutional, OfOneSize, Recurrent, Restless
 
 from runyard import Model, Run
 from runyard.errors import OnnxExportException, ParityFailed
@@ -51,6 +51,10 @@ weights = run.register_model("net-weights", "outputs/net.pt", model_framework=Mo
 attempt("of-weights", Model(workspace, weights.name), images, build=Convolutional, exporter="torchscript")
 attempt("of-weights-alone", weights, images)
 attempt("no-model", object(), images)
+attempt("wrong-shape", net, torch.randn(4, 3))
+attempt("restless", Restless(), torch.randn(4, 3))
+kept = export(net, images, folder="outputs/kept", exporter="torchscript")
+found["kept"] = {"files": sorted(path.name for path in kept.folder.iterdir())}
 
 os.environ["KERAS_BACKEND"] = "torch"
 import keras  # noqa: E402
