@@ -12,7 +12,6 @@ from runyard.errors import WebserviceException
 from runyard.store.database import Database
 from runyard.store.schema import images, service_versions, services
 
-
 RETIRED = "Retired"  # of a version that served once
 
 

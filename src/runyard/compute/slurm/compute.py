@@ -168,7 +168,7 @@ class SlurmCompute(Compute):
             self._untold.discard(job_id)
             self.stop(handle, _record(handle).stop_reason)
         job = look.jobs.get(job_id)
-        # a look from before it was submitted knows nothing of it; its agent's last word tells that it came and went since
+        # a look from before it was submitted knows nothing of it; it may have come and gone since
         if job is None and look.at <= self._submitted_at.get(job_id, -1.0) and not _record(handle).has_last_word:
             return self._waits(handle, look, QueuedJob(job_id, "PENDING", "None"))
         job = job or self._asked_for(job_id)
