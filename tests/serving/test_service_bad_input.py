@@ -33,7 +33,7 @@ def run(text):
 
 @pytest.fixture
 def moody(workspace: Workspace, tmp_path: Path) -> Iterator[Webservice]:
-    limits = {"timeout_s": 2, "waiting": 2, "receive_s": 3, "body_mb": 1}
+    limits = {"timeout_s": 2, "waiting": 2, "receive_s": 3, "body_mb": 1, "bodies_mb": 1.5}
     service = deployed(workspace, tmp_path, MOODY, limits=limits)
     yield service
     service.delete()
@@ -185,6 +185,19 @@ def test_a_body_of_a_gigabyte_is_refused_before_it_is_read(moody: Webservice) ->
                 pass
             assert client.recv(65536).startswith(b"HTTP/1.1 413")
     assert moody.run({}) == "well"
+
+
+def test_more_large_bodies_than_it_can_hold_are_told_to_come_back(moody: Webservice) -> None:
+    where = urlsplit(moody.scoring_uri)
+    begun = b"POST /score HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\n\r\n{"
+    with socket.create_connection((where.hostname, where.port), timeout=30) as first:
+        first.sendall(begun)
+        assert moody.run({}) == "well"
+        with socket.create_connection((where.hostname, where.port), timeout=30) as second:
+            second.sendall(begun)
+            assert second.recv(65536).startswith(b"HTTP/1.1 503")
+        first.sendall(b" " * (900_000 - 2) + b"}")
+        assert first.recv(65536).startswith(b"HTTP/1.1 200")
 
 
 def test_slow_clients_are_let_go_and_keep_nobody_waiting(moody: Webservice) -> None:

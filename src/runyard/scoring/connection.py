@@ -48,7 +48,7 @@ known_heads: dict[bytes, Head] = {}
 class Connection(asyncio.Protocol):
     __slots__ = (
         *("_body", "_buffer", "_chunks", "_desk", "_discards", "_going", "_head", "_left", "_paused"),
-        *("_receives", "_transport"),
+        *("_held", "_receives", "_transport"),
         *("busy", "clogged", "deadline", "internal", "is_open", "request_id"),
     )
 
@@ -59,6 +59,7 @@ class Connection(asyncio.Protocol):
         self._head: Optional[Head] = None
         self._body = bytearray()
         self._left = 0
+        self._held = 0  # bytes that the desk counts as this connection's
         self._chunks: Optional[Chunks] = None
         self._discards = self._paused = self._going = self._receives = False
         self.busy = False
@@ -74,6 +75,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Optional[Exception]) -> None:
         self.is_open = False
+        self._hold(0)
         self._desk.disconnected(self)
 
     def data_received(self, data: bytes) -> None:
@@ -169,6 +171,8 @@ class Connection(asyncio.Protocol):
 
     def _done(self, ends: bool) -> None:
         self.busy = False
+        if self._held:
+            self._hold(0)
         if ends:
             self._discards = True
             if self._transport.can_write_eof():
@@ -230,6 +234,7 @@ class Connection(asyncio.Protocol):
             self.busy = True
             desk.serve(self, head, body, time.perf_counter())
             return True
+        self._hold(length)
         self._body = bytearray(data[start:])
         self._left = length - len(self._body)
         self._buffer = b""
@@ -260,11 +265,20 @@ class Connection(asyncio.Protocol):
         rest = self._chunks.feed(data)
         if rest is None:
             self.deadline += (len(self._chunks.body) - before) / _SLOWEST_BYTES_S
+            self._hold(len(self._chunks.body))
             return False
         self._buffer, body, self._chunks = rest, bytes(self._chunks.body), None
         self.busy = True
         self._desk.serve(self, self._head, body, time.perf_counter())
         return True
+
+    def _hold(self, count: int) -> None:
+        """Many large bodies at once are more than a machine has, though each of them may be sent."""
+        desk = self._desk
+        desk.held += count - self._held
+        self._held = count
+        if count and desk.held > max(desk.limits.bodies_mb, desk.limits.body_mb) * 1e6:
+            raise Refused(503, "this service has more to read than it can hold: come back in a moment")
 
     def _expects_more(self, size: int) -> None:
         """From the first byte on: a client that sends one more now and then does not get more time for it."""

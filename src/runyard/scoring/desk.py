@@ -45,6 +45,7 @@ class Desk:
         self.openapi: dict[str, Any] = {}
         self.draining = False
         self.waiting = 0
+        self.held = 0  # bytes of bodies
         self.connections: set[Connection] = set()
         self.now = time.monotonic()
         self._wall = 0

@@ -18,8 +18,8 @@ _LOGS = "requests are always logged and counted: service.get_logs(), /metrics"
 class WebserviceDeploymentConfiguration:
     """``workers`` processes answer requests; ``batching`` scores requests for an ONNX model together.
 
-    ``batching`` is True, or ``{"largest": 32, "wait_ms": 2}``. ``limits``: ``body_mb``, ``timeout_s``, ``waiting``,
-    ``connections``, ``receive_s``, ``idle_s``.
+    ``batching`` is True, or ``{"largest": 32, "wait_ms": 2}``. ``limits``: ``body_mb``, ``bodies_mb``,
+    ``timeout_s``, ``waiting``, ``connections``, ``receive_s``, ``idle_s``.
     """
 
     kind = "Local"

@@ -38,6 +38,7 @@ def checked_configuration(given: dict[str, Any]) -> ServiceConfiguration:
         ("workers", found.workers, 1, 256),
         ("port", found.port, 0, 65535),
         ("body_mb", found.limits.body_mb, 0.001, 16_000),
+        ("bodies_mb", found.limits.bodies_mb, 0.001, 1_000_000),
         ("timeout_s", found.limits.timeout_s, 0.05, 86_400),
         ("waiting", found.limits.waiting, 1, 1_000_000),
         ("connections", found.limits.connections, 1, 100_000),

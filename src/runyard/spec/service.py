@@ -76,6 +76,7 @@ class ServiceFolder(NamedTuple):
 @dataclass(frozen=True)
 class Limits:
     body_mb: float = 100.0
+    bodies_mb: float = 400.0  # of all requests together that one worker has not answered yet
     timeout_s: float = 60.0  # for one call of run()
     waiting: int = 100  # requests that wait in one worker; the next one is told to come back
     connections: int = 1000  # of one worker
