@@ -166,19 +166,22 @@ def test_a_version_of_a_framework_that_cannot_be_had(tmp_path: Path) -> None:
         """
         from azureml.core.conda_dependencies import CondaDependencies
         from azureml.train.dnn import PyTorch
+        from azureml.train.sklearn import SKLearn
         PyTorch(source_directory=".", compute_target="local",
                 framework_version="1.4",
                 pip_packages=["pandas", "numpy==1.16.2", "scikit-learn==1.5.0"])
         env = CondaDependencies.create(conda_packages=["tensorflow-gpu", "scikit-learn=0.20.3"])
         env.add_pip_package("sklearn")
+        SKLearn(source_directory=".", compute_target="local", pip_packages=["joblib==0.13.2"])
         """,
     )
     assert told(report) == [
-        ("framework-version", "framework_version='1.4'", 4),
-        ("framework-version", "numpy==1.16.2", 5),
-        ("framework-version", "scikit-learn=0.20.3", 6),
-        ("package-removed", "tensorflow-gpu", 6),
-        ("package-removed", "sklearn", 7),
+        ("framework-version", "framework_version='1.4'", 5),
+        ("framework-version", "numpy==1.16.2", 6),
+        ("framework-version", "scikit-learn=0.20.3", 7),
+        ("package-removed", "tensorflow-gpu", 7),
+        ("package-removed", "sklearn", 8),
+        ("framework-version", "joblib==0.13.2", 9),
     ]
 
 

@@ -82,6 +82,8 @@ OLDEST_RELEASES = {
     "torch": "1.7.1",
     "torchvision": "0.8.2",
 }
+# what the release that an estimator brings needs of others, where old scripts asked for less
+NEEDED_BY = {"SKLearn": {"joblib": "1.4.0"}}
 NOT_INSTALLABLE = {
     "sklearn": "the package is called scikit-learn",
     "tensorflow-gpu": "tensorflow itself has the GPU's parts; the TensorFlow estimator brings it",

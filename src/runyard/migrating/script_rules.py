@@ -62,10 +62,13 @@ class ScriptRules:
                 yield from _framework_version(value.name, node)
             if isinstance(value, Function) and value.title in _ADD_PACKAGE and node.args:
                 yield from _packages([node.args[0]])
-        if any(isinstance(value, (Class, Function)) for value in called):
+        ours = [
+            value.name if isinstance(value, Class) else "" for value in called if isinstance(value, (Class, Function))
+        ]
+        if ours:
             for keyword in node.keywords:
                 if keyword.arg in _PACKAGE_LISTS and isinstance(keyword.value, (ast.List, ast.Tuple)):
-                    yield from _packages(keyword.value.elts)
+                    yield from _packages(keyword.value.elts, ours[0])
 
 
 def commands(lines: Iterable[tuple[int, str]]) -> Iterator[Finding]:
@@ -161,7 +164,7 @@ def _framework_version(name: str, node: ast.Call) -> Iterator[Finding]:
             yield Finding("framework-version", ERROR, shown, f"{name}: {error.message}", remedy, keyword.value.lineno)
 
 
-def _packages(nodes: Iterable[ast.expr]) -> Iterator[Finding]:
+def _packages(nodes: Iterable[ast.expr], estimator: str = "") -> Iterator[Finding]:
     for node in nodes:
         if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
             continue
@@ -171,7 +174,7 @@ def _packages(nodes: Iterable[ast.expr]) -> Iterator[Finding]:
             pins = [Version(each.version) for each in asked.specifier if each.operator == "=="]
         except (InvalidRequirement, InvalidVersion):
             continue
-        oldest = gone.OLDEST_RELEASES.get(name)
+        oldest, needed = gone.OLDEST_RELEASES.get(name), gone.NEEDED_BY.get(estimator, {}).get(name)
         if name in gone.NOT_INSTALLABLE:
             why = gone.NOT_INSTALLABLE[name]
             yield Finding(
@@ -184,5 +187,14 @@ def _packages(nodes: Iterable[ast.expr]) -> Iterator[Finding]:
                 node.value,
                 f"{node.value} was released for Pythons before 3.9, which runs need at least",
                 f"leave the version out, or ask for {oldest} or newer",
+                node.lineno,
+            )
+        elif needed and any(pin < Version(needed) for pin in pins):
+            yield Finding(
+                "framework-version",
+                ERROR,
+                node.value,
+                f"the framework that {estimator} brings needs {name} {needed} or newer",
+                "leave the version out",
                 node.lineno,
             )
