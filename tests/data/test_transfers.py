@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import stat
 import subprocess
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,6 +17,8 @@ import pytest
 
 from data_servers import S3_SECRET, Wire
 from runyard import Datastore, Workspace
+from runyard.data.base import Abandoned
+from runyard.data.kinds import opened, split
 from runyard.errors import DataException, UserErrorException
 from support import a_home, eventually, stop_yard
 
@@ -248,3 +252,19 @@ def test_another_datastore_can_be_the_default(own_home: Path, tmp_path: Path) ->
         Datastore.register_folder(workspace, "disk", tmp_path)
     with pytest.raises(UserErrorException, match="cannot be datastores here"):
         Datastore.register_azure_file_share(workspace, "share", "share", "account")
+
+
+def test_a_large_download_goes_on_with_the_pieces_that_are_there(azure, new_name, tmp_path: Path) -> None:
+    content = os.urandom(70_000_000)
+    store = opened("mine", "azure_blob", *split("azure_blob", azure.container(new_name())))
+    store.put("big", filled(tmp_path / "up", {"big": content}) / "big", lambda count: None, threading.Event())
+    stored, half, unwanted = store.head("big"), tmp_path / "half", threading.Event()
+    with pytest.raises(Abandoned):
+        store.get(stored, half, lambda count: unwanted.set() if count > 0 else None, unwanted)
+    moved: list[int] = []
+    digest = store.get(stored, half, moved.append, threading.Event())
+    assert moved[0] >= 16_000_000  # told at once, of the first time
+    assert sum(moved) == len(content)
+    assert digest == hashlib.sha256(content).hexdigest()
+    assert half.read_bytes() == content
+    assert [path.name for path in tmp_path.glob("half*")] == ["half"]
