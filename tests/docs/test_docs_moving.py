@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from importlib import import_module
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ def test_every_rule_of_migrating_is_told_in_its_own_words() -> None:
 def test_what_a_name_means_here_is_told_of_names_that_are_here(name: str) -> None:
     known = surface()
     if name.startswith("azureml."):
-        assert import_module(name).__name__ == name
+        assert known.has_module(name)
         return
     kind, _, member = name.partition(".")
     assert kind in known.kinds
@@ -83,8 +84,14 @@ def test_the_shape_of_json_is_that_of_the_command(tmp_path: Path) -> None:
     assert shown == found
 
 
-@pytest.mark.parametrize("module", ["azureml.pipeline", "azureml.train.automl", "azureml.core.keyvault"])
-def test_a_module_that_is_refused_cannot_be_imported_and_says_where_to_look(module: str) -> None:
-    import_module("azureml.core")
-    with pytest.raises(ModuleNotFoundError, match="runyard migrate"):
-        import_module(module)
+def test_modules_that_are_refused_cannot_be_imported_and_say_where_to_look() -> None:
+    modules = [name for row in table("names", "why") for name in named(row[0]) if name.startswith("azureml.")]
+    modules.remove("azureml.contrib")  # a part of it is here
+    # in a process of its own: whoever imports azureml sees errors as the SDK v1 showed them
+    code = "\n".join(
+        f"try:\n    import {name}\nexcept ModuleNotFoundError as error:\n    print(error)" for name in modules
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    said = done.stdout.splitlines()
+    assert len(said) == len(modules)
+    assert all(name.rpartition(".")[0] in line and "runyard migrate" in line for name, line in zip(modules, said))
