@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Optional
 
 from runyard.errors import DataException
 from runyard.spec.folder import RunFolder
@@ -43,6 +44,7 @@ class Cache:
         self._in_use = in_use
         self._held: dict[str, int] = defaultdict(int)
         self._lock = threading.Lock()
+        self._checked_for: Optional[int] = None  # the limit that all that is here was found to be below
         # a few for all names: one for each of a million files would never be let go
         self._bringing = [threading.Lock() for _ in range(_LOCKS)]
         self._growing = [threading.Lock() for _ in range(_LOCKS)]
@@ -68,6 +70,7 @@ class Cache:
         """Moves a file in, whose hash was just computed."""
         target = self._place(digest)
         target.parent.mkdir(parents=True, exist_ok=True)
+        self._checked_for = None
         source.chmod(0o444)
         os.utime(source, ns=(_UNTOUCHED_NS, _UNTOUCHED_NS))
         source.replace(target)
@@ -103,6 +106,8 @@ class Cache:
     def make_room(self) -> list[str]:
         """Trees that were not used for the longest time go, until what is left is below the limit."""
         limit = _limit_bytes()
+        if self._checked_for == limit:
+            return []  # nothing came since
         trees = sorted(self._sides(), key=lambda side: side.stat().st_mtime)
         kept = in_use = None
         gone: list[str] = []
@@ -121,7 +126,8 @@ class Cache:
             gone.append(kept)
             total = self._drop_unlinked(total, limit)
         if total > limit:
-            self._drop_unlinked(total, limit)
+            total = self._drop_unlinked(total, limit)
+        self._checked_for = limit if total <= limit else None
         return gone
 
     def hold(self, key: str, by: int) -> None:

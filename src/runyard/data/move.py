@@ -27,6 +27,7 @@ _TRIES_IF_CHANGED = 3
 _NOTED_AT_ONCE = 500
 _LONG_TO_HASH = 100_000_000
 _HASHING = "hashing"
+_FETCHING = [threading.Lock() for _ in range(256)]  # two who want the same file at the same place share a half one
 T = TypeVar("T")
 
 
@@ -97,9 +98,12 @@ def upload(
             return
         if file.size > _LONG_TO_HASH and place.store.local_path("") is None:
             progress.say(f"{_HASHING} {file.source.name} before it is sent")
-        stored, digest = patiently(
-            lambda: place.store.put(file.path, file.source, progress.moved, abandoned), progress, abandoned
-        )
+        try:
+            stored, digest = patiently(
+                lambda: place.store.put(file.path, file.source, progress.moved, abandoned), progress, abandoned
+            )
+        except OSError as error:
+            raise of_disk(error, file.source) from error
         notes.add(stored, digest)
         progress.done()
 
@@ -154,16 +158,11 @@ def fetch(
         # by what it is of: whoever goes on after a break finds what came before it
         name = sha256(f"{place.name}\0{stored.path}\0{stored.mark}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
         half = target.with_name(f".{name}.runyard-half")
+        get = partial(place.store.get, stored, half, progress.moved, abandoned)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            digest = patiently(partial(place.store.get, stored, half, progress.moved, abandoned), progress, abandoned)
-            if known is not None and known[0] == stored.mark and known[1] != digest:
-                progress.moved(-stored.size)
-                drop(half)
-                raise damaged(place.name, stored, digest, known[1])
-            half.chmod(0o644)
-            half.replace(target)
-            return stored, digest
+            with _FETCHING[hash(half) % len(_FETCHING)]:
+                return stored, _fetched(place, stored, get, half, target, known, progress, abandoned)
         except Changed:
             _drop_half(half)
             found = patiently(partial(place.store.head, stored.path), progress, abandoned)
@@ -183,6 +182,25 @@ def fetch(
             _drop_half(half)
             raise of_disk(error, target.parent) from error
     raise DataException(f"{stored.path} is not in datastore {place.name!r} any more", hint="it was there a moment ago")
+
+
+def _fetched(
+    place: Place,
+    stored: Stored,
+    get: Callable[[], str],
+    half: Path,
+    target: Path,
+    known: tuple[str, str] | None,
+    progress: Progress,
+    abandoned: threading.Event,
+) -> str:
+    digest = patiently(get, progress, abandoned)
+    if known is not None and known[0] == stored.mark and known[1] != digest:
+        progress.moved(-stored.size)
+        raise damaged(place.name, stored, digest, known[1])
+    half.chmod(0o644)
+    half.replace(target)
+    return digest
 
 
 def _drop_half(half: Path) -> None:

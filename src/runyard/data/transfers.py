@@ -16,6 +16,7 @@ from runyard import clock
 from runyard.data import move
 from runyard.data.base import Abandoned, clean_path, join
 from runyard.data.move import Place, Progress, Upload
+from runyard.data.network_errors import of_disk
 from runyard.data.stores import Datastores
 from runyard.errors import RunyardException, UserErrorException
 from runyard.spec.json import from_json, to_json
@@ -109,7 +110,9 @@ class Transfers:
             warnings = work(place, request, going.progress, going.abandoned)
         except Abandoned:
             state = CANCELED
-        except RunyardException as failure:
+        except (RunyardException, OSError) as failure:
+            if isinstance(failure, OSError):  # of this machine: a folder that is gone, or cannot be read
+                failure = of_disk(failure, request.local)
             state, error = FAILED, {"message": failure.message, "hint": failure.hint, "code": _code(failure)}
         except Exception as failure:  # a transfer must not wait for ever because of something that nobody thought of
             log.exception("transfer %s", transfer_id)
