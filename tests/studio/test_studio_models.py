@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from runyard import Dataset, Experiment, LocalWebservice, Model, Run, Workspace
+from runyard.client.transport import Connection
 from service_support import TIMES, a_script
 from support import a_home, with_this_python
 
@@ -138,6 +139,28 @@ def test_a_service_is_tried_and_watched(made: Made, studio: Callable[..., object
     expect(page.get_by_role("button", name="Copy the primary key")).to_have_count(0)
     page.get_by_role("button", name="Show the keys").click()
     expect(page.get_by_role("button", name="Copy the primary key")).to_be_visible()
+
+
+def test_two_versions_share_the_requests_as_the_page_says(
+    made: Made, studio: Callable[..., object], tmp_path: Path
+) -> None:
+    ws = Workspace()
+    code = a_script(tmp_path / "code", TIMES.replace("MODEL", "digits"))
+    how = LocalWebservice.deploy_configuration()
+    Model.deploy(ws, "two-versions", [Model(ws, name="digits", version=1)], code, how).wait_for_deployment()
+    page = studio(made.home, color_scheme="dark").open("/services/two-versions")  # type: ignore[attr-defined]
+    Connection(made.home).post(
+        "/api/services/two-versions/versions", {"traffic_percentile": 20, "models": ["digits:2"]}
+    )
+    versions = page.get_by_role("table", name="Versions of this service")
+    expect(versions.get_by_role("row").filter(has_text="80 %")).to_contain_text("digits:1", timeout=60_000)
+    expect(versions.get_by_role("row").filter(has_text="20 %")).to_contain_text("Healthy", timeout=60_000)
+    page.get_by_role("button", name="Change the shares…").click()
+    page.get_by_label("Share of version 2").fill("70")
+    expect(page.get_by_text("Together they are 150; they must be 100.")).to_be_visible()
+    page.get_by_label("Share of version 1").fill("30")
+    page.get_by_role("button", name="Share the requests so").click()
+    expect(versions.get_by_role("row").filter(has_text="70 %")).to_contain_text("digits:2")
 
 
 def test_data_leads_to_its_runs_and_to_what_came_of_them(made: Made, studio: Callable[..., object]) -> None:
