@@ -92,6 +92,7 @@ def buckets(place: Place, size: Size) -> Iterator[Row]:
             client.download_file("bench", key, str(path))
 
         yield from _beside(place, size, tree, store, "S3", "boto3", put, get, what)
+        client.close()
 
 
 def containers(place: Place, size: Size) -> Iterator[Row]:

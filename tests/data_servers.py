@@ -38,7 +38,9 @@ class S3Server:
 
         endpoint = f"http://127.0.0.1:{self.port}"
         keys = {"aws_access_key_id": S3_KEY, "aws_secret_access_key": S3_SECRET, "region_name": "us-east-1"}
-        boto3.client("s3", endpoint_url=endpoint, **keys).create_bucket(Bucket=name)
+        client = boto3.client("s3", endpoint_url=endpoint, **keys)
+        client.create_bucket(Bucket=name)
+        client.close()  # else its connection is found open in some other test
         return {
             "bucket": name,
             "endpoint": endpoint,
