@@ -121,21 +121,23 @@ class Desk:
     def finish(self, job: Job, answer: Answer) -> None:
         connection, head, body, began = job
         status, content, kind, headers = answer
+        request_id = connection.request_id  # the next request may be begun as soon as this one is answered
         seconds = time.perf_counter() - began
+        if head.path == SCORE:  # questions about the service itself are nobody's latency
+            # before the answer goes out: whoever has it finds it counted
+            self.counter.answered(status, seconds, len(body), len(content))
         if head.method == "HEAD":
             connection.answer(status, content, kind, headers, without_body=True)
         else:
             connection.answer(status, content, kind, headers)
-        if head.path == SCORE:  # questions about the service itself are nobody's latency
-            self.counter.answered(status, seconds, len(body), len(content))
-        self._note(connection.request_id, head.method, head.path, status, seconds, len(body), len(content))
+        self._note(request_id, head.method, head.path, status, seconds, len(body), len(content))
 
     def refused(self, connection: Connection, head: Optional[Head], status: int, message: str) -> None:
         if not connection.request_id:
             connection.request_id = self.new_id()
         said = problem(status, message, connection.request_id)
-        connection.answer(status, said.body, said.kind, said.headers, close=True)
         self.counter.answered(status, 0.0, 0, len(said.body))
+        connection.answer(status, said.body, said.kind, said.headers, close=True)
         method, path = (head.method, head.path) if head is not None else ("-", "-")
         self._note(connection.request_id, method, path, status, 0.0, 0, len(said.body))
 
