@@ -71,8 +71,8 @@ def test_a_yard_stays_while_a_run_goes_on(
     monkeypatch.setenv("RUNYARD_IDLE_S", "0.3")
     stop = tmp_path / "stop"
     run = experiment.submit(here(project(train=SLOW), arguments=[str(stop)]))
-    pid = yard_pid(home)
     eventually(lambda: run.get_status() == "Running", "the run runs")
+    pid = yard_pid(home)  # not before: a slow submission may just have met a yard that was about to leave
     threading.Event().wait(1.0)  # three times its idle time
     assert yard_pid(home) == pid
     stop.touch()
