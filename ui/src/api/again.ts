@@ -1,7 +1,7 @@
 // What the yard has no stream for is asked for again, for as long as somebody looks.
 
-/** Asks now, and again `ms` after each answer; not while the page is hidden. Return it from an `$effect`. */
-export function againAndAgain(ask: () => Promise<void>, ms: number): () => void {
+/** Asks now, and again so long after each answer; not while the page is hidden. Return it from an `$effect`. */
+export function againAndAgain(ask: () => Promise<void>, ms: number | (() => number)): () => void {
   let ended = false;
   let asking = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -12,7 +12,7 @@ export function againAndAgain(ask: () => Promise<void>, ms: number): () => void 
     asking = true;
     await ask();
     asking = false;
-    if (!ended) timer = setTimeout(() => void go(), ms);
+    if (!ended) timer = setTimeout(() => void go(), typeof ms === "number" ? ms : ms());
   }
 
   const seen = () => void go();

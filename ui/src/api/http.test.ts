@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { parts, problemOf, query } from "./http";
+import { isGone, parts, problemOf, query } from "./http";
 
 const answer = (status: number, body: unknown) => new Response(JSON.stringify(body), { status });
 
@@ -10,6 +10,11 @@ it("tells what the yard told, and where", async () => {
 
 it("says how to sign in", async () => {
   expect((await problemOf(answer(401, {}))).hint).toContain("runyard studio");
+});
+
+it("tells what is gone from a yard that does not answer", async () => {
+  expect(isGone(await problemOf(answer(404, {})))).toBe(true);
+  for (const status of [401, 500]) expect(isGone(await problemOf(answer(status, {})))).toBe(false);
 });
 
 it("has words for an answer that is not the yard's", async () => {

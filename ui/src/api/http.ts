@@ -61,6 +61,11 @@ export function isAbort(error: unknown): boolean {
   return error instanceof DOMException && error.name === "AbortError";
 }
 
+/** The yard answered, and what was asked for is not there: what is still shown of it is no longer true. */
+export function isGone(problem: Problem): boolean {
+  return problem.status >= 400 && problem.status < 500 && problem.status !== 401 && problem.status !== 403;
+}
+
 /** Anything that was thrown, as something to show. */
 export function asProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { bytes, compact, count, number } from "./number";
+import { nameAndVersion } from "./name";
 import { ago, duration } from "./time";
 
 describe("numbers", () => {
@@ -49,4 +50,9 @@ describe("time", () => {
     expect(ago(0, 86_400 * 12)).toBe("12 d ago");
     expect(ago(1_700_000_000, 1_800_000_000)).toMatch(/^2023-11-1[45]$/);
   });
+});
+
+it("tells a name from its version", () => {
+  expect(nameAndVersion("a:b:3")).toEqual({ name: "a:b", version: "3" });
+  expect(nameAndVersion("digits")).toEqual({ name: "digits", version: "" });
 });

@@ -3,6 +3,7 @@
 export interface Case {
   name: string;
   batch: number | null;
+  passed?: boolean;
   outputs: { name: string; max_abs: number; max_rel: number; different: number; of: number }[];
 }
 
@@ -10,6 +11,7 @@ export interface Parity {
   passed: boolean;
   rtol: number;
   atol: number;
+  share?: number; // of the values that may be further apart, as they are after quantisation
   cases: Case[];
 }
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Point, Service } from "./asks";
-import { curlLine, errorParts, historyLine, milliseconds, readable, sampleBody, servedModels, sharesWrong, split, workerWords } from "./figures";
+import { curlLine, errorParts, historyLine, milliseconds, readable, sampleBody, servedModels, sharesWrong, workerWords } from "./figures";
 
 const point = (at: number, rps: number, p50: number) => ({ at, requests_per_second: rps, p50_ms: p50 }) as Point;
 const worker = (state: string) => ({ state });
@@ -28,7 +28,6 @@ it("says how long something took", () => {
 
 it("names the models that answer, by their share", () => {
   expect(servedModels(service()).map((one) => one.id)).toEqual(["digits:2", "words:1", "digits:3"]);
-  expect(split("a:b:3")).toEqual({ name: "a:b", version: "3" });
   expect(workerWords(service())).toBe("2 of 3");
 });
 

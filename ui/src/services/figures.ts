@@ -1,6 +1,7 @@
 // What a service's numbers become: lines, words, a first body to try. Pure.
 
 import type { Line } from "../charts/lines";
+import { nameAndVersion } from "../format/name";
 import type { Point, Service } from "./asks";
 
 const LINE = 72; // letters: what is longer is easier to change when it is spread out
@@ -29,13 +30,7 @@ export function servedModels(service: Service): { id: string; name: string; vers
   return service.versions
     .filter((one) => one.traffic > 0)
     .sort((a, b) => b.traffic - a.traffic)
-    .flatMap((one) => one.models.map((id) => ({ id, ...split(id), share: one.traffic })));
-}
-
-/** "digits:3" is version 3 of digits; a name may have a colon in it. */
-export function split(id: string): { name: string; version: string } {
-  const at = id.lastIndexOf(":");
-  return at < 0 ? { name: id, version: "" } : { name: id.slice(0, at), version: id.slice(at + 1) };
+    .flatMap((one) => one.models.map((id) => ({ id, ...nameAndVersion(id), share: one.traffic })));
 }
 
 export function workerWords(service: Service): string {
