@@ -15,6 +15,8 @@ from pathlib import Path
 
 from runyard import Experiment, Run, ScriptRunConfig, Workspace
 from runyard.client.transport import Connection
+from runyard.serving.keeping import Keeping
+from runyard.spec.service import ServiceFolder
 
 _SETTLED_S = 2.2  # a file that was edited just now is read again at every submit, by design
 
@@ -63,6 +65,8 @@ def a_place() -> Iterator[Place]:
         yield place
     finally:
         stop_yard(place.home)
+        for service in place.home.glob("services/*"):  # of a row that failed: services outlive their yard
+            Keeping(ServiceFolder(service)).stop()
         if before is None:
             del os.environ["RUNYARD_HOME"]
         else:

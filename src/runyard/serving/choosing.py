@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from runyard.errors import WebserviceException
+from runyard.errors import UserErrorException, WebserviceException
 from runyard.models.registry import Models
 from runyard.orchestrator.rooms import Rooms
 from runyard.spec.environment import EnvironmentSpec
@@ -50,6 +50,19 @@ def checked_configuration(given: dict[str, Any]) -> ServiceConfiguration:
         if not least <= value <= most:
             raise WebserviceException(f"{what} of a service is from {least:g} to {most:g}, not {value:g}")
     return found
+
+
+def place_of_key(which: str) -> int:
+    places = {"primary": 0, "secondary": 1}
+    if which.lower() not in places:
+        raise UserErrorException(f"there is no key {which!r}", hint="'Primary' or 'Secondary'")
+    return places[which.lower()]
+
+
+def checked_key(value: str | None) -> str | None:
+    if value is not None and (len(value) < 8 or not value.isprintable() or " " in value):
+        raise UserErrorException("a key has at least 8 characters, and no spaces")
+    return value
 
 
 def checked_traffic(traffic: dict[str, int]) -> dict[str, int]:

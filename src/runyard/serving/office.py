@@ -7,11 +7,12 @@ import logging
 import shutil
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any, TypeVar, cast
 
 from runyard import clock
-from runyard.errors import RunyardException, UserErrorException, WebserviceException
+from runyard.errors import RunyardException, WebserviceException
 from runyard.models.registry import Models
 from runyard.orchestrator.rooms import Rooms
 from runyard.serving import choosing, deploying
@@ -50,7 +51,7 @@ class Services:
         self._root = rooms.home / "services"
         self._kept: dict[str, Keeping] = {}
         self._deploying: dict[str, tuple[threading.Event, threading.Thread]] = {}
-        self._doing: dict[str, str] = {}
+        self.doing: dict[str, str] = {}  # of services that are being deployed: at what it is
         self._counting = threading.Lock()
         self._changing = threading.RLock()  # of two changes of one service, the second finds that there is a first
         self._number = int(clock.now())  # above all that a former yard of this home has told
@@ -63,15 +64,22 @@ class Services:
         """What a former yard left: services go on, deployments begin again, what was deleted is taken away."""
         self._root.mkdir(exist_ok=True)
         known = {record.name: record for record in self.store.all()}
-        for folder in self._root.iterdir():
-            if folder.name not in known:
-                self._take_away(Keeping(ServiceFolder(folder)))
+        for folder in map(ServiceFolder, self._root.iterdir()):
+            if folder.deleted.exists():
+                self.store.remove(folder.root.name)
+                known.pop(folder.root.name, None)
+                self._take_away(Keeping(folder))
+            elif folder.root.name not in known:  # of a database that was put back: what serves goes on
+                log.warning("the service of %s is not in the database: it is left as it is", folder.root)
         for record in known.values():
             unfinished = [v for v in self.store.versions(record.name) if v.state == TRANSITIONING]
             if unfinished:
                 self._go(record.name, unfinished[-1], self._after(record, unfinished[-1]))
-            else:
-                self.keeping(record.name).look_after()
+                continue
+            self.keeping(record.name).look_after()
+            if record.state == TRANSITIONING:  # killed between two of its rows
+                state = HEALTHY if record.traffic else FAILED
+                self.store.change(record.name, state=state, error=record.error or "the yard ended as it was deployed")
         Lookout(self, self._ended).start()
 
     def stop(self) -> None:
@@ -95,6 +103,7 @@ class Services:
         if request.kind not in choosing.KINDS:
             raise WebserviceException(f"there are no services of kind {request.kind!r}", hint=", ".join(choosing.KINDS))
         configuration = choosing.checked_configuration(request.configuration)
+        keys = [key for key in map(choosing.checked_key, request.keys) if key]
         existing = self.store.find(name)
         if existing is not None and not request.overwrite:
             raise WebserviceException(
@@ -123,8 +132,7 @@ class Services:
         )
         if not self.store.add(record):
             return self.deploy(request)  # somebody else was faster, so the name is taken now
-        keys = [*request.keys, new_key(), new_key()][:2]
-        self._keep_keys(name, keys)
+        self._keep_keys(name, [*keys, new_key(), new_key()][:2])
         version = self.store.add_version(name, [[one.name, one.version] for one in chosen], request.spec)
         self._go(name, version, {str(version.version): 100})
         return self.store.get(name)
@@ -188,11 +196,14 @@ class Services:
         if ends is not None and thread is not None:
             ends.set()
             thread.join(60.0)
-        # the row goes first: a yard that is killed here finds a folder of nobody's, and takes it away
+        # marked first: a yard that is killed in the middle leaves a folder that the next one takes away
+        keeping = self.keeping(name)
+        with suppress(FileNotFoundError):
+            keeping.folder.deleted.touch()
         self.store.remove(name)
-        self._take_away(self.keeping(name))
+        self._take_away(keeping)
         self._kept.pop(name, None)
-        self._doing.pop(name, None)
+        self.doing.pop(name, None)
         self.history.forget(name)
         self.notify()
 
@@ -204,20 +215,11 @@ class Services:
         return wanted.keys[0], wanted.keys[1]
 
     def set_key(self, name: str, which: str, value: str | None) -> tuple[str, str]:
-        places = {"primary": 0, "secondary": 1}
-        place = places.get(which.lower())
-        if place is None:
-            raise UserErrorException(f"there is no key {which!r}", hint="'Primary' or 'Secondary'")
-        if value is not None and (len(value) < 8 or not value.isprintable() or " " in value):
-            raise UserErrorException("a key has at least 8 characters, and no spaces")
         pair = list(self.keys(name))
-        pair[place] = value or new_key()
+        pair[choosing.place_of_key(which)] = choosing.checked_key(value) or new_key()
         keeping = self.keeping(name)
         deploying.settle(keeping, keeping.change(lambda wanted: replace(wanted, keys=tuple(pair))), _SETTLES_S)
         return pair[0], pair[1]
-
-    def doing(self, name: str) -> str:
-        return self._doing.get(name, "")
 
     @property
     def change_number(self) -> int:
@@ -307,7 +309,7 @@ class Services:
             def say(text: str) -> None:
                 out.write(f"[version {version.version}, {clock.monotonic() - began:7.2f} s] {text}\n")
                 out.flush()
-                self._doing[name] = text
+                self.doing[name] = text
                 self.notify()
 
             try:
@@ -324,7 +326,7 @@ class Services:
                 self._failed(name, version, f"the yard failed: {type(error).__name__}: {error}")
             finally:
                 self._deploying.pop(name, None)
-                self._doing.pop(name, None)
+                self.doing.pop(name, None)
                 self.notify()
 
     def _bring_up(
@@ -370,6 +372,7 @@ class Services:
     def _keep_keys(self, name: str, keys: list[str]) -> None:
         keeping = self.keeping(name)
         keeping.folder.root.mkdir(parents=True, exist_ok=True)
+        keeping.folder.deleted.unlink(missing_ok=True)
         record = self.store.get(name)
         keeping.keep(replace(deploying.wanted(keeping, record, record.traffic), keys=tuple(keys)))
 

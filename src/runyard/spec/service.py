@@ -32,6 +32,11 @@ class ServiceFolder(NamedTuple):
         return self.root / "keeper.lock"
 
     @property
+    def deleted(self) -> Path:
+        """There when the service was deleted: whoever finds it takes the rest away."""
+        return self.root / "deleted"
+
+    @property
     def keeper_log(self) -> Path:
         return self.root / "keeper.log"
 

@@ -124,7 +124,7 @@ def view(services: Services, record: ServiceRecord) -> dict[str, Any]:
         "kind": record.kind,
         "state": services.state(record, found),
         "error": record.error,
-        "doing": services.doing(record.name),
+        "doing": services.doing.get(record.name, ""),
         "configuration": configuration,
         "description": record.description,
         "tags": record.tags,
