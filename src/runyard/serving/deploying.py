@@ -152,7 +152,8 @@ def _wait(keeping: Keeping, generation: int, version: int, every: list[int], end
 
 def _is_current(told: dict[str, Any]) -> bool:
     here = [worker for worker in told.get("workers", ()) if worker["state"] != "draining"]
-    return told.get("state") == "ready" and bool(here) and all(worker["is_current"] for worker in here)
+    # a keeper that an older yard started does not say it: such a service is not held up by an upgrade
+    return told.get("state") == "ready" and bool(here) and all(worker.get("is_current", True) for worker in here)
 
 
 def _last_lines(keeping: Keeping) -> str:
