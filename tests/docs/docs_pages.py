@@ -162,6 +162,7 @@ class Desk:
             self.problems.append(f"{block}: {what}\n{told}\n--- printed as it was:\n{printed}")
 
     def _plain(self, text: str) -> list[str]:
+        text = text.replace("/home/me/", "~/")  # a page's reader, where an address needs the whole path
         for path, shown in ((self.home, "~/.runyard"), (self.folder, "~/hello")):
             text = text.replace(str(path.resolve()), shown).replace(str(path), shown)
         for pattern, word in _NORMAL:

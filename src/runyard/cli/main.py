@@ -28,7 +28,7 @@ VERBS = {
     "migrate": "Say what of scripts for the retired SDK runs here.",
     "data": "Datastores: add them, look into them, upload and download.",
     "datasets": "Name data, look at its versions and at what they point to.",
-    "models": "Register models, look at their versions, name, approve, compare them.",
+    "models": "Register models; name, approve and compare their versions.",
     "deploy": "Deploy models as a service, and wait until it answers.",
     "services": "Look at services, their logs, keys and shares, or delete them.",
     "invoke": "Call a service, with its key, and print what it answers.",

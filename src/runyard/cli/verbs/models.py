@@ -39,7 +39,7 @@ OneModel = Annotated[
 
 @app.callback()
 def models() -> None:
-    """Register models, look at their versions, name, approve, compare or delete them."""
+    """Register models; name, approve and compare their versions."""
 
 
 @app.command("list", cls=Verb)
