@@ -110,6 +110,7 @@ def test_the_yard_is_told_of_the_start_and_of_the_end():
         assert told == [(line, ["script_started"]), (line, ["script_started", "script_ended"])]
 
 
+@pytest.mark.real
 def test_a_yard_that_is_gone_or_deaf_does_not_hold_a_run_up(tmp_path):
     order = make_order(tmp_path, "print('ran')", yard_socket=str(tmp_path / "nobody.sock"))
     assert cold(order).wait() == 0
@@ -134,6 +135,7 @@ def test_an_order_that_is_no_order_is_refused_at_once(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+@pytest.mark.real
 def test_a_full_disk_delays_the_last_word_and_loses_nothing(tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()

@@ -77,6 +77,7 @@ def an_order(node_rank: int, **fields: object) -> WorkOrder:
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.real
 def test_nothing_is_lost_or_doubled_however_often_the_line_breaks(seed: int) -> None:
     lead = Switchboard(an_order(0))
     breaker = Breaker(lead.place, random.Random(seed).sample(range(300, 4000), 8))

@@ -74,6 +74,7 @@ def test_a_memory_error_is_out_of_memory(compute, tmp_path):
     assert (end.reason, end.message) == (EndReason.OUT_OF_MEMORY, "MemoryError")
 
 
+@pytest.mark.real
 def test_a_run_above_its_memory_is_stopped(compute, tmp_path):
     script = "x = b'1' * 200_000_000\nprint('up')\nimport time; time.sleep(600)"
     end = run(compute, tmp_path, script, memory_limit_gb=0.1)
@@ -81,6 +82,7 @@ def test_a_run_above_its_memory_is_stopped(compute, tmp_path):
     assert end.message == "used 0.19 GB of the 0.1 GB asked for (resources.memory_gb)"
 
 
+@pytest.mark.real
 def test_forked_workers_that_share_their_memory_are_counted_once(compute, tmp_path):
     script = (
         "import os, time\nx = b'1' * 150_000_000\n"

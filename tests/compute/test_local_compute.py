@@ -19,6 +19,7 @@ from runyard.errors import ComputeTargetException
 from runyard.testing.compute import ComputeContract, end_of, events_of, log_of, make_order, wait_until
 
 
+@pytest.mark.real
 class TestLocalCompute(ComputeContract):
     @pytest.fixture
     def compute(self, tmp_path: Path) -> Iterator[LocalCompute]:

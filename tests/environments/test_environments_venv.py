@@ -144,6 +144,7 @@ def test_ten_runs_that_ask_at_once_get_one_build(depot, prepare, shelf) -> None:
     assert len(waited) + 1 + sum(any("there already" in line for line in lines) for lines in said.values()) >= 10
 
 
+@pytest.mark.real
 def test_those_who_wait_for_a_build_that_fails_get_the_same_reason(tmp_path, clean_environ, index, prepare) -> None:
     index.hang_times = 1
     depot = EnvironmentDepot(tmp_path / "environments", environ={**clean_environ, "PIP_INDEX_URL": index.url})

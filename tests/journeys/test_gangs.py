@@ -124,6 +124,7 @@ time.sleep(600)
 
 
 @pytest.mark.parametrize("victim", ["rank", "agent", "lead", "yard"])
+@pytest.mark.real
 def test_kill_9_of_anybody_leaves_no_process(
     home: Path, experiment: Experiment, cluster: AmlCompute, project, victim: str
 ) -> None:
@@ -176,6 +177,7 @@ def test_variables_in_arguments_are_each_ranks_own(experiment: Experiment, clust
     assert "['--rank', '1']" in logs["azureml-logs/70_driver_log_rank_1.txt"]
 
 
+@pytest.mark.real
 def test_a_gang_that_stands_still_says_where(experiment: Experiment, cluster: AmlCompute, project) -> None:
     script = """
 import socket

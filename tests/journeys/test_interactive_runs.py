@@ -58,6 +58,7 @@ def ended(process: subprocess.Popen[str], run: Run) -> dict:
         ("run.complete(); os._exit(7)", "Completed", ""),
     ],
 )
+@pytest.mark.real
 def test_the_end_of_the_process_is_the_end_of_its_run(
     experiment: Experiment, tmp_path: Path, body: str, status: str, message: str
 ) -> None:
