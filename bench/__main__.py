@@ -78,15 +78,15 @@ def main() -> int:
     # where a developer keeps Python from writing bytecode, every start would compile all modules: users' starts do not
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the yard of the bench is closed all the same
-    rows: list[Row] = []
+    measured: dict[str, list[Row]] = {}
     for name in options.rows or ROWS:
         with a_place() as place:
             for row in ROWS[name](place, QUICK if options.quick else FULL):
                 print_row(row)
-                rows.append(row)
-    print_table(rows)
-    if options.write:
-        write_page(rows, left_out=[name for name in ROWS if options.rows and name not in options.rows])
+                measured.setdefault(name, []).append(row)
+        if options.write:  # after each: whoever has to stop keeps what is there
+            write_page(measured, ROWS)
+    print_table([row for rows in measured.values() for row in rows])
     return 0
 
 

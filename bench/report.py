@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bench.row import Row, amount, noise
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "speed.md"
+MEASURED = Path(__file__).with_name("measured.json")
 _BEGIN, _END = "<!-- bench: begin -->", "<!-- bench: end -->"
 _HEADINGS = ("what", "ours", "half of the rounds", "beside it", "ratio", "goal", "")
 
@@ -47,32 +49,45 @@ def print_table(rows: Sequence[Row]) -> None:
     )
 
 
-def write_page(rows: Sequence[Row], left_out: Sequence[str] = ()) -> None:
-    """The table of the documentation; what people wrote around it stays. What was not asked for is named, too."""
+def write_page(measured: Mapping[str, Sequence[Row]], names: Iterable[str]) -> None:
+    """The table of the documentation; what people wrote around it stays.
+
+    The whole bench takes longer than most have the machine to themselves: lines that were not measured now stay as
+    they were, with their day, and a name that never was is told.
+    """
     text = PAGE.read_text(encoding="utf-8")
     before, _, rest = text.partition(_BEGIN)
     _, found, after = rest.partition(_END)
     if not found:
         raise SystemExit(f"error: {PAGE} has no {_BEGIN} … {_END}")
-    PAGE.write_text(f"{before}{_BEGIN}\n{_markdown(rows, left_out)}\n{_END}{after}", encoding="utf-8")
+    known = json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else {}
+    for name, rows in measured.items():
+        known[name] = [f"{_line(row)} {time.strftime('%Y-%m-%d')} |" for row in rows]
+    known = {name: known[name] for name in names if name in known}
+    MEASURED.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    table = _markdown(known, [name for name in names if name not in known])
+    PAGE.write_text(f"{before}{_BEGIN}\n{table}\n{_END}{after}", encoding="utf-8")
 
 
-def _markdown(rows: Sequence[Row], left_out: Sequence[str]) -> str:
+def _markdown(known: Mapping[str, Sequence[str]], never: Sequence[str]) -> str:
     lines = [
-        f"Measured on {time.strftime('%Y-%m-%d')}: {os.cpu_count()} cores, {platform.system()}, "
-        f"Python {platform.python_version()}. Medians; in brackets where half of the rounds lay.",
+        f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}. "
+        "Medians; in brackets where half of the rounds lay.",
         "",
-        "| what | ours | beside it | ratio | goal | | peers, same run |",
-        "|---|---|---|---|---|---|---|",
+        "| what | ours | beside it | ratio | goal | | peers, same run | measured on |",
+        "|---|---|---|---|---|---|---|---|",
+        *(line for lines in known.values() for line in lines),
     ]
-    for row in rows:
-        ours, spread, beside, ratio, goal, verdict = _cells(row)
-        measured = f"{ours} ({spread})" if spread else ours
-        others = "; ".join((*_peer_texts(row), *row.notes))
-        lines.append(f"| {row.what} | {measured} | {beside} | {ratio} | {goal} | {verdict} | {others} |")
-    if left_out:
-        lines += ["", f"Not measured that day: {', '.join(f'`{name}`' for name in left_out)} (`python -m bench NAME`)."]
+    if never:
+        lines += ["", f"Not measured yet: {', '.join(f'`{name}`' for name in never)} (`python -m bench NAME`)."]
     return "\n".join(lines)
+
+
+def _line(row: Row) -> str:
+    ours, spread, beside, ratio, goal, verdict = _cells(row)
+    measured = f"{ours} ({spread})" if spread else ours
+    others = "; ".join((*_peer_texts(row), *row.notes))
+    return f"| {row.what} | {measured} | {beside} | {ratio} | {goal} | {verdict} | {others} |"
 
 
 def _cells(row: Row) -> tuple[str, str, str, str, str, str]:

@@ -79,25 +79,35 @@ def test_amounts_are_said_in_the_unit_that_people_would_use() -> None:
     assert amount(612_345.0, "/s") == "612,345/s"
 
 
-def test_the_page_keeps_what_people_wrote_around_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = tmp_path / "speed.md"
-    page.write_text("# Speed\n\n<!-- bench: begin -->\nold\n<!-- bench: end -->\nbelow\n")
-    monkeypatch.setattr(report, "PAGE", page)
-    report.write_page([Row("a start", 0.020, ("bare", 0.010), Goal(2.5, times=True), notes=("quiet",))])
+@pytest.fixture
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    made = tmp_path / "speed.md"
+    made.write_text("# Speed\n\n<!-- bench: begin -->\nold\n<!-- bench: end -->\nbelow\n")
+    monkeypatch.setattr(report, "PAGE", made)
+    monkeypatch.setattr(report, "MEASURED", tmp_path / "measured.json")
+    return made
+
+
+def test_the_page_keeps_what_people_wrote_around_the_table(page: Path) -> None:
+    report.write_page({"a": [Row("a start", 0.020, ("bare", 0.010), Goal(2.5, times=True), notes=("quiet",))]}, ["a"])
     text = page.read_text()
-    assert text.startswith("# Speed\n\n<!-- bench: begin -->\nMeasured on ")
-    assert "| a start | 20 ms | bare: 10 ms | 2x | ≤ 2.5x | met | quiet |" in text
+    assert text.startswith("# Speed\n\n<!-- bench: begin -->\n")
+    assert "| a start | 20 ms | bare: 10 ms | 2x | ≤ 2.5x | met | quiet | 20" in text
     assert text.endswith("<!-- bench: end -->\nbelow\n")
     assert "old" not in text
 
 
-def test_a_peer_that_cannot_be_measured_is_named_and_not_faked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_measured_before_stays_until_it_is_measured_again(page: Path) -> None:
+    report.write_page({"b": [Row("b", 2.0)], "a": [Row("a", 1.0)]}, ["a", "b", "c"])
+    report.write_page({"a": [Row("a", 3.0)]}, ["a", "b", "c"])
+    lines = [line.split(" | ")[:2] for line in page.read_text().splitlines() if line[:4] in ("| a ", "| b ")]
+    assert lines == [["| a", "3 s"], ["| b", "2 s"]]
+    assert "Not measured yet: `c`" in page.read_text()
+
+
+def test_a_peer_that_cannot_be_measured_is_named_and_not_faked(page: Path) -> None:
     row = Row("read", None, notes=("not measured here: no network",))
     assert row.ratio is None
-    page = tmp_path / "speed.md"
-    page.write_text("<!-- bench: begin -->\n<!-- bench: end -->")
-    monkeypatch.setattr(report, "PAGE", page)
-    report.write_page([row], left_out=["sweep"])
+    report.write_page({"read": [row]}, ["read"])
     assert "| read | not measured |" in page.read_text()
     assert "not measured here: no network" in page.read_text()
-    assert "Not measured that day: `sweep`" in page.read_text()
