@@ -74,6 +74,28 @@ def test_points_of_several_processes_mix_by_time_and_keep_their_own_order(
     assert metrics()["own 2"] == ["text"] * 500
 
 
+def test_a_script_that_goes_on_logging_does_not_hold_its_reader(
+    database: Database, folder: Path, journal: Journal
+) -> None:
+    through, has_logged = threading.Event(), threading.Event()
+
+    def log_on() -> None:
+        for number in range(2_000_000):
+            journal.log("loss", float(number))
+            has_logged.set()
+            if through.is_set():
+                return
+
+    script = threading.Thread(target=log_on)
+    script.start()
+    has_logged.wait(30)
+    ingest(database, "r1", folder)
+    still_logs = script.is_alive()
+    through.set()
+    script.join()
+    assert still_logs
+
+
 def test_many_threads_may_ingest_one_run_at_once(database: Database, folder: Path, journal: Journal) -> None:
     for index in range(5000):
         journal.log("loss", index)

@@ -34,7 +34,7 @@ def ingest(database: Database, run_id: str, journal_folder: Path, *, final: bool
     total = 0
     with _one_at_a_time(database, run_id):
         while True:
-            read = _read_round(database, run_id, journal_folder, final)
+            read, is_all = _read_round(database, run_id, journal_folder, final)
             if not read:
                 return total
             prepared = _arrange(read)
@@ -45,6 +45,8 @@ def ingest(database: Database, run_id: str, journal_folder: Path, *, final: bool
             except _ReadByAnother:
                 continue
             total += sum(len(journal.batch.records) for journal in read)
+            if is_all:  # a script that goes on logging must not keep its reader busy for its whole life
+                return total
 
 
 def dropped_points(database: Database, run_id: str) -> int:
@@ -81,11 +83,12 @@ def _one_at_a_time(database: Database, run_id: str) -> Iterator[None]:
         yield
 
 
-def _read_round(database: Database, run_id: str, folder: Path, final: bool) -> list[_Read]:
-    """The journals with something new; each gives its part of a round, so that their points mix by time."""
+def _read_round(database: Database, run_id: str, folder: Path, final: bool) -> tuple[list[_Read], bool]:
+    """The journals with something new, and whether that is all there was. Each gives its part of a round, so that their
+    points mix by time."""
     found = stems(folder)
     if not found:
-        return []
+        return [], True
     with database.read() as connection:
         table = schema.journals.c
         rows = connection.execute(
@@ -99,7 +102,7 @@ def _read_round(database: Database, run_id: str, folder: Path, final: bool) -> l
         batch = reader.read(before or Position(), limit=share, final=final)
         if len(batch.records) or batch.position.dropped > (before or Position()).dropped:
             read.append(_Read(reader, stem, before, batch))
-    return read
+    return read, not final and all(len(journal.batch.records) < share for journal in read)
 
 
 def _save_positions(connection: Connection, run_id: str, read: list[_Read]) -> None:
