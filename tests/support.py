@@ -103,7 +103,8 @@ def complaints(home: Path) -> list[str]:
     """What a yard said that nobody should have to read: tracebacks and errors."""
     log = home / "yard.log"
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-    return [line for line in lines if "Traceback" in line or " ERROR " in line or "Exception" in line]
+    said = [n for n, line in enumerate(lines) if "Traceback" in line or " ERROR " in line or "Exception" in line]
+    return ["\n".join(lines[max(0, number - 2) : number + 30]) for number in said]  # with what it was about
 
 
 @contextmanager
