@@ -41,7 +41,10 @@ def main(descriptor: int) -> None:
             # not right after a start: its script needs the processor now more than the next one will
             if spare is None and not select.select([requests], [], [], _REST_S)[0]:
                 spare = _fork_spare(requests)
-            path = requests.recv(PACKET)
+            try:
+                path = requests.recv(PACKET)
+            except ConnectionResetError:  # the yard died with an answer unread
+                return
             if not path:
                 return
             answer, spare = _take_on(spare, path), None
