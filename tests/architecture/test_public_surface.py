@@ -94,7 +94,9 @@ def test_the_kit_is_all_that_enters_users_pythons() -> None:
 
 def test_files_name_no_machine_and_no_registry() -> None:
     """Nobody else has this folder, this index or that host."""
-    wrong = re.compile(r"https?://[\w.-]*(artifactory|nexus|jfrog|\.internal)|\bgh[ps]_\w{20}|/opt/(pypi|wheels)\b")
+    wrong = re.compile(
+        r"https?://[\w.-]*(artifactory|nexus|jfrog|\.internal|pypi\.org|pythonhosted|npmjs)|\bgh[ps]_\w{20}|/opt/(pypi|wheels)\b"
+    )
     here = f"{ROOT}/"
     found = []
     for path in project_files():

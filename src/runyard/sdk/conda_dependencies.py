@@ -177,8 +177,11 @@ class CondaDependencies:
 
     @staticmethod
     def sdk_origin_url() -> str:
-        """Where packages come from, unless pip is configured otherwise."""
-        return "https://pypi.org/simple"
+        """Where packages come from is what pip is configured to; a yard has no index of its own to name."""
+        raise UserErrorException(
+            "packages come from the index that pip is configured with on the yard's machine",
+            hint="`pip config list` shows it",
+        )
 
     def as_dict(self) -> dict[str, Any]:
         pip = [*self._pip_options, *self._pip]

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from runyard.sdk.run import Run
     from runyard.sdk.run_inputs import InputDatasets
 
-DOCS = "https://pypi.org/project/runyard/"
 _DESCRIPTION = "mlflow.note.content"  # the tag that MLflow's clients and pages show as a run's description
 
 
@@ -42,7 +41,10 @@ class Portal:
 
     @classmethod
     def get_docs_url(cls) -> str:
-        return DOCS
+        raise UserErrorException(
+            "the documentation has no address: it comes with Runyard",
+            hint="see docs/ in its folder, or `runyard --help`",
+        )
 
 
 class RunOfV1(Portal):
