@@ -5,13 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from runyard.compute.base import Handle
+from runyard.compute.base import Handle, Observed
+from runyard.compute.local import LocalCompute
 from runyard.compute.slurm.client import Answer, Slurm
 from runyard.compute.slurm.compute import SlurmCompute
+from runyard.compute.slurm.login import LoginCompute, LoginHost
 from runyard.compute.slurm.options import SlurmOptions
+from runyard.compute.slurm.record import JobRecord
+from runyard.compute.ssh.compute import write_place
+from runyard.compute.ssh.connection import Address
+from runyard.compute.ssh.host import Followed, Hooks
+from runyard.errors import ComputeTargetException
 from runyard.launch.order import WorkOrder
 from runyard.spec.folder import RunFolder
 
@@ -71,6 +79,60 @@ def test_a_job_that_came_and_went_between_two_looks_does_not_wait(
     seen(compute, compute.start(order(tmp_path, "earlier")))  # the look that is remembered
     controller.next = "8"
     handle = compute.start(order(tmp_path, "short"))
-    folder = RunFolder(tmp_path / "short")
-    folder.events.write_text(json.dumps({"event": "script_ended", "attempt": 1, "end": {}}) + "\n")
+    say_last_word(handle)
     assert seen(compute, handle) is None
+
+
+def test_a_job_that_completed_is_not_given_up_before_its_last_word_is_seen(
+    compute: SlurmCompute, controller: Controller, tmp_path: Path
+) -> None:
+    handle = compute.start(order(tmp_path, "late"))
+    controller.jobs = {"7": "COMPLETED"}
+    assert seen(compute, handle) is not None
+    say_last_word(handle)
+    assert seen(compute, handle) is None
+
+
+class LoginNode(LoginHost):
+    """Its Slurm says that the job has ended; what the agent said there is only here once somebody has asked for it."""
+
+    def __init__(self, tmp_path: Path, controller: Controller) -> None:
+        hooks = Hooks(news=lambda run: None, say=lambda run, text: None, back=lambda: None)
+        super().__init__(Address("login"), home=tmp_path, kit=tmp_path, hooks=hooks)
+        self._controller, self.is_away = controller, False
+        self.handle = Handle("", "")
+
+    def follow(self, run_id: str, followed: Followed) -> None:
+        """Nothing comes by itself."""
+
+    def call(self, do: str, **fields: Any) -> Any:
+        if do == "run":
+            answer = self._controller.call(fields["argv"])
+            return {"code": answer.code, "out": answer.out, "err": answer.err}
+        if self.is_away:
+            raise ComputeTargetException("the connection to login was lost", passing=True)
+        assert do == "catch_up"
+        say_last_word(self.handle)
+        return True
+
+
+def test_a_job_behind_a_login_node_has_ended_only_when_its_last_word_is_here(
+    controller: Controller, tmp_path: Path
+) -> None:
+    host = LoginNode(tmp_path, controller)
+    far = LoginCompute(SlurmOptions("main", login="login"), host, kit=tmp_path, local=LocalCompute(tmp_path))
+    host.handle = handle = Handle("far", str(tmp_path / "far"))
+    record = JobRecord(RunFolder(tmp_path / "far"))
+    record.announce(order(tmp_path, "far"), "", "far-1")
+    record.submitted("far-1", "7")
+    write_place(tmp_path / "far", {"attempt": 1, "hosts": ["login"], "bases": {}})
+    host.is_away = True
+    assert far.status([handle]) == {handle: Observed()}
+    host.is_away = False
+    assert far.status([handle]) == {}
+    assert record.has_last_word
+
+
+def say_last_word(handle: Handle) -> None:
+    said = {"event": "script_ended", "attempt": 1, "end": {}}
+    RunFolder(Path(handle.folder)).events.write_text(json.dumps(said) + "\n")

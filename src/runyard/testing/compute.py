@@ -285,9 +285,10 @@ class ComputeContract:
         self, compute: Compute, nodes: tuple[Node, ...], tmp_path: Path
     ) -> None:
         order = a_gang(tmp_path, nodes, MEET + "print('rank', os.environ['RANK'], 'of', size)")
-        compute.start(order)
+        handle = compute.start(order)
         end = end_of(order)
         assert (end.reason, end.processes_left) == (EndReason.SUCCEEDED, 0), end
+        assert compute.collect(handle, ()) == ()  # each node brings what it has in its own time
         logs = RunFolder(Path(order.folder)).logs
         said = sorted((logs / f"70_driver_log_rank_{rank}.txt").read_text() for rank in range(2))
         assert said == ["rank 0 of 2\n", "rank 1 of 2\n"]

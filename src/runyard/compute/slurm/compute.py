@@ -17,7 +17,7 @@ from runyard.compute.slurm.line import Line, Look
 from runyard.compute.slurm.options import SlurmOptions
 from runyard.compute.slurm.record import JobRecord
 from runyard.compute.slurm.script import job_name, render
-from runyard.compute.slurm.states import Phase, end_reason, phase
+from runyard.compute.slurm.states import Phase, end_reason, is_success, phase
 from runyard.errors import ComputeTargetException
 from runyard.launch.order import WorkOrder
 from runyard.launch.plan import describe
@@ -173,6 +173,8 @@ class SlurmCompute(Compute):
             return self._waits(handle, look, QueuedJob(job_id, "PENDING", "None"))
         job = job or self._asked_for(job_id)
         at = phase(job.state) if job else Phase.ENDED
+        if job is not None and is_success(job.state) and not _record(handle).has_last_word:
+            at = Phase.ENDING  # it was said on the node: a shared file system shows it a little later
         if job is None or at is Phase.ENDED:
             self._forget(handle, job_id)
             return None

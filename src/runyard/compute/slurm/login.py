@@ -26,6 +26,7 @@ from runyard.compute.ssh.host import Followed, Host
 from runyard.errors import ComputeTargetException
 from runyard.launch.order import WorkOrder
 from runyard.lifecycle.state import End
+from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
 
 _NOT_FOUND = 127
@@ -81,7 +82,11 @@ class LoginCompute(SshCompute):
     def status(self, handles: Sequence[Handle]) -> dict[Handle, Observed]:
         for handle in handles:
             self.followed(handle)  # also of a run that a former yard submitted
-        return self.jobs.status(handles)
+        found = self.jobs.status(handles)
+        for handle in handles:
+            if handle not in found and not self._has_all(handle):
+                found[handle] = Observed()
+        return found
 
     def stop(self, handle: Handle, reason: str = "canceled") -> None:
         def tell() -> None:  # a login node that is away hears it when it is back
@@ -104,6 +109,17 @@ class LoginCompute(SshCompute):
 
     def capacity(self) -> Capacity:
         return self.jobs.capacity()
+
+    def _has_all(self, handle: Handle) -> bool:
+        """Slurm may say that a job has ended before its agent's last word is here: that is fetched first. While the
+        login node is away nothing is concluded, until it is given up."""
+        if JobRecord(RunFolder(Path(handle.folder))).has_last_word or self._lost(handle):
+            return True
+        try:
+            self._catch_up(self.host, handle, 0, patience_s=0.0)
+        except ComputeTargetException:
+            return False
+        return True
 
     def keep(self, run_id: str, name: str, text: str, patience_s: float = 0.0) -> None:
         """A file in the run's folder on the login node."""

@@ -53,6 +53,11 @@ _REASONS = {
 }
 
 
+def is_success(state: str) -> bool:
+    """The agent came to its end by itself: so it has said a last word."""
+    return _first(state) == "COMPLETED"
+
+
 def phase(state: str) -> Phase:
     """A word of a newer Slurm counts as a job that is there: a run is not given up over a word."""
     return _PHASES.get(_first(state), Phase.RUNNING)

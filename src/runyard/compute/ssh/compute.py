@@ -131,12 +131,12 @@ class SshCompute(Compute):
                 warnings.append(f"what is on {host.name} was not kept whole: {error.message}")
         return tuple(warnings)
 
-    def _catch_up(self, host: Host, handle: Handle, node_rank: int) -> None:
+    def _catch_up(self, host: Host, handle: Handle, node_rank: int, patience_s: float = _START_PATIENCE_S) -> None:
         """What each host has is brought in its own time: the lead's last word may be here before a line of another."""
-        if not host.call("catch_up", run=handle.run_id, patience_s=_START_PATIENCE_S):
+        if not host.call("catch_up", run=handle.run_id, patience_s=patience_s):
             bases = _place(Path(handle.folder)).get("bases", {})
             host.follow(handle.run_id, Followed(Path(handle.folder), node_rank, bases))
-            host.call("catch_up", run=handle.run_id, patience_s=_START_PATIENCE_S)
+            host.call("catch_up", run=handle.run_id, patience_s=patience_s)
 
     def forget(self, handle: Handle) -> None:
         for host in self._hosts_at(handle):
