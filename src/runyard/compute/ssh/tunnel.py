@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import socket
 import struct
 import threading
@@ -71,11 +72,13 @@ class Pipes:
 
 def listen(path: Path, pipes: Pipes, send: Send) -> None:
     """Takes connections of this machine, for as long as the process lives."""
-    path.unlink(missing_ok=True)  # of a courier that is gone
+    draft = path.with_name(str(os.getpid()))  # couriers may begin at the same moment: a host has several names
+    draft.unlink(missing_ok=True)
     listening = socket.socket(socket.AF_UNIX)
-    listening.bind(str(path))
-    path.chmod(0o600)
+    listening.bind(str(draft))
+    draft.chmod(0o600)
     listening.listen(128)
+    draft.replace(path)  # the last one that came is asked, instead of one that is gone
     numbers = itertools.count(1)
 
     def accept() -> None:
