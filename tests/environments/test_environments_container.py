@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard import Estimator, Experiment, Mpi, PyTorch, PyTorchConfiguration, Workspace
+from runyard import Datastore, Estimator, Experiment, Mpi, PyTorch, PyTorchConfiguration, Workspace
 from runyard.environments import container
 from runyard.environments.base import EnvironmentDepot, PreparationAbandoned, Prepared
 from runyard.environments.container import Engine, Image
@@ -271,3 +271,36 @@ def test_every_process_of_a_gang_is_in_a_container_of_its_own(podman, monkeypatc
         )
         with pytest.raises(UserErrorException, match=r"MPI.*container"):
             Experiment(Workspace(), "gang").submit(mpi)
+
+
+@pytest.mark.real
+def test_a_script_in_a_container_reads_what_it_mounts_and_cannot_write_there(podman, monkeypatch, tmp_path) -> None:
+    for name, value in podman.items():
+        monkeypatch.setenv(name, value)
+    project, data = tmp_path / "project", tmp_path / "data"
+    project.mkdir()
+    data.mkdir()
+    (data / "a.txt").write_text("the a")
+    (project / "train.py").write_text(
+        "import pathlib, sys\nmounted, made = map(pathlib.Path, sys.argv[1:])\nprint((mounted / 'a.txt').read_text())\n"
+        "(made / 'b.txt').write_text('the b')\n(mounted / 'b.txt').write_text('mine')\n"
+    )
+    with a_home() as home:
+        monkeypatch.setenv("RUNYARD_HOME", str(home))
+        workspace = Workspace()
+        store = Datastore.register_folder(workspace, "disk", str(data))
+        made = tmp_path / "made"
+        made.mkdir()
+        estimator = Estimator(
+            project,
+            entry_script="train.py",
+            compute_target="local",
+            custom_docker_image="localhost/trainer:1",
+            user_managed=True,
+            script_params={store.as_mount(): store.path("new").as_upload(path_on_compute=str(made))},
+        )
+        run = Experiment(workspace, "mounted").submit(estimator)
+        details = run.wait_for_completion(raise_on_error=False)
+        assert "OSError: [Errno 30] Read-only file system" in details["error"]["error"]["message"]
+        assert run.get_details_with_logs()["logFiles"]["azureml-logs/70_driver_log.txt"].startswith("the a\n")
+        assert (data / "new" / "b.txt").read_text() == "the b"  # also of a run that failed

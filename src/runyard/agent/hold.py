@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Optional
 
 from runyard.agent.attempt import told
+from runyard.agent.linux import see_read_only
 from runyard.agent.report import Report
 from runyard.agent.supervise import WATCHED, supervise
 from runyard.launch.order import WorkOrder
@@ -47,6 +48,7 @@ def main(order_path: str, ready: Callable[[], None] = lambda: None, report: type
     try:
         if said.seen() & _BEGUN:
             return 0
+        see_read_only(order.read_only, own=order.folder)
         _supervise_or_say_why_not(told(order, folder), folder, said)
         return 0
     finally:

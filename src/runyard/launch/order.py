@@ -40,6 +40,7 @@ class WorkOrder:
     secret: str = ""  # shared by the agents of the run, and never sent; "" = this node is the only one
     lead: str = ""  # "host:port" of the lead's agent where it is known beforehand; "" = it is in the run's folder
     patience_s: float = 90.0  # how long the agents bear each other's silence, as when a network is cut
+    read_only: tuple[str, ...] = ()  # what the processes may read but not write, where the machine can see to it
     retried_for: str = ""  # how the attempt before this one ended: "node lost (n3)"
 
     @property

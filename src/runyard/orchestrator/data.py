@@ -40,7 +40,8 @@ class Given:
     """Where the processes find each use of data; paths on hosts in terms of ``HOST_FOLDER``."""
 
     paths: dict[str, str] = field(default_factory=dict)
-    outside: tuple[str, ...] = ()  # of these, what is not in the run's folder: a container has to be shown it
+    shared: tuple[str, ...] = ()  # of these, what others read as well: the script must not write there
+    outside: tuple[str, ...] = ()  # what the script may write, outside of the run's folder
 
 
 def uses_of(record: RunRecord) -> tuple[DataUse, ...]:
@@ -94,14 +95,16 @@ def lay_out(rooms: Rooms, record: RunRecord, placement: Placement, say: Say, aba
     """After the working copy is there: every use has its path, on this machine or on the hosts."""
     if not uses_of(record):
         return Given()
-    paths, outside = {}, []
+    paths, shared, outside = {}, [], []
     with _told(rooms.folder(record.run_id), say) as tell:
         for use in uses_of(record):
             path = _path_of(rooms, record, use, placement, tell, abandoned)
             paths[use.name] = path
-            if not Path(path).is_relative_to(rooms.folder(record.run_id).root):
+            if use.mode != UPLOAD and not _wants_copy(use):
+                shared.append(path)
+            elif not Path(path).is_relative_to(rooms.folder(record.run_id).root):
                 outside.append(path)
-    return Given(paths, tuple(outside))
+    return Given(paths, tuple(dict.fromkeys(shared)), tuple(dict.fromkeys(outside)))
 
 
 def rehearsed(record: RunRecord) -> Given:
@@ -129,9 +132,10 @@ def written(record: RunRecord, given: Given) -> RunSpec:
 
 def shown_to(prepared: Prepared, given: Given) -> Prepared:
     """A container sees the run's folder, and what it is shown besides."""
-    if not isinstance(prepared, ContainerPrepared) or not given.outside:
+    if not isinstance(prepared, ContainerPrepared):
         return prepared
-    volumes = [word for path in dict.fromkeys(given.outside) for word in ("--volume", f"{path}:{path}:ro")]
+    mounts = [f"{path}:{path}:ro" for path in given.shared] + [f"{path}:{path}" for path in given.outside]
+    volumes = [word for mount in mounts for word in ("--volume", mount)]
     return replace(prepared, argv_prefix=(*prepared.argv_prefix, *volumes))
 
 
@@ -172,7 +176,7 @@ def _path_of(
         place = _absolute(folder, use)
         (place.parent if place.suffix and use.path_on_compute else place).mkdir(parents=True, exist_ok=True)
         return str(place)
-    wants_copy = use.mode == DOWNLOAD or bool(use.path_on_compute)
+    wants_copy = _wants_copy(use)
     if isinstance(compute, SshCompute) and not use.path_on_compute:
         tree, _ = _gathered(rooms, record, use, tell, abandoned, link=False)
         private = use.name if wants_copy else ""
@@ -190,6 +194,10 @@ def _path_of(
         return str(path)
     target = _absolute(folder, use) if use.path_on_compute else folder.data / use.name
     return _copied(rooms, record, use, target, in_place is not None, tell, abandoned)
+
+
+def _wants_copy(use: DataUse) -> bool:
+    return use.mode == DOWNLOAD or (use.mode != UPLOAD and bool(use.path_on_compute))
 
 
 def _copied(

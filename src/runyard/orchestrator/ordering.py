@@ -13,6 +13,7 @@ from pathlib import Path
 from runyard.compute.local import LocalCompute
 from runyard.compute.placing import Placement
 from runyard.environments.base import Prepared
+from runyard.environments.container import ContainerPrepared
 from runyard.launch.argv import script_words
 from runyard.launch.order import WorkOrder
 from runyard.launch.plan import describe
@@ -82,6 +83,7 @@ def order_of(
         py_spy=_py_spy(),
         attempt=record.life.attempt,
         secret=_secret(folder),
+        read_only=() if isinstance(prepared, ContainerPrepared) else given.shared,  # a container has its own way
         retried_for=_retried_for(record),
     )
 

@@ -263,6 +263,7 @@ class SshCompute(Compute):
             variables=variables,
             stop_argv=tuple(here(word) for word in order.stop_argv),
             mpirun=here(order.mpirun),
+            read_only=tuple(here(path) for path in order.read_only),
             py_spy="",
             yard_socket=f"{home}/yard.sock" if facts["has_socket"] else "",
         )
