@@ -7,12 +7,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import runyard
+from runyard.agent.doorbell import DOORBELL, Doorbell, open_at
 from runyard.compute.local import LocalCompute
 from runyard.lifecycle.state import EndReason
 from runyard.spec.json import to_json
@@ -83,44 +84,41 @@ def test_half_a_line_of_an_event_does_not_swallow_the_next(tmp_path):
 
 
 def test_the_yard_is_told_of_the_start_and_of_the_end():
-    with tempfile.TemporaryDirectory(prefix="ry") as short, socket.socket(socket.AF_UNIX) as server:
+    with tempfile.TemporaryDirectory(prefix="ry") as short:
         root = Path(short)
-        server.bind(str(root / "yard.sock"))
-        server.listen()
-        told = []
-
-        def yard():
-            for _ in range(2):
-                caller, _ = server.accept()
-                with caller:
-                    told.append((caller.recv(4096).split(b"\r\n")[0], [e["event"] for e in events_of(order)]))
-                    caller.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
-
         gate = root / "gate"
         script = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)"
-        order = make_order(root, script, yard_socket=str(root / "yard.sock"))
-        thread = threading.Thread(target=yard)
-        thread.start()
+        order = make_order(root, script, doorbell=str(root / DOORBELL))
+        told = []
+        Doorbell(root / DOORBELL, lambda run_id: told.append((run_id, [e["event"] for e in events_of(order)])))
         agent = cold(order)
         wait_until(lambda: told, "the first word")
         gate.touch()
-        thread.join()
         assert agent.wait() == 0
-        line = b"POST /api/runs/run_1/news HTTP/1.1"
-        assert told == [(line, ["script_started"]), (line, ["script_started", "script_ended"])]
+        wait_until(lambda: len(told) == 2, "the last word")
+        assert told == [("run_1", ["script_started"]), ("run_1", ["script_started", "script_ended"])]
 
 
 @pytest.mark.real
 def test_a_yard_that_is_gone_or_deaf_does_not_hold_a_run_up(tmp_path):
-    order = make_order(tmp_path, "print('ran')", yard_socket=str(tmp_path / "nobody.sock"))
+    order = make_order(tmp_path, "print('ran')", doorbell=str(tmp_path / "nobody.sock"))
     assert cold(order).wait() == 0
     assert end_of(order).exit_code == 0
-    with tempfile.TemporaryDirectory(prefix="ry") as short, socket.socket(socket.AF_UNIX) as deaf:
-        deaf.bind(f"{short}/deaf.sock")
-        deaf.listen()
-        order = make_order(tmp_path, "print('ran')", run_id="run_2", yard_socket=f"{short}/deaf.sock")
-        assert cold(order).wait(timeout=30) == 0
+    with tempfile.TemporaryDirectory(prefix="ry") as short:
+        with open_at(Path(short) / DOORBELL, socket.SOCK_DGRAM):
+            fill(f"{short}/{DOORBELL}")
+            order = make_order(tmp_path, "print('ran')", run_id="run_2", doorbell=f"{short}/{DOORBELL}")
+            assert cold(order).wait(timeout=30) == 0
         assert end_of(order).exit_code == 0
+
+
+def fill(bell: str) -> None:
+    """Until there is no room for another ring: nobody takes them."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ringing:
+        ringing.setblocking(False)
+        with suppress(BlockingIOError):
+            while True:
+                ringing.sendto(b"run", bell)
 
 
 def test_an_order_that_is_no_order_is_refused_at_once(tmp_path):

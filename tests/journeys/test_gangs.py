@@ -47,6 +47,16 @@ def cluster(workspace: Workspace) -> Iterator[AmlCompute]:
     made.delete()
 
 
+def test_a_cluster_can_be_deleted_as_soon_as_its_last_run_has_ended(workspace: Workspace, experiment, project) -> None:
+    config = ScriptRunConfig(project(train="pass"), script="train.py")
+    config.run_config.environment.python.user_managed_dependencies = True
+    for _ in range(10):
+        made = ComputeTarget.create(workspace, next(_names), AmlCompute.provisioning_configuration(max_nodes=1))
+        config.run_config.target = made.name
+        experiment.submit(config).wait_for_completion()
+        made.delete()
+
+
 def gang(folder: Path, cluster: AmlCompute, job: object) -> ScriptRunConfig:
     config = ScriptRunConfig(folder, script="train.py", compute_target=cluster, distributed_job_config=job)
     config.run_config.environment.python.user_managed_dependencies = True

@@ -38,7 +38,7 @@ def main(order_path: str, ready: Callable[[], None] = lambda: None, report: type
     order = from_json(WorkOrder, json.loads(Path(order_path).read_bytes()))
     folder = RunFolder(Path(order.folder))
     own = folder.node(order.node_rank)
-    said = report(order.run_id, own, order.yard_socket, order.attempt)
+    said = report(order.run_id, own, order.doorbell, order.attempt)
     lock = _lock(own, _LOOKS)
     ready()
     if lock is None and order.attempt > 1:

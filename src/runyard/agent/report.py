@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import time
-from contextlib import suppress
-from typing import Any, Optional
+from typing import Any
 
 from runyard import clock
+from runyard.agent.doorbell import ring
 from runyard.lifecycle.state import End
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
@@ -18,13 +17,12 @@ _DISK_FULL_PATIENCE_S = 60.0
 
 
 class Report:
-    def __init__(self, run_id: str, folder: RunFolder, yard_socket: str, attempt: int = 1) -> None:
+    def __init__(self, run_id: str, folder: RunFolder, doorbell: str, attempt: int = 1) -> None:
         self._run_id = run_id
         self._attempt = attempt
         self._folder = folder
-        self._yard_socket = yard_socket
+        self._doorbell = doorbell
         self._unwritten: list[bytes] = []
-        self._poke: Optional[socket.socket] = None
 
     def seen(self) -> set[str]:
         """The names of this attempt's events so far. A line that a crash cut short says nothing."""
@@ -61,7 +59,6 @@ class Report:
     def _last_word(self, event: dict[str, Any]) -> None:
         self._write(event, patience_s=_DISK_FULL_PATIENCE_S)
         self._tell(1.0)
-        self._hear(1.0)
 
     def _write(self, event: dict[str, Any], *, patience_s: float, is_durable: bool = True) -> None:
         """Somebody may make room on a full disk; until then the agent keeps its word, and the run's lock."""
@@ -90,28 +87,6 @@ class Report:
         finally:
             os.close(file)
 
-    def _tell(self, timeout_s: float) -> None:
-        """Never waits for an answer, and never fails: the yard reads the folder in any case."""
-        if not self._yard_socket:
-            return
-        head = (f"POST /api/runs/{self._run_id}/news HTTP/1.1", "Host: yard", "Content-Length: 0", "Connection: close")
-        poke = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            poke.settimeout(timeout_s)
-            poke.connect(self._yard_socket)
-            poke.sendall("\r\n".join((*head, "", "")).encode())
-        except OSError:
-            poke.close()
-            return
-        if self._poke is not None:
-            self._poke.close()
-        self._poke = poke  # kept open: a server may drop the request of a caller that hung up
-
-    def _hear(self, timeout_s: float) -> None:
-        """The last words are out; stay until they were heard, since an exit would hang up."""
-        if self._poke is None:
-            return
-        with self._poke, suppress(OSError):
-            self._poke.settimeout(timeout_s)
-            self._poke.recv(4096)
-        self._poke = None
+    def _tell(self, patience_s: float) -> None:
+        if self._doorbell:
+            ring(self._doorbell, self._run_id, patience_s)

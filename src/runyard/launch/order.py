@@ -24,7 +24,7 @@ class WorkOrder:
     grace_s: float = 10.0
     max_run_duration_seconds: Optional[int] = None
     memory_limit_gb: float = 0.0  # 0 = none
-    yard_socket: str = ""  # where to tell that there is news; the folder is read in any case
+    doorbell: str = ""  # where to tell that there is news; the folder is read in any case
     stop_argv: tuple[str, ...] = ()  # run first when stopping (a container engine's own stop)
     gpus: tuple[int, ...] = ()  # what the queue gave, so that a yard which adopts the run can keep them taken
     node_rank: int = 0  # which of `nodes` this order is for

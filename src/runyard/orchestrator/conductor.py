@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -44,6 +45,7 @@ class Conductor:
         self._acting = ThreadPoolExecutor(8, "act")
         # Starts and ends that bring data, or send it: they may take hours.
         self._carrying = ThreadPoolExecutor(8, "carry")
+        self._reading = ThreadPoolExecutor(4, "news")
         self._closing = threading.Event()
 
     def admit(self, record: RunRecord, first: on.Event, tags: Labels, properties: Labels) -> RunRecord:
@@ -113,6 +115,8 @@ class Conductor:
             self.live.discard(record.run_id)
         if ended or record.life.state in (RunState.RUNNING, RunState.CANCEL_REQUESTED):
             self.activities.forget(record.run_id)  # the state says it all
+        if do.LeaveQueue() in actions:  # before anybody is told: whoever waited for the end may delete the target
+            self.rooms.target(record).queue.leave(record.run_id)
         self.bell.ring(record.run_id, urgent=ended)
         # nobody finalizes a run that never began, and its code may have been laid out for it
         never_began = record.life.end is not None and record.life.end.reason is EndReason.LAUNCH_FAILED
@@ -176,6 +180,7 @@ class Conductor:
         self._preparing.shutdown(wait=False, cancel_futures=True)
         self._acting.shutdown(wait=False, cancel_futures=True)
         self._carrying.shutdown(wait=False, cancel_futures=True)
+        self._reading.shutdown(wait=False, cancel_futures=True)
 
     def _perform(self, record: RunRecord, action: do.Action) -> None:
         run_id = record.run_id
@@ -184,12 +189,8 @@ class Conductor:
             self._in(self._preparing, run_id, lambda: self._prepare(record, abandoned))
         elif isinstance(action, do.AbandonPreparation):
             self._abandoned.setdefault(run_id, threading.Event()).set()
-        elif isinstance(action, do.Requeue):  # others may fit in what it gave back
+        elif isinstance(action, (do.Requeue, do.LeaveQueue)):  # others may fit in what it gave back
             self.place_waiting(self.rooms.target(record))
-        elif isinstance(action, do.LeaveQueue):
-            target = self.rooms.target(record)
-            target.queue.leave(run_id)
-            self.place_waiting(target)
         elif isinstance(action, do.StartAgent):
             self._in(self._pool_of(record), run_id, lambda: self._start(record))
         elif isinstance(action, do.Watch):
@@ -280,6 +281,18 @@ class Conductor:
             self._abandoned.pop(record.run_id, None)
         self.live.add(record.run_id)
         self.read_news(record.run_id)
+
+    def hear(self, run_id: str) -> None:
+        """The run's agent wrote something: it is read now, instead of in a second."""
+        with suppress(RuntimeError):  # the yard is closing
+            self._reading.submit(self._read_on, run_id)
+
+    def _read_on(self, run_id: str) -> None:
+        try:
+            self.read_news(run_id)
+        except Exception as error:  # whatever it is, the watcher meets it again in a second
+            if not is_full(error):
+                log.exception("run %s: what its agent wrote could not be read", run_id)
 
     def read_news(self, run_id: str) -> None:
         """What the agent wrote since; reading a line twice is harmless."""

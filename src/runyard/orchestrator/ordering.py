@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from runyard.agent.doorbell import DOORBELL
 from runyard.compute.local import LocalCompute
 from runyard.compute.placing import Placement
 from runyard.environments.base import Prepared
@@ -70,7 +71,7 @@ def order_of(
         grace_s=spec.grace_s,
         max_run_duration_seconds=spec.max_run_duration_seconds,
         memory_limit_gb=spec.resources.memory_gb,
-        yard_socket=str(rooms.socket),
+        doorbell=str(rooms.home / DOORBELL),
         stop_argv=prepared.stop_argv,
         gpus=placement.gpus,
         nodes=ground.nodes(target, spec, placement),

@@ -15,6 +15,7 @@ from pathlib import Path
 import uvicorn
 
 from runyard import __version__, clock
+from runyard.agent.doorbell import DOORBELL, Doorbell, open_at
 from runyard.client.home import socket_of
 from runyard.compute.local import LocalCompute
 from runyard.compute.nursery import Nursery
@@ -74,7 +75,7 @@ class Yard:
             environments=EnvironmentDepot(home / "environments"),
             artifacts=Artifacts(database, home / "artifacts"),
             targets=Targets(
-                ComputeStore(database), Around(home, node_kit, compute, self._read_news, self._say, self._place)
+                ComputeStore(database), Around(home, node_kit, compute, self._hear, self._say, self._place)
             ),
             provider=provider,
             datasets=Datasets(DatasetStore(database), provider),
@@ -106,7 +107,8 @@ class Yard:
             timeout_graceful_shutdown=1,
         )
         server = _Server(config, self._conductor.bell, self._listening)
-        listening = _listen(rooms.socket)
+        listening = open_at(rooms.socket, socket.SOCK_STREAM)
+        Doorbell(rooms.home / DOORBELL, self._conductor.hear)
         rooms.environments.clean_leftovers()
         rooms.artifacts.clean_leftovers()
         forget_uploads(rooms)
@@ -123,7 +125,8 @@ class Yard:
         try:
             asyncio.run(self._serve(server, listening))
         finally:
-            rooms.socket.unlink(missing_ok=True)
+            for place in (rooms.socket, rooms.home / DOORBELL):
+                place.unlink(missing_ok=True)
             self._watcher.stop()
             self._sweeps.stop()
             self._services.stop()
@@ -135,8 +138,8 @@ class Yard:
         # threads that wait for a build must not keep the process: the next yard takes their runs up again
         os._exit(0)
 
-    def _read_news(self, run_id: str) -> None:
-        self._conductor.read_news(run_id)
+    def _hear(self, run_id: str) -> None:
+        self._conductor.hear(run_id)
 
     def _say(self, run_id: str, text: str) -> None:
         self._conductor.say(run_id, text)
@@ -198,12 +201,3 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._bell.close()
         await super().shutdown(sockets)
-
-
-def _listen(path: Path) -> socket.socket:
-    path.unlink(missing_ok=True)  # left by a yard that was killed; the lock says that it is gone
-    listening = socket.socket(socket.AF_UNIX)
-    listening.bind(str(path))  # owner-only: the umask is set
-    path.chmod(0o600)
-    listening.listen(512)
-    return listening

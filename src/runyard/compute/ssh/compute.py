@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from runyard import clock
+from runyard.agent.doorbell import DOORBELL
 from runyard.compute.base import Capacity, Compute, Handle, Observed
 from runyard.compute.local import LocalCompute
 from runyard.compute.ssh import trail
@@ -265,7 +266,7 @@ class SshCompute(Compute):
             mpirun=here(order.mpirun),
             read_only=tuple(here(path) for path in order.read_only),
             py_spy="",
-            yard_socket=f"{home}/yard.sock" if facts["has_socket"] else "",
+            doorbell=f"{home}/{DOORBELL}" if facts["has_socket"] else "",
         )
 
     def _hosts_of(self, names: Sequence[str]) -> dict[str, Host]:

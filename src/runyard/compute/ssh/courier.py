@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Optional
 
+from runyard.agent.doorbell import DOORBELL, Doorbell
 from runyard.compute.local import LocalCompute
 from runyard.compute.machine import this_machine
 from runyard.compute.ssh.errands import Errands
@@ -65,6 +66,7 @@ class Courier:
         has_socket = len(os.fsencode(socket_path)) < _LONGEST_SOCKET
         if has_socket:
             listen(socket_path, self._pipes, self._send)
+            Doorbell(self._home / DOORBELL, self._look_at_once)
         self._send({"facts": {**facts(), "home": str(self._home), "has_socket": has_socket}})
         for work in (self._beat, self._follow):
             threading.Thread(target=self._until_cut, args=(work,), name=work.__name__, daemon=True).start()
@@ -158,6 +160,12 @@ class Courier:
         self._following[head["run"]] = Following(self._errands, head["run"], head["node_rank"], head["have"])
         self._woken.set()
 
+    def _look_at_once(self, run_id: str) -> None:
+        following = self._following.get(run_id)
+        if following is not None:
+            following.hurry()
+            self._woken.set()
+
     def _builder_said(self, said: dict[str, Any]) -> None:
         with suppress(Cut):
             self._send(said)
@@ -197,6 +205,10 @@ class Following:
             for head, body in self._trail.news(final=True):
                 send({"run": run_id, **head}, body)
         return True
+
+    def hurry(self) -> None:
+        """Its agent has just written something."""
+        self._wait_s, self._look_at = _LOOK_S[0], 0.0
 
     def look(self, run_id: str, send: Callable[..., None]) -> float:
         """Sends what is new; returns after how long to look again."""

@@ -37,7 +37,7 @@ _FORGOTTEN_S = 30.0  # where no run is waiting to be heard of
 class Hooks:
     """What a host tells the yard."""
 
-    news: Callable[[str], None]  # the folder of this run has something new that the agent said
+    news: Callable[[str], None]  # the folder of this run has something new that the agent said; returns at once
     say: Callable[[str, str], None]  # what a run waits for; "" = nothing any more
     back: Callable[[], None]  # a host that could not be reached can be again: whoever waits may have room
 
@@ -70,7 +70,7 @@ class Host:
         self._followed: dict[str, Followed] = {}
         self._closing = threading.Event()
         self._keeper: threading.Thread | None = None
-        self._telling = ThreadPoolExecutor(1, f"news-{address.name}")
+        self._telling = ThreadPoolExecutor(1, f"back-{address.name}")
         self.away_since: float | None = None
         self.trouble = ""
 
@@ -224,16 +224,9 @@ class Host:
                     log.warning("%s: %s", self.name, error)
                     raise Cut(str(error)) from error  # said again from what is really here
             elif "news" in head:
-                with suppress(RuntimeError):  # the yard is closing
-                    self._telling.submit(self._tell, str(head["run"]))
+                self._hooks.news(str(head["run"]))
             elif "gone" in head:
                 run.is_gone = True
-
-    def _tell(self, run_id: str) -> None:
-        try:
-            self._hooks.news(run_id)
-        except Exception:  # whatever it is, the watcher meets it again in a second
-            log.exception("run %s: news from %s could not be read", run_id, self.name)
 
     def _hear_pipe(self, head: dict[str, Any], body: bytes) -> None:
         pipes, line = self._pipes, self._line

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import socket
 import struct
 import threading
@@ -12,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from runyard.agent.doorbell import open_at
 from runyard.compute.ssh.frames import CHUNK, Cut
 
 _SEND_S = 5
@@ -72,13 +72,7 @@ class Pipes:
 
 def listen(path: Path, pipes: Pipes, send: Send) -> None:
     """Takes connections of this machine, for as long as the process lives."""
-    draft = path.with_name(str(os.getpid()))  # couriers may begin at the same moment: a host has several names
-    draft.unlink(missing_ok=True)
-    listening = socket.socket(socket.AF_UNIX)
-    listening.bind(str(draft))
-    draft.chmod(0o600)
-    listening.listen(128)
-    draft.replace(path)  # the last one that came is asked, instead of one that is gone
+    listening = open_at(path, socket.SOCK_STREAM)
     numbers = itertools.count(1)
 
     def accept() -> None:

@@ -113,12 +113,6 @@ def routes(conductor: Conductor) -> APIRouter:
     def set_snapshot(run_id: str, request: TakenSnapshot) -> Response:
         return answer(view(conductor, snapshot_taken(conductor, run_id, request.snapshot_id)))
 
-    @router.post("/runs/{run_id}/news", status_code=204)
-    def news(run_id: str) -> Response:
-        """The run's agent wrote something: the yard reads it now instead of in a second."""
-        conductor.read_news(run_id)
-        return Response(status_code=204)
-
     @router.patch("/runs/{run_id}/tags", response_model=RunView)
     def set_tags(run_id: str, request: Labels) -> Response:
         store.set_tags(run_id, request.set, request.remove)
