@@ -53,5 +53,8 @@ class CommandLine:
         path.write_text(code, encoding="utf-8")
         return name
 
+    def run_ids(self) -> list[str]:
+        return [str(run["run_id"]) for run in json.loads(self("runs", "--all", "--json").out)]
+
     def status_of(self, run_id: str) -> str:
         return str(json.loads(self("show", run_id, "--json").out)["status"])

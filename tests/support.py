@@ -76,7 +76,7 @@ def stop_yard(home: Path, number: int = signal.SIGTERM) -> None:
     eventually(lambda: yard_pid(home) is None, "the yard ends")
 
 
-def eventually(condition: Callable[[], object], what: str, within_s: float = 20.0) -> None:
+def eventually(condition: Callable[[], object], what: str, within_s: float = 60.0) -> None:
     """Waits for something that happens in another process."""
     deadline = time.monotonic() + within_s
     while not condition():

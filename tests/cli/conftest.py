@@ -47,9 +47,9 @@ def own_cli(tmp_path: Path) -> Iterator[CommandLine]:
 @pytest.fixture
 def until() -> Callable[[Callable[[], bool]], None]:
     def wait(true: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not true():
-            assert time.monotonic() < deadline, "it did not become true within 20 s"
+            assert time.monotonic() < deadline, "it did not become true within 60 s"
             time.sleep(0.02)
 
     return wait

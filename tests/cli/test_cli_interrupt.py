@@ -29,7 +29,7 @@ def run_id_of(said: bytes) -> str:
     return said.split(b"  ", 1)[0].decode().strip()
 
 
-def test_ctrl_c_stops_following_and_the_run_goes_on(cli):
+def test_ctrl_c_stops_following_and_the_run_goes_on(cli, until):
     running = started(cli, "run", cli.script("forever.py", FOREVER))
     run_id = run_id_of(running.stderr.readline())
     os.killpg(running.pid, signal.SIGINT)
@@ -37,7 +37,7 @@ def test_ctrl_c_stops_following_and_the_run_goes_on(cli):
     assert running.returncode == 130
     assert f"the run goes on:  runyard logs -f {run_id}" in err.decode()
     assert f"runyard cancel {run_id}" in err.decode()
-    assert cli.status_of(run_id) == "Running"
+    until(lambda: cli.status_of(run_id) == "Running")
     assert cli("cancel", "--wait", run_id).code == 0
     assert cli.status_of(run_id) == "Canceled"
 
@@ -54,7 +54,7 @@ def test_a_second_ctrl_c_cancels_the_run(cli):
     assert cli.status_of(run_id) == "Canceled"
 
 
-def test_ctrl_c_while_following_a_log_leaves_the_run_alone(cli):
+def test_ctrl_c_while_following_a_log_leaves_the_run_alone(cli, until):
     run_id = cli("run", "-d", cli.script("forever.py", FOREVER)).text.strip()
     following = started(cli, "logs", "-f", run_id)
     os.killpg(following.pid, signal.SIGINT)
@@ -62,7 +62,7 @@ def test_ctrl_c_while_following_a_log_leaves_the_run_alone(cli):
     assert following.returncode == 130
     assert "the run goes on" in err.decode()
     assert "Traceback" not in err.decode()
-    assert cli.status_of(run_id) == "Running"
+    until(lambda: cli.status_of(run_id) == "Running")
     cli("cancel", "--wait", run_id)
 
 

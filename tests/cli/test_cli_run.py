@@ -124,12 +124,12 @@ def test_a_script_may_lie_in_a_folder_that_is_named(cli):
 )
 def test_a_wrong_option_is_one_clear_error_and_nothing_is_started(cli, options, message):
     script = cli.script("hello.py", "print('hello')")
-    before = cli("runs", "--all", "--json").out
+    before = cli.run_ids()
     done = cli("run", *options, script)
     assert done.code == 1
     assert done.err.startswith(f"error: {message}")
     assert "Traceback" not in done.err
-    assert cli("runs", "--all", "--json").out == before
+    assert cli.run_ids() == before
 
 
 def test_an_unknown_option_is_an_error_of_usage(cli):

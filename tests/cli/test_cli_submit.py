@@ -48,13 +48,13 @@ def test_without_follow_only_the_id_is_printed(cli):
 def test_a_broken_job_is_one_error_and_nothing_is_started(cli, content, message, hint):
     cli.script("s.py", "")
     cli.script("job.yaml", content)
-    before = cli("runs", "--all", "--json").out
+    before = cli.run_ids()
     done = cli("submit", "job.yaml")
     assert (done.code, done.out) == (1, b"")
     assert done.err.startswith(f"error: {message}"), done.err
     assert hint in done.err
     assert "Traceback" not in done.err
-    assert cli("runs", "--all", "--json").out == before
+    assert cli.run_ids() == before
 
 
 def test_a_file_that_is_not_there_is_named(cli):

@@ -199,7 +199,7 @@ def wait_for_the_other():
 wait_for_the_other()
 """
     config = gang(project(train=script), cluster, PyTorchConfiguration("Gloo", 2, 2))
-    config.run_config.stall.after_s, config.run_config.stall.action = 1, "stop"
+    config.run_config.stall.after_s, config.run_config.stall.action = 5, "stop"
     run = experiment.submit(config)
     details = run.wait_for_completion(raise_on_error=False)
     assert details["error"]["error"]["reason"] == "stalled"

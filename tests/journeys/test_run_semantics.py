@@ -123,7 +123,8 @@ run.flush()
 
 @pytest.mark.parametrize("moment", ["at once", "ended"])
 def test_cancel_is_right_at_any_moment(experiment: Experiment, project, moment: str) -> None:
-    run = experiment.submit(with_this_python(project(train="import time\ntime.sleep(0.1)")))
+    seconds = 0.1 if moment == "ended" else 600
+    run = experiment.submit(with_this_python(project(train=f"import time\ntime.sleep({seconds})")))
     if moment == "ended":
         run.wait_for_completion()
     run.cancel()

@@ -105,6 +105,20 @@ def test_histories_keep_steps_and_milliseconds(client: MlflowClient, experiment_
     client.set_terminated(run_id)
 
 
+def test_what_arrives_in_another_order_than_it_was_logged_in_comes_back_by_its_time(
+    client: MlflowClient, experiment_id: str
+) -> None:
+    """Clients that log in the background, such as that of Transformers, send from several threads."""
+    run_id = client.create_run(experiment_id).info.run_id
+    began = 1_700_000_000_000
+    for step, at in ((1, began), (3, began + 5), (2, began + 4), (5, began + 9), (4, began + 9)):
+        client.log_metric(run_id, "loss", step / 10, timestamp=at, step=step)
+    assert [metric.step for metric in client.get_metric_history(run_id, "loss")] == [1, 2, 3, 4, 5]
+    page = client._tracking_client.store.get_metric_history(run_id, "loss", max_results=2)
+    assert [metric.step for metric in page] == [1, 2]
+    client.set_terminated(run_id)
+
+
 def test_histories_of_several_runs_come_at_once(client: MlflowClient, experiment_id: str, tracking: str) -> None:
     run_ids = []
     for offset in (0, 100):

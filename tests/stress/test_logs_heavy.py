@@ -125,7 +125,7 @@ def test_ctrl_c_while_waiting_leaves_the_run_going(experiment: Experiment, proje
     follower.send_signal(signal.SIGINT)
     follower.communicate(timeout=30)
     assert follower.returncode not in (0, None)
-    assert run.get_status() == "Running"
+    eventually(lambda: run.get_status() == "Running", "the yard has heard that it runs")
     go.touch()
     assert run.wait_for_completion()["status"] == "Completed"
 
@@ -161,6 +161,6 @@ while not os.path.exists({str(go)!r}): time.sleep(0.01)
     while b"from a child\n" not in lines:
         lines.append(follower.stdout.readline())
     assert lines[-4:] == [b"out 1\n", b"err 1\n", b"out 2\n", b"from a child\n"]
-    assert run.get_status() == "Running"
+    eventually(lambda: run.get_status() == "Running", "the yard has heard that it runs")
     go.touch()
     follower.communicate(timeout=30)

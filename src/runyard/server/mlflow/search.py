@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from runyard.orchestrator.conductor import Conductor
 from runyard.server.mlflow import experiments, filters, present
 from runyard.server.mlflow.faults import INVALID, Fault, required, whole
@@ -12,6 +14,7 @@ from runyard.server.mlflow.shapes import DEFAULT, DEFAULT_ID, DELETED, STAGE
 from runyard.store.run_search import TAG, Comparison, condition, ordering
 from runyard.tracking.metrics import read_points
 from runyard.tracking.numbers import Point
+from runyard.wire.points import NO_STEP
 
 Fields = dict[str, Any]
 _USUAL, _MOST = 1000, 50_000
@@ -72,9 +75,13 @@ def histories(conductor: Conductor, fields: Fields) -> Any:
 
 
 def _history(conductor: Conductor, run_id: str, name: str, after: int = 0, limit: int | None = None) -> list[Fields]:
-    points = read_points(conductor.rooms.database, run_id, name, after=after, limit=limit)
-    columns = zip(points.steps.tolist(), points.times.tolist(), points.values.tolist())
-    return [present.metric(name, Point(*point), after + index) for index, point in enumerate(columns)]
+    """By time, then by step, as MLflow's own server answers: clients that log in the background, such as that of
+    Transformers, send what they logged in whichever order their threads come to it."""
+    points = read_points(conductor.rooms.database, run_id, name)
+    steps = np.where(points.steps == NO_STEP, np.arange(len(points)), points.steps)
+    order = np.lexsort((steps, np.round(points.times * 1000)))[after : None if limit is None else after + limit]
+    columns = (column[order].tolist() for column in (points.steps, points.times, points.values))
+    return [present.metric(name, Point(*point), index) for index, point in zip(order.tolist(), zip(*columns))]
 
 
 def _name(experiment_id: Any) -> str:
