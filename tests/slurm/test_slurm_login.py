@@ -9,6 +9,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +36,8 @@ class Login:
         server = int(self.pid_file.read_text())
         children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
         for pid in (server, *map(int, children)):
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # a connection may have ended since
+                os.kill(pid, signal.SIGKILL)
 
     def mend(self) -> None:
         subprocess.run(self.start, check=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 
 from runyard.compute.base import Handle, Observed
 from runyard.compute.local import LocalCompute
-from runyard.compute.slurm.client import Answer, Slurm
+from runyard.compute.slurm.client import Answer, Slurm, SlurmSilent
 from runyard.compute.slurm.compute import SlurmCompute
 from runyard.compute.slurm.login import LoginCompute, LoginHost
 from runyard.compute.slurm.options import SlurmOptions
@@ -22,6 +22,7 @@ from runyard.compute.ssh.host import Followed, Hooks
 from runyard.errors import ComputeTargetException
 from runyard.launch.order import WorkOrder
 from runyard.spec.folder import RunFolder
+from runyard.testing.compute import wait_until
 
 
 class Controller:
@@ -29,10 +30,17 @@ class Controller:
 
     def __init__(self) -> None:
         self.next, self.jobs = "7", dict[str, str]()
+        self.canceled: list[str] = []
+        self.meanwhile: Callable[[], None] = lambda: None  # happens while sbatch is at work
 
     def call(self, words: Sequence[str]) -> Answer:
         if words[0] == "sbatch":
+            self.meanwhile()
             return Answer(0, self.next, "")
+        if words[0] == "scancel":
+            self.canceled.append(words[-1])
+        if words[0] == "squeue" and "--states=all" in words:
+            return Answer(0, "".join(f"{number}\n" for number in self.jobs), "")
         if words[0] == "squeue":
             return Answer(0, "".join(f"{number}|{state}|None\n" for number, state in self.jobs.items()), "")
         if words[0] == "scontrol" and words[-1] not in self.jobs:
@@ -91,6 +99,29 @@ def test_a_job_that_completed_is_not_given_up_before_its_last_word_is_seen(
     assert seen(compute, handle) is not None
     say_last_word(handle)
     assert seen(compute, handle) is None
+
+
+def test_a_run_that_is_canceled_while_it_is_submitted_is_taken_back(
+    compute: SlurmCompute, controller: Controller, tmp_path: Path
+) -> None:
+    wanted = order(tmp_path, "unwanted")
+    handle = Handle("unwanted", wanted.folder)
+    controller.meanwhile = lambda: compute.stop(handle)
+    compute.start(wanted)
+    wait_until(lambda: "7" in controller.canceled, "Slurm is told")
+
+
+def test_a_job_whose_submission_was_answered_too_late_is_found(
+    compute: SlurmCompute, controller: Controller, tmp_path: Path
+) -> None:
+    def too_late() -> None:
+        controller.jobs = {"7": "PENDING"}
+        raise SlurmSilent("sbatch did not answer within 20 s")
+
+    controller.meanwhile = too_late
+    handle = compute.start(order(tmp_path, "slow"))
+    assert JobRecord(RunFolder(tmp_path / "slow")).job_id == "7"
+    assert seen(compute, handle) is not None
 
 
 class LoginNode(LoginHost):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import signal
 import time
@@ -17,10 +16,9 @@ from runyard.agent.attempt import told
 from runyard.agent.linux import see_read_only
 from runyard.agent.report import Report
 from runyard.agent.supervise import WATCHED, supervise
-from runyard.launch.order import WorkOrder
+from runyard.launch.order import WorkOrder, read_order
 from runyard.lifecycle.state import End, EndReason
 from runyard.spec.folder import RunFolder
-from runyard.spec.json import from_json
 
 _BEGUN = {"script_started", "script_ended", "launch_failed", "node_started"}
 _LOOKS = 20
@@ -35,7 +33,7 @@ def main(order_path: str, ready: Callable[[], None] = lambda: None, report: type
     A second start is harmless: it finds the lock held, or the script begun, and ends.
     """
     prepare_signals()
-    order = from_json(WorkOrder, json.loads(Path(order_path).read_bytes()))
+    order = read_order(Path(order_path))
     folder = RunFolder(Path(order.folder))
     own = folder.node(order.node_rank)
     said = report(order.run_id, own, order.doorbell, order.attempt)

@@ -6,7 +6,6 @@ run's own sent came from Slurm, which is asked why: it preempts, it ends jobs af
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import socket
@@ -21,10 +20,10 @@ from runyard.agent import hold
 from runyard.agent.meeting import write_whole
 from runyard.agent.report import Report
 from runyard.agent.supervise import stop_file
-from runyard.launch.order import Node, WorkOrder
+from runyard.launch.order import Node, WorkOrder, read_order
 from runyard.lifecycle.state import End, EndReason
 from runyard.spec.folder import RunFolder
-from runyard.spec.json import from_json, to_json
+from runyard.spec.json import to_json
 
 _ANSWER_S = 20.0
 # What Slurm tells a job, and scripts ask for. Not all of it: an `mpirun` or a framework that believes itself to be
@@ -43,7 +42,7 @@ _BY_A_SIGNAL = (EndReason.CANCELED, EndReason.KILLED, EndReason.NODE_LOST, EndRe
 
 
 def main(order_path: str) -> int:
-    order = from_json(WorkOrder, json.loads(Path(order_path).read_bytes()))
+    order = read_order(Path(order_path))
     node_rank = int(os.environ.get("SLURM_NODEID", "0")) if order.resources.nodes > 1 else 0
     own = RunFolder(Path(order.folder)).node(node_rank)
     own.root.mkdir(parents=True, exist_ok=True)

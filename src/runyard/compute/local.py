@@ -23,10 +23,10 @@ from runyard.compute.machine import this_machine
 from runyard.compute.nursery import Nursery
 from runyard.errors import ComputeTargetException
 from runyard.launch.argv import expand
-from runyard.launch.order import WorkOrder
+from runyard.launch.order import WorkOrder, read_order
 from runyard.launch.variables import PROCESS_TAG, process_tag
 from runyard.spec.folder import RunFolder
-from runyard.spec.json import from_json, to_json
+from runyard.spec.json import to_json
 
 _SWEEP_GRACE_S = 2.0  # the agent that would have been more patient is gone
 
@@ -97,7 +97,7 @@ class LocalCompute(Compute):
         folder = RunFolder(Path(handle.folder))
         tag = process_tag(handle.run_id, folder)
         with suppress(OSError, ValueError, subprocess.SubprocessError):
-            order = from_json(WorkOrder, json.loads(folder.order.read_bytes()))
+            order = read_order(folder.order)
             tag = order.variables.get(PROCESS_TAG, tag)
             if order.stop_argv:
                 subprocess.run(order.stop_argv, env=order.variables, capture_output=True, timeout=order.grace_s)

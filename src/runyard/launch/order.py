@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Optional
 
+from runyard.spec.json import from_json
 from runyard.spec.launch import Launch, Single
 from runyard.spec.resources import Resources
 
@@ -47,3 +50,13 @@ class WorkOrder:
     def is_gang(self) -> bool:
         """Several processes that must live and end together."""
         return len(self.nodes) > 1 or not isinstance(self.launch, Single)
+
+
+def read_order(path: Path) -> WorkOrder:
+    """What is not known is passed over: the order of a run that goes on may be of a yard before this version, or after.
+
+    Raises OSError and ValueError.
+    """
+    said = json.loads(path.read_bytes())
+    known = {one.name for one in fields(WorkOrder)}
+    return from_json(WorkOrder, {name: value for name, value in said.items() if name in known})

@@ -12,7 +12,7 @@ from runyard import clock
 from runyard.compute.base import Handle
 from runyard.compute.placing import Placement
 from runyard.errors import ComputeTargetException
-from runyard.launch.order import WorkOrder
+from runyard.launch.order import read_order
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, RunState
 from runyard.orchestrator import data, ground
@@ -37,9 +37,13 @@ def start(rooms: Rooms, record: RunRecord, say: ground.Say, abandoned: threading
     folder, target = rooms.folder(record.run_id), rooms.target(record)
     _let_go(rooms, record)
     # what a target says is of the attempt that was handed over last: it may be the one before
-    is_there = _is_handed_over(rooms, record) and target.compute.status([handle_of(rooms, record)])
-    if is_there or _has_begun(rooms, record):
+    is_there = is_handed_over(rooms, record) and target.compute.status([handle_of(rooms, record)])
+    if _has_begun(rooms, record):
         take_up(rooms, record)
+        return
+    if is_there:
+        take_up(rooms, record)
+        _ask_again(rooms, record)
         return
     placement = target.queue.placement(record.run_id) or Placement(record.run_id)
     # its steps were said when it was prepared
@@ -58,12 +62,21 @@ def start(rooms: Rooms, record: RunRecord, say: ground.Say, abandoned: threading
     target.compute.start(order_of(rooms, record, ready, placement, given))
 
 
+def _ask_again(rooms: Rooms, record: RunRecord) -> None:
+    """A yard that was killed while it asked for the agent may not have come to the end: whoever is there is found."""
+    try:
+        rooms.target(record).compute.start(read_order(rooms.folder(record.run_id).order))
+    except ComputeTargetException as error:
+        if not error.facts.get("passing"):  # else nothing is known of it, and nothing is concluded
+            raise
+
+
 def take_up(rooms: Rooms, record: RunRecord) -> None:
     """A run that a former yard started holds its share of the target without asking again."""
     folder = rooms.folder(record.run_id)
     placement = Placement(record.run_id)
     if folder.order.exists():
-        order = from_json(WorkOrder, json.loads(folder.order.read_bytes()))
+        order = read_order(folder.order)
         placement = Placement(record.run_id, order.gpus, ground.numbers(rooms.target(record), order.nodes))
     rooms.target(record).queue.adopt(record.run_id, _resources(rooms, record), placement)
 
@@ -112,7 +125,7 @@ def _let_go(rooms: Rooms, record: RunRecord) -> None:
     """The agent of the attempt before has said its last word; it holds the run for a moment longer."""
     attempt = record.life.attempt
     deadline = clock.monotonic() + _LETS_GO_S
-    while attempt > 1 and rooms.folder(record.run_id).order.exists() and not _is_handed_over(rooms, record):
+    while attempt > 1 and rooms.folder(record.run_id).order.exists() and not is_handed_over(rooms, record):
         handle = handle_of(rooms, record)
         agent = rooms.target(record).compute.status([handle]).get(handle)
         if agent is None or agent.waiting is not None:
@@ -125,7 +138,7 @@ def _let_go(rooms: Rooms, record: RunRecord) -> None:
         time.sleep(_LOOK_S)
 
 
-def _is_handed_over(rooms: Rooms, record: RunRecord) -> bool:
+def is_handed_over(rooms: Rooms, record: RunRecord) -> bool:
     """Whether the order that its agent reads is of this attempt."""
     order = rooms.folder(record.run_id).order
     return order.exists() and json.loads(order.read_bytes()).get("attempt", 1) >= record.life.attempt

@@ -115,15 +115,19 @@ class Conductor:
             self.live.discard(record.run_id)
         if ended or record.life.state in (RunState.RUNNING, RunState.CANCEL_REQUESTED):
             self.activities.forget(record.run_id)  # the state says it all
-        if do.LeaveQueue() in actions:  # before anybody is told: whoever waited for the end may delete the target
-            self.rooms.target(record).queue.leave(record.run_id)
+        left = self.rooms.target(record) if do.LeaveQueue() in actions else None
+        if left is not None:  # before anybody is told: whoever waited for the end may delete the target
+            left.queue.leave(record.run_id)
         self.bell.ring(record.run_id, urgent=ended)
         # nobody finalizes a run that never began, and its code may have been laid out for it
         never_began = record.life.end is not None and record.life.end.reason is EndReason.LAUNCH_FAILED
         if ended and (never_began or do.StopAgent() in actions):
             self._in(self._acting, record.run_id, lambda: finalize.tidy(self.rooms, record))
         for action in actions:
-            self._perform(record, action)
+            if action != do.LeaveQueue():
+                self._perform(record, action)
+        if left is not None:
+            self.place_waiting(left)
         for tell in self.on_change:
             tell(record)
 
@@ -189,7 +193,7 @@ class Conductor:
             self._in(self._preparing, run_id, lambda: self._prepare(record, abandoned))
         elif isinstance(action, do.AbandonPreparation):
             self._abandoned.setdefault(run_id, threading.Event()).set()
-        elif isinstance(action, (do.Requeue, do.LeaveQueue)):  # others may fit in what it gave back
+        elif isinstance(action, do.Requeue):  # others may fit in what it gave back
             self.place_waiting(self.rooms.target(record))
         elif isinstance(action, do.StartAgent):
             self._in(self._pool_of(record), run_id, lambda: self._start(record))
@@ -246,6 +250,10 @@ class Conductor:
             self.post(run_id, on.Finalized(), warnings=(f"outputs/ was not kept whole: {said}",))
 
     def _prepare(self, record: RunRecord, abandoned: threading.Event) -> None:
+        if begin.is_handed_over(self.rooms, record):  # by a former yard: it waits in its target's own line, with all
+            self._abandoned.pop(record.run_id, None)
+            self.post(record.run_id, on.Prepared())
+            return
         try:
             found = prepare.prepare(self.rooms, record, self._say_for(record.run_id), abandoned)
         except RunyardException as error:

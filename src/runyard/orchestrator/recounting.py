@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 
-from runyard.launch.order import Node, WorkOrder
+from runyard.launch.order import Node, read_order
 from runyard.launch.plan import plan, ports_needed, world_of
 from runyard.launch.world import RankPlan
 from runyard.lifecycle.state import RunState
 from runyard.orchestrator.rooms import Rooms
 from runyard.spec.folder import RunFolder
-from runyard.spec.json import from_json
 from runyard.store.runs import RunRecord
 from runyard.tracking.logs import log_sizes
 from runyard.wire.telling import LogView, PhaseView, ProcessView
@@ -84,7 +82,7 @@ def timeline(record: RunRecord) -> list[PhaseView]:
 def _ranks(folder: RunFolder) -> list[tuple[str, RankPlan]]:
     """(the node's name, the process) of every process, as the agents' orders have them."""
     try:
-        order = from_json(WorkOrder, json.loads(folder.order.read_bytes()))
+        order = read_order(folder.order)
     except (FileNotFoundError, ValueError):
         return []
     nodes = order.nodes or HERE_ALONE

@@ -42,7 +42,11 @@ class Watcher(threading.Thread):
 
     def run(self) -> None:
         while not self._stopping.wait(_EVERY_S):
-            observed = self._observed()
+            try:
+                observed = self._observed()
+            except Exception:
+                log.exception("the targets could not be asked for their runs")
+                continue
             for run_id in list(self._conductor.live):
                 try:
                     self._look_at(run_id, *observed.get(run_id, _NOT_ASKED))
@@ -62,6 +66,8 @@ class Watcher(threading.Thread):
         for run_id in list(self._conductor.live):
             with suppress(RunNotFound):
                 record = rooms.runs.load(run_id)
+                if run_id not in self._conductor.live:  # its next attempt is about to begin, and has no agent yet
+                    continue
                 if record.life.managed and begin.expects_agent(rooms, record):
                     handles.setdefault(record.target or LOCAL, []).append(begin.handle_of(rooms, record))
                     attempts[run_id] = record.life.attempt

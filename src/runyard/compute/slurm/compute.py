@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -30,6 +32,7 @@ _LAST_WORDS_S = 60.0  # how long the agents of a job that Slurm ends may take fo
 _NO_ANSWER_TO_STOP_S = 60.0  # beyond the run's grace
 _LINGERING_S = 2.0  # how long a job may stay after its agent's last word: srun waits for nodes that are lost
 _SWEEP_GRACE_S = 2.0
+_WENT_THROUGH_S, _ASK_AGAIN_S = 60.0, 1.0
 
 
 class SlurmCompute(Compute):
@@ -58,7 +61,7 @@ class SlurmCompute(Compute):
         record, handle = JobRecord(RunFolder(Path(order.folder))), Handle(order.run_id, order.folder)
         name = job_name(order)
         if record.name == name and (record.job_id or self._submitted_before(record, name)):
-            return handle
+            return self._unless_unwanted(handle, record)
         self.partition()  # how many CPUs a node has: asked here, so that the text can be made without asking
         try:
             job_id = self._hand_in(record, order, name)
@@ -66,11 +69,14 @@ class SlurmCompute(Compute):
             raise ComputeTargetException(
                 f"the job of {order.run_id} could not be written: {error}", hint="is the disk of the yard's home full?"
             ) from error
-        except ComputeTargetException:
-            record.refused()
-            raise
-        self._submitted(record, name, job_id)
-        return handle
+        except ComputeTargetException as error:
+            unclear = isinstance(error, SlurmSilent) or error.facts.get("passing")
+            if not (unclear and self._went_through(record, name)):
+                record.refused()
+                raise
+        else:
+            self._submitted(record, name, job_id)
+        return self._unless_unwanted(handle, record)
 
     def status(self, handles: Sequence[Handle]) -> dict[Handle, Observed]:
         jobs = {handle: _record(handle).job_id for handle in handles}
@@ -82,7 +88,9 @@ class SlurmCompute(Compute):
     def stop(self, handle: Handle, reason: str = "canceled") -> None:
         record = _record(handle)
         job_id = record.job_id
-        if job_id is None or job_id in self._ended:
+        if job_id is None or job_id in self._ended:  # it may just be on its way to Slurm: then this is found there
+            if record.folder.root.is_dir():
+                record.ask_to_stop(reason)
             return
         # The reason first: an agent that is just starting finds it, and agents of several nodes look for it.
         self._ask_to_stop(record, reason)
@@ -139,6 +147,26 @@ class SlurmCompute(Compute):
             self._slurm.cancel(job_id, "--batch", "--signal=TERM")
         # else the batch process is srun, which at a signal kills its tasks before they could say a last word
 
+    def _unless_unwanted(self, handle: Handle, record: JobRecord) -> Handle:
+        """Somebody may not want it any more, while it was on its way."""
+        if record.is_asked_to_stop:
+            threading.Thread(target=self.stop_quietly, args=(handle, record.stop_reason), daemon=True).start()
+        return handle
+
+    def stop_quietly(self, handle: Handle, reason: str) -> None:
+        """For a thread of its own: a login node that is away is waited for."""
+        with suppress(ComputeTargetException):
+            self.stop(handle, reason)
+
+    def _went_through(self, record: JobRecord, name: str) -> bool:
+        """sbatch was cut off, or answered too late: whether there is a job, Slurm says as soon as it is back."""
+        give_up = clock.monotonic() + _WENT_THROUGH_S
+        while clock.monotonic() < give_up:
+            with suppress(ComputeTargetException):
+                return self._submitted_before(record, name)
+            time.sleep(_ASK_AGAIN_S)
+        return False
+
     def _hand_in(self, record: JobRecord, order: WorkOrder, name: str) -> str:
         """The job's number."""
         record.announce(order, self.job_text(order), name)
@@ -194,8 +222,9 @@ class SlurmCompute(Compute):
                 self._forget(handle, job_id)
                 return None
         elif clock.monotonic() > self._patience_until.get(job_id, float("inf")):
-            del self._patience_until[job_id]  # the agent does not listen: Slurm's own way
-            self._slurm.cancel(job_id)
+            with suppress(ComputeTargetException):  # the agent does not listen: Slurm's own way
+                self._slurm.cancel(job_id)
+                del self._patience_until[job_id]
         return Observed(_record(handle).agent_pid)
 
     def _lingers(self, handle: Handle, job_id: str) -> bool:

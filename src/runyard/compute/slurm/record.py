@@ -87,6 +87,10 @@ class JobRecord:
         self._file.unlink(missing_ok=True)
 
     @property
+    def is_asked_to_stop(self) -> bool:
+        return Path(stop_file(self.folder)).exists()
+
+    @property
     def stop_reason(self) -> str:
         """As it was last asked for."""
         return str(_read(Path(stop_file(self.folder))).get("reason", "canceled"))
