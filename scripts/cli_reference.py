@@ -23,6 +23,8 @@ so that the output of every command can be piped; listings and `show` take `--js
 wrong and what to do, and the exit code is 1 (2 for a wrong command line, 130 after Ctrl-C). `runyard run` exits as its
 script did, with 128 and the signal's number when a signal ended it.
 
+JSON has no NaN and no infinity: with `--json` they are the texts `NaN`, `Infinity` and `-Infinity`, everywhere.
+
 RUN is the id of a run, the beginning of an id or of a part of it, the end of one, or `@last` for the newest.
 
 `runyard --install-completion` teaches bash, zsh or fish to complete verbs, options, runs and names of files.

@@ -117,6 +117,23 @@ def test_metrics_are_listed_in_short_and_printed_in_full(cli, trained):
     assert "did you mean 'loss'?" in wrong.err
 
 
+def test_numbers_that_json_has_not_are_words_for_people_and_texts_for_programs(cli):
+    code = "from runyard import Run\nrun = Run.get_context()\nrun.log('loss', float('nan'))\n"
+    code += "for value in (1.0, float('inf'), float('-inf')): run.log('top', value)\n"
+    done = cli("run", "-e", "odd-numbers", cli.script("odd.py", code))
+    assert "metrics  loss nan, top -inf\n" in done.err
+    run_id = done.err.split("  ", 1)[0]
+    assert "metrics      loss nan\n             top -inf\n" in cli("show", run_id).text
+    assert cli("metrics", run_id, "top").text.split() == ["1.0", "inf", "-inf"]
+
+    def strict(text):
+        return json.loads(text, parse_constant=pytest.fail)  # what other programs would not read
+
+    assert strict(cli("show", run_id, "--json").out)["metrics"] == {"loss": "NaN", "top": "-Infinity"}
+    found = strict(cli("metrics", run_id, "--json").out)
+    assert found == {"loss": "NaN", "top": [1.0, "Infinity", "-Infinity"]}
+
+
 def test_files_are_listed_and_downloaded_whole(cli, trained):
     named = {file["name"]: file["size"] for file in json.loads(cli("files", trained, "--json").out)}
     assert named["outputs/model.bin"] == 256

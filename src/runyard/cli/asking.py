@@ -9,6 +9,7 @@ import typer
 
 from runyard.client.transport import Connection
 from runyard.errors import RunNotFound, UserErrorException
+from runyard.spec.json import sayable
 
 _NEWEST = ("@last", "latest", "last")
 _CANDIDATES = 10
@@ -62,7 +63,7 @@ def complete_file(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2))
+    print(json.dumps(sayable(value), indent=2))
 
 
 RunArgument = Annotated[

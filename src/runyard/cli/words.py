@@ -8,6 +8,8 @@ TYPE_CHECKING = False  # typing itself takes a tenth of the time that `runyard r
 if TYPE_CHECKING:
     from typing import Any
 
+_NUMBERS = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}  # as the yard says what JSON has no number for
+
 
 def short_duration(seconds: float) -> str:
     """As `duration_text`, but a twentieth of a second is ``50 ms``."""
@@ -42,7 +44,7 @@ def value_text(value: Any) -> str:
         return f"{value:.6g}"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{name}: {value_text(item)}" for name, item in value.items()) + "}"
-    text = str(value)
+    text = _NUMBERS.get(str(value)) or str(value)
     return text if len(text) <= 60 else text[:57] + "…"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runyard.orchestrator.rooms import Rooms
+from runyard.spec.json import sayable
 from runyard.store.datasets import DatasetStore
 from runyard.tracking.ingest import ingest
 from runyard.tracking.metrics import read_last
@@ -24,6 +25,6 @@ def lineage_of(rooms: Rooms, run_id: str) -> dict[str, Any]:
         "snapshot_id": run.snapshot_id,
         "environment_key": run.environment_key,
         "environment_lock": lock.read_text(encoding="utf-8") if lock.is_file() else None,
-        "metrics": read_last(rooms.database, run_id),
+        "metrics": sayable(read_last(rooms.database, run_id)),
         "data": [{key: value for key, value in vars(use).items() if key != "run_id"} for use in uses],
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import math
 import types
 import typing
 from typing import Any, TypeVar
@@ -23,6 +24,18 @@ def to_json(value: Any) -> Any:
         return {str(k): to_json(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [to_json(v) for v in value]
+    return value
+
+
+def sayable(value: Any) -> Any:
+    """The same, with the texts NaN, Infinity and -Infinity for numbers that JSON does not have: other programs refuse
+    the bare words that Python writes, and null would say that nothing was logged."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, (list, tuple)):
+        return [sayable(item) for item in value]
+    if isinstance(value, dict):
+        return {key: sayable(item) for key, item in value.items()}
     return value
 
 

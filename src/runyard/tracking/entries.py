@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from runyard.errors import UserErrorException
+from runyard.spec.json import sayable
 from runyard.store.database import Database
 from runyard.tracking.blocks import decode
 from runyard.tracking.series import SCALAR, Entry, block_data, decode_entries, find_series
@@ -35,7 +35,7 @@ def read_entries(database: Database, run_id: str, name: str, *, after: int = 0, 
                 "step": None if entry.step == NO_STEP else entry.step,
                 "time": entry.time,
                 "rank": entry.rank,
-                "value": _sayable(entry.content),
+                "value": sayable(entry.content),
             }
             for entry in found
         ],
@@ -46,13 +46,3 @@ def _scalars(data: bytes, part: slice) -> list[Entry]:
     columns = decode(data).take(part)
     facts = zip(columns.steps.tolist(), columns.times.tolist(), columns.ranks.tolist(), columns.plain())
     return [Entry(*fact) for fact in facts]
-
-
-def _sayable(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, list):
-        return [_sayable(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _sayable(item) for key, item in value.items()}
-    return value

@@ -13,6 +13,7 @@ from runyard.cli.words import value_text
 from runyard.client.transport import Connection
 from runyard.errors import UserErrorException
 from runyard.sdk.checks import nearest
+from runyard.spec.json import sayable
 
 app = new_verb()
 
@@ -56,7 +57,7 @@ def _print_values(value: Any) -> None:
         print_table(list(columns), [[str(item) for item in row] for row in zip(*columns.values())])
         return
     for item in value if isinstance(value, list) else [value]:
-        print(json.dumps(item) if isinstance(item, dict) else item)
+        print(json.dumps(sayable(item)) if isinstance(item, dict) else item)
 
 
 def _described(value: Any) -> tuple[str, str, str, str]:

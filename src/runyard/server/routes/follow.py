@@ -18,6 +18,7 @@ from runyard.lifecycle.state import RunState
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.finding import list_files
 from runyard.server.answers import answer, as_json, view
+from runyard.spec.json import sayable
 from runyard.tracking.ingest import ingest
 from runyard.tracking.logs import read_log
 from runyard.tracking.metrics import read_last
@@ -96,7 +97,7 @@ async def _events(conductor: Conductor, run_id: str, logs: bool, tails: _Tails, 
 def _summary(conductor: Conductor, run_id: str) -> RunSummary:
     rooms = conductor.rooms
     files = list_files(rooms, rooms.runs.load(run_id))
-    return RunSummary(read_last(rooms.database, run_id), [FileView(*file) for file in files])
+    return RunSummary(sayable(read_last(rooms.database, run_id)), [FileView(*file) for file in files])
 
 
 def _current(conductor: Conductor, run_id: str) -> RunView:
