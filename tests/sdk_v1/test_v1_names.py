@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -60,12 +61,43 @@ def test_the_version_says_both_versions() -> None:
 
 
 def test_what_is_not_there_is_said_to_be_missing_by_runyard() -> None:
-    with pytest.raises(ModuleNotFoundError, match=r"No module named 'azureml.automl': Runyard answers for a part"):
-        importlib.import_module("azureml.automl")
+    with pytest.raises(
+        ModuleNotFoundError, match=r"No module named 'azureml.core.nothing': Runyard answers for a part"
+    ):
+        importlib.import_module("azureml.core.nothing")
     with pytest.raises(ImportError, match=r"cannot import name 'Nothing' from 'azureml\.core'"):
         exec("from azureml.core import Nothing", {})
     with pytest.raises(ModuleNotFoundError, match=r"azureml\.core\.run\.Run"):
         importlib.import_module("azureml.core.run.Run")
+
+
+@pytest.mark.parametrize(
+    ("line", "error", "words"),
+    [
+        ("import azureml.automl", ModuleNotFoundError, "No module named 'azureml.automl': it stands for automated ML"),
+        ("import azureml.opendatasets", ModuleNotFoundError, "Instead: put the files into a datastore once"),
+        ("from azureml.pipeline.core import Pipeline", ModuleNotFoundError, "Instead: submit the steps one after"),
+        ("from azureml.train.automl import AutoMLConfig", ModuleNotFoundError, "HyperDriveConfig is here"),
+        (
+            "from azureml.core import Keyvault",
+            ImportError,
+            "cannot import name 'Keyvault' from 'azureml.core': it stands",
+        ),
+        ("from azureml.core.compute import AksCompute", ImportError, "Instead: a service on this machine"),
+        ("import azureml.core\nazureml.core.Keyvault", AttributeError, "run.get_secret(name) reads them there"),
+        ("import azureml.contrib.notebook", ModuleNotFoundError, "nbconvert"),
+        ("import azureml.contrib.nothing", ModuleNotFoundError, "azureml.contrib.services and azureml.contrib.tens"),
+    ],
+)
+def test_what_is_refused_says_why_and_what_to_do_instead(line: str, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=re.escape(words)):
+        exec(line, {})
+
+
+def test_whether_a_refused_name_is_there_can_still_be_asked() -> None:
+    import azureml.core
+
+    assert not hasattr(azureml.core, "Keyvault")
 
 
 def test_the_old_name_loads_nothing_that_the_new_one_does_not(tmp_path: Path) -> None:

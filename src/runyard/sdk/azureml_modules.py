@@ -55,7 +55,7 @@ def home_of(name: str) -> tuple[str, str] | None:
 
 
 class _Finder:
-    """Finds `azureml.…` in the table, and says of other modules of the SDK that they are not there."""
+    """Finds `azureml.…` in the table, and says of other names of the SDK why they are not there."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name != "azureml" and not name.startswith("azureml."):
@@ -68,11 +68,13 @@ class _Finder:
         parent, _, last = name.rpartition(".")
         if last in MODULES.get(parent, "").split():
             return None  # a class, asked for as a module: Python says by itself that it is none
-        raise ModuleNotFoundError(
-            f"No module named {name!r}: Runyard answers for a part of the SDK v1 "
-            "(`runyard migrate PATH` says what of a script is not in it)",
-            name=name,
-        )
+        from runyard.sdk.azureml_refused import CLASSES, why_not
+
+        if last in CLASSES and parent in MODULES:
+            # `from azureml.core import Keyvault`: of a ModuleNotFoundError Python would say in its own words, without
+            # the reason, that it cannot import the name
+            raise ImportError(f"cannot import name {last!r} from {parent!r}: {why_not(name)}", name=parent)
+        raise ModuleNotFoundError(f"No module named {name!r}: {why_not(name)}", name=name)
 
 
 class _Loader:
@@ -96,7 +98,7 @@ def fill(module: ModuleType) -> None:
         elif wanted in below:
             value = import_module(f"{name}.{wanted}")
         else:
-            raise AttributeError(f"module {name!r} has no attribute {wanted!r}")
+            raise AttributeError(f"module {name!r} has no attribute {wanted!r}{_why_no_class(name, wanted)}")
         setattr(module, wanted, value)
         return value
 
@@ -106,3 +108,11 @@ def fill(module: ModuleType) -> None:
         __doc__=f"{name} of the SDK v1, answered by Runyard.",
         __getattr__=resolve,
     )
+
+
+def _why_no_class(module: str, wanted: str) -> str:
+    if not wanted[:1].isupper():  # Python itself asks modules for `__path__` and the like: nothing is loaded for that
+        return ""
+    from runyard.sdk.azureml_refused import CLASSES, why_not
+
+    return f": {why_not(f'{module}.{wanted}')}" if wanted in CLASSES else ""
