@@ -14,13 +14,18 @@ def test_data_is_uploaded_listed_downloaded_and_deleted(cli: CommandLine, tmp_pa
     (tmp_path / "data" / "sub" / "b.txt").write_text("bb")
     assert "Uploaded 2 of 2 files, 3 B" in cli("data", "upload", "data", "/typed").err
     again = cli("data", "upload", "data/a.txt", "workspaceblobstore/typed")
-    assert (again.out, "1 were there already" in again.err) == (b"", True)
+    assert (again.out, again.err) == (
+        b"",
+        "Nothing was uploaded: 1 file was there already, 1 B, of workspaceblobstore/typed\n",
+    )
     lines = cli("data", "ls", "/typed").text.splitlines()
     assert [line.split()[:3] for line in lines[1:]] == [["typed/a.txt", "1", "B"], ["typed/sub/", "2", "B"]]
     found = json.loads(cli("data", "ls", "/typed", "-r", "--json").out)
     assert [entry["path"] for entry in found["entries"]] == ["typed/a.txt", "typed/sub/b.txt"]
     assert cli("data", "download", "/typed", "there").code == 0
     assert (tmp_path / "there" / "typed" / "sub" / "b.txt").read_text() == "bb"
+    missed = cli("data", "download", "/nothing-of-that-name", "there")
+    assert (missed.code, missed.err.startswith("error: there is nothing at 'nothing-of-that-name'")) == (1, True)
     refused = cli("data", "rm", "/typed")
     assert (refused.code, "add --yes" in refused.err) == (1, True)
     assert "deleted 2 files" in cli("data", "rm", "/typed", "--yes").err
@@ -33,7 +38,9 @@ def test_datastores_are_added_shown_and_removed(cli: CommandLine, tmp_path: Path
     assert "added typed-disk" in cli("data", "add", "typed-disk", "--folder", "disk").err
     assert "typed-disk" in cli("data", "stores").text
     assert str(tmp_path / "disk") in cli("data", "show", "typed-disk").text
-    assert cli("data", "remove", "typed-disk").code == 0
+    assert cli("data", "default", "typed-disk").code == 0
+    removed = cli("data", "remove", "typed-disk")
+    assert removed.err == "forgot typed-disk; what is in it stays; workspaceblobstore is the default datastore now\n"
     missing = cli("data", "show", "typed-disk")
     assert (missing.code, "no datastore named 'typed-disk'" in missing.err) == (1, True)
     assert "--folder, --bucket or --container" in cli("data", "add", "nothing").err
@@ -47,3 +54,20 @@ def test_credentials_come_from_a_file_and_are_not_shown(cli: CommandLine, tmp_pa
     assert json.loads(shown)["credentials"] == "kept"
     assert "very-secret" not in shown
     assert cli("data", "remove", "typed-bucket").code == 0
+
+
+def test_a_dataset_is_registered_of_what_is_in_a_datastore(cli: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "a.txt").write_text("a")
+    for path in ("./letters", "letters", str(tmp_path / "letters")):
+        local = cli("datasets", "register", "typed-letters", path)
+        assert local.code == 1
+        assert local.err.startswith(f"error: {path!r} is a path of this machine")
+        assert f"runyard data upload {path} /letters" in local.err
+    assert cli("data", "upload", "./letters", "/letters").code == 0
+    made = cli("datasets", "register", "typed-letters", "workspaceblobstore/letters")
+    assert made.text.startswith("typed-letters:1  1 file, 1 B"), made.err
+    unknown = cli("datasets", "register", "typed-letters", "nowhere/letters")
+    assert "no datastore named 'nowhere'" in unknown.err
+    assert cli("datasets", "remove", "typed-letters", "--yes").code == 0
+    cli("data", "rm", "/letters", "--yes")

@@ -90,7 +90,15 @@ def test_files_have_their_names_below_what_all_sources_share(
     assert names(shelf, of(*paths)) == expected
 
 
-@pytest.mark.parametrize(("path", "hint"), [("mnits/", "mnist/"), ("mnist/*.jpg", "labels.csv"), ("mnist/x", "train/")])
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("mnits/", "mnist/"),
+        ("mnist/*.jpg", "labels.csv"),
+        ("mnist/x", "train/"),
+        ("no/where/*.txt", "in the datastore: mnist/, other.txt"),
+    ],
+)
 def test_a_source_at_which_nothing_is_is_named_with_what_is_there(shelf: Datasets, path: str, hint: str) -> None:
     with pytest.raises(UserErrorException) as caught:
         shelf.members(of(path))

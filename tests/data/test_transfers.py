@@ -70,7 +70,10 @@ def test_what_is_uploaded_is_downloaded_with_its_whole_path(workspace: Workspace
     assert store.download(str(tmp_path / "down"), prefix="there") == 3
     assert files_of(tmp_path / "down" / "there") == contents
     assert store.download(str(tmp_path / "down"), prefix="there") == 0
-    assert "3 were there already" in capsys.readouterr().out
+    assert (
+        "Nothing was downloaded: 3 files were there already, 100 KB, of workspaceblobstore/there\n"
+        in capsys.readouterr().out
+    )
     assert store.delete("there/deep") == 1
     assert store.list("there") == ["there/a.txt", "there/empty"]
 

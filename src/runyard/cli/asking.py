@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -62,6 +63,15 @@ def complete_file(ctx: typer.Context, incomplete: str) -> list[str]:
     return [file["name"] for file in files if file["name"].startswith(incomplete)]
 
 
+def must_agree(yes: bool, doing: str, question: str) -> None:
+    """Before what cannot be undone. Without a terminal nobody can be asked, and silence is no yes."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UserErrorException(f"{doing} needs a yes", hint="add --yes")
+    typer.confirm(question, abort=True, err=True)
+
+
 def print_json(value: Any) -> None:
     print(json.dumps(sayable(value), indent=2))
 
@@ -72,4 +82,5 @@ RunArgument = Annotated[
         metavar="RUN", help="Its id, the beginning or the end of it, or @last.", autocompletion=complete_run
     ),
 ]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -108,10 +108,17 @@ def _nothing(source: Source, store: DataStore, fixed: str) -> UserErrorException
         f"{source.path!r} of the datastore {source.datastore!r}" if source.path else f"datastore {source.datastore!r}"
     )
     folder = fixed.rpartition("/")[0] if fixed == clean_path(source.path) else fixed
-    near = sorted({_first_below(one.path, folder) for one, _ in zip(store.list(folder), range(1000))})
-    there = f"in {folder!r}" if folder else "in it"
-    hint = f"{there}: {', '.join(near[:8])}{', …' if len(near) > 8 else ''}" if near else "it is empty"
+    near = _in_folder(store, folder)
+    while folder and not near:  # of a folder that is not there, the one above tells what it may be called
+        folder = folder.rpartition("/")[0]
+        near = _in_folder(store, folder)
+    there = f"in {folder!r}" if folder else "in the datastore"
+    hint = f"{there}: {', '.join(near[:8])}{', …' if len(near) > 8 else ''}" if near else "the datastore is empty"
     return UserErrorException(f"no file is at {what}", hint=hint)
+
+
+def _in_folder(store: DataStore, folder: str) -> list[str]:
+    return sorted({_first_below(one.path, folder) for one, _ in zip(store.list(folder), range(1000))})
 
 
 def _first_below(path: str, folder: str) -> str:

@@ -118,7 +118,16 @@ class Shown:
     def end(self, view: dict[str, Any]) -> None:
         if self._is_terminal:
             self._stream.write("\r\x1b[K")
+        if view["state"] == "failed" and not view["files"]:
+            return  # it came to nothing before a file was found: the error alone says so
         moved = view["files_done"] - view["files_skipped"]
+        if view["state"] == "done" and view["files"] and not moved:
+            there = "1 file was" if view["files"] == 1 else f"{view['files']:,} files were"
+            done = "uploaded" if self._verb == "Uploading" else "downloaded"
+            size = size_text(view["bytes"])
+            self._stream.write(f"Nothing was {done}: {there} there already, {size}, of {self._where}\n")
+            self._stream.flush()
+            return
         skipped = f", {view['files_skipped']:,} were there already" if view["files_skipped"] else ""
         verb = "Uploaded" if self._verb == "Uploading" else "Downloaded"
         word = {"done": verb, "failed": f"{verb} until it failed", "canceled": f"{verb} until it was canceled"}

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Optional
 import typer
 
 from runyard import clock
-from runyard.cli.asking import Json, print_json
+from runyard.cli.asking import Json, Yes, must_agree, print_json
 from runyard.cli.following import say
 from runyard.cli.table import print_table
 from runyard.cli.verb import Verb, new_verb
@@ -124,8 +124,12 @@ def show(name: Store, as_json: Json = False) -> None:
 @app.command(cls=Verb)
 def remove(name: Store) -> None:
     """Forget a datastore and its credentials. What is in it stays."""
-    Connection().delete(f"/api/datastores/{name}")
-    say(f"forgot {name}; what is in it stays")
+    connection = Connection()
+    was_default = connection.get(f"/api/datastores/{name}")["is_default"]
+    connection.delete(f"/api/datastores/{name}")
+    # paths without a datastore, and `/mnist` here, lead elsewhere from now on
+    now = f"; {connection.get('/api/datastores/-')['name']} is the default datastore now" if was_default else ""
+    say(f"forgot {name}; what is in it stays{now}")
 
 
 @app.command(cls=Verb)
@@ -204,7 +208,7 @@ def download(
 
 
 @app.command(cls=Verb)
-def rm(place: Place, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
+def rm(place: Place, yes: Yes = False) -> None:
     """Delete a file, or a folder with all that is in it."""
     connection = Connection()
     name, below = _place(connection, place)
@@ -214,10 +218,7 @@ def rm(place: Place, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do n
     if not found["files"]:
         raise UserErrorException(f"there is nothing at {below!r} in datastore {name!r}", hint=f"runyard data ls {name}")
     words = f"{count_text(found['files'], 'file')}, {size_text(found['bytes'])}, at {below} of {name}"
-    if not yes:
-        if not sys.stdin.isatty():
-            raise UserErrorException(f"deleting needs a yes: {words}", hint="add --yes")
-        typer.confirm(f"delete {words}?", abort=True, err=True)
+    must_agree(yes, f"deleting {words}", f"delete {words}?")
     connection.delete(f"/api/datastores/{name}/files", below=below)
     say(f"deleted {words}")
 

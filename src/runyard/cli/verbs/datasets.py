@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
 
 from runyard import clock
-from runyard.cli.asking import Json, print_json
+from runyard.cli.asking import Json, Yes, must_agree, print_json
 from runyard.cli.following import say
 from runyard.cli.inputs import name_and_version
 from runyard.cli.table import print_table
@@ -90,7 +91,7 @@ def register(
     from runyard.spec.json import to_json
 
     connection = Connection()
-    definition = DatasetDefinition(FILE, tuple(_source(text) for text in sources))
+    definition = DatasetDefinition(FILE, tuple(_source(connection, text) for text in sources))
     pin(connection, definition)
     tags = dict(text.partition("=")[::2] for text in tag or [])
     body = {"definition": to_json(definition), "name": name, "description": description, "tags": tags}
@@ -116,26 +117,39 @@ def files(name: Dataset, as_json: Json = False) -> None:
 
 @app.command(cls=Verb)
 def remove(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name, with all of its versions.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The name, with all of its versions.", autocompletion=_names)
+    ],
+    yes: Yes = False,
 ) -> None:
     """Unregister a dataset. Its files stay where they are, and runs still tell that they used it."""
-    Connection().delete("/api/datasets", name=name)
+    connection = Connection()
+    versions = count_text(len(connection.get("/api/datasets/page", name=name)["versions"]), "version")
+    must_agree(yes, f"unregistering {name}, {versions},", f"unregister {name}, {versions}? Its files stay.")
+    connection.delete("/api/datasets", name=name)
     say(f"{name} is not registered any more; its files were not touched")
 
 
-def _source(text: str) -> Any:
+def _source(connection: Connection, text: str) -> Any:
     from runyard.sdk.dataset_paths import sources_of
     from runyard.spec.dataset import Source
 
     if "://" in text:
         return sources_of(text)[0][0]
     datastore, _, path = text.partition("/")
-    if not datastore:
+    here = Path(text).expanduser()
+    if datastore in ("", ".", "..", "~") or (here.exists() and datastore not in _stores(connection)):
+        name = here.resolve().name or "data"
         raise UserErrorException(
-            f"{text!r} is no source of a dataset",
-            hint="write DATASTORE/PATH; `runyard data upload` brings files of this machine to a datastore",
+            f"{text!r} is a path of this machine, and a dataset is made of what is in a datastore",
+            hint=f"upload it first: runyard data upload {text} /{name}, then runyard datasets register NAME "
+            f"{connection.get('/api/datastores/-')['name']}/{name}",
         )
     return Source(datastore, path)
+
+
+def _stores(connection: Connection) -> list[str]:
+    return [one["name"] for one in connection.get("/api/datastores")]
 
 
 def _now(connection: Connection, which: dict[str, Any]) -> dict[str, Any]:

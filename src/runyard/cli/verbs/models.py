@@ -7,7 +7,7 @@ from typing import Annotated, Any, Optional
 import typer
 
 from runyard import clock
-from runyard.cli.asking import Json, complete_run, find_run, print_json
+from runyard.cli.asking import Json, Yes, complete_run, find_run, must_agree, print_json
 from runyard.cli.following import say
 from runyard.cli.model_words import comparison_lines, facts
 from runyard.cli.table import print_table
@@ -194,7 +194,7 @@ def compare(
 @app.command(cls=Verb)
 def delete(
     model: OneModel,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Delete one version. Refused while a service uses it or an alias names it."""
     from runyard import Model, Workspace
@@ -204,10 +204,7 @@ def delete(
             f"say which version of {model!r}", hint=f"runyard models list {model} shows them; {model}:1 is the first"
         )
     found = Model(Workspace(), id=model)
-    if not yes:
-        if not sys.stdin.isatty():
-            raise UserErrorException(f"deleting {found.id} needs a yes", hint="add --yes")
-        typer.confirm(f"delete {found.id}, {size_text(found.size)}?", abort=True, err=True)
+    must_agree(yes, f"deleting {found.id}", f"delete {found.id}, {size_text(found.size)}?")
     found.delete()
     say(f"deleted {found.id}")
 
