@@ -1,6 +1,7 @@
 """Looking at runs, ending them, starting them again."""
 
 import json
+import os
 import re
 
 import pytest
@@ -63,6 +64,7 @@ def test_runs_is_a_table_and_its_filters_hold(cli, trained):
     assert ids("--tag", "kind=second") == []
     assert ids("--limit", "1") == [failed]
     assert ids("--all") == [failed, trained]
+    assert ids("--all", "--limit", "1") == [failed]
 
 
 def test_a_status_that_does_not_exist_names_those_that_do(cli):
@@ -174,3 +176,23 @@ def test_cancel_of_several_checks_all_names_first(cli):
     assert cli.status_of(run_id) not in ("Canceled", "CancelRequested")
     assert "canceled after" in cli("cancel", "--wait", run_id).text
     assert "had ended already" in cli("cancel", run_id).text
+
+
+def test_cancel_says_of_each_run_once_that_it_ended(cli):
+    script = cli.script("forever.py", "import time\nwhile True: time.sleep(0.05)")
+    cores = str(json.loads(cli("compute", "show", "local", "--json").out)["status"]["cpus"])
+    running = cli("run", "-d", "--cpus", cores, script).text.strip()
+    queued = cli("run", "-d", "--cpus", cores, script).text.strip()
+    done = cli("cancel", "--wait", queued, running, queued)
+    assert [line.split("  ")[0] for line in done.text.splitlines()] == [queued, running]
+
+
+def test_lineage_says_when_it_is_of_a_run_and_when_nothing_is_linked(cli):
+    run_id = cli("run", "-d", "-e", "unlinked", cli.script("s.py", "")).text.strip()
+    exact = cli("lineage", run_id)
+    assert exact.text.startswith(f"run {run_id}  ")
+    assert exact.err == "nothing is linked with it: it used no registered data and registered no model\n"
+    assert cli("lineage", "@last").err == exact.err
+    part = cli("lineage", "unlinked")
+    assert part.err.startswith(f"no dataset and no model is named 'unlinked'; the run {run_id} is shown\n")
+    assert cli("lineage", "unlinked", "--kind", "run").err == exact.err

@@ -27,6 +27,9 @@ def test_a_model_is_registered_named_approved_compared_downloaded_and_deleted(cl
         "named-net:1"
     ]
 
+    assert cli("models", "list", "--tag", "nobody-has-this").err == "no models like that\n"
+    assert cli("models", "list", "named-net", "--stage", "archived").err == "no models like that\n"
+
     shown = cli("models", "show", "named-net:champion").text
     assert shown.startswith("named-net:1\n")
     assert "none → approved by " in shown
@@ -40,6 +43,9 @@ def test_a_model_is_registered_named_approved_compared_downloaded_and_deleted(cl
     assert cli("models", "download", "named-net", "-o", "there").text == "there/net.pt\n"
     assert (cli.folder / "there" / "net.pt").read_text() == "second!"
 
+    there = cli("models", "download", "named-net", "-o", "there")
+    assert (there.code, "--replace" in there.err, "exist_ok=True" in there.err) == (1, True, True)
+
     assert "is its 'champion'" in cli("models", "delete", "named-net:1", "--yes").err
     assert cli("models", "alias", "named-net", "champion", "--remove").code == 0
     assert cli("models", "delete", "named-net:1", "--yes").err == "deleted named-net:1\n"
@@ -52,6 +58,7 @@ def test_a_model_is_registered_named_approved_compared_downloaded_and_deleted(cl
         (["list", "nothing-of-that-name"], "no model named"),
         (["register", "a b", "net.pt"], "a model cannot be named 'a b'"),
         (["register", "net", "nowhere.pt"], "there is no file or folder 'nowhere.pt'"),
+        (["list", "--stage", "approvd"], "there is no stage 'approvd'"),
         (["delete", "net"], "say which version of 'net'"),
     ],
 )

@@ -12,14 +12,14 @@ from runyard.client.transport import Connection
 from runyard.errors import RunNotFound, UserErrorException
 from runyard.spec.json import sayable
 
-_NEWEST = ("@last", "latest", "last")
+NEWEST = ("@last", "latest", "last")
 _CANDIDATES = 10
 _OFFERED = 30
 
 
 def find_run(connection: Connection, text: str) -> dict[str, Any]:
     """By its id, the beginning or the end of one, or ``@last``."""
-    if text in _NEWEST:
+    if text in NEWEST:
         newest = connection.get("/api/runs", limit=1)["runs"]
         if not newest:
             raise RunNotFound("there are no runs in this yard yet", hint="runyard run SCRIPT makes the first")

@@ -77,6 +77,8 @@ class Models:
         latest: bool = False,
     ) -> list[ModelRecord]:
         """A label that is asked for with the value None must only be there. ``latest``: of those that fit."""
+        if stage is not None:
+            _check_stage(stage)  # a stage that was mistyped would look like one that no model is at
         found = [
             one
             for one in self._store.find(name=name, run_id=run_id)
@@ -134,8 +136,7 @@ class Models:
         return self._store.change(name, version, changes)
 
     def set_stage(self, name: str, version: int, stage: str, *, by: str | None, note: str | None = None) -> ModelRecord:
-        if stage not in STAGES:
-            raise UserErrorException(f"there is no stage {stage!r}", hint=f"stages: {', '.join(STAGES)}")
+        _check_stage(stage)
         return self._store.set_stage(name, version, stage, by, note)
 
     def set_alias(self, name: str, alias: str, version: int, *, by: str | None) -> None:
@@ -230,6 +231,11 @@ def _checked_name(name: str) -> None:
 def _digest(files: Sequence[Artifact]) -> str:
     text = "".join(f"{file.digest}  {file.path}\n" for file in sorted(files, key=lambda file: file.path))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _check_stage(stage: str) -> None:
+    if stage not in STAGES:
+        raise UserErrorException(f"there is no stage {stage!r}", hint=f"stages: {', '.join(STAGES)}")
 
 
 def _has(labels: Mapping[str, str | None], wanted: Mapping[str, str | None]) -> bool:

@@ -47,7 +47,10 @@ def download(connection: Connection, page: dict[str, Any], target_dir: str, exis
     targets = {file["path"]: base / file["path"] for file in page["files"]}
     there = [str(path) for path in targets.values() if path.exists()]
     if there and not exist_ok:
-        raise WebserviceException(f"{there[0]} exists already", hint="download(target_dir, exist_ok=True) replaces it")
+        raise WebserviceException(
+            f"{there[0]} exists already",
+            hint="download(target_dir, exist_ok=True), or --replace on the command line, replaces it",
+        )
     for name, target in targets.items():
         target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_name(f".{os.urandom(8).hex()}.part")  # a download that breaks off leaves no half file

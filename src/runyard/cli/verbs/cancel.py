@@ -25,17 +25,19 @@ def cancel(
 ) -> None:
     """Cancel runs: their processes are asked to end, and after a grace period stopped."""
     connection = Connection()
-    found = [find_run(connection, run) for run in runs]  # all of them first: a wrong name cancels nothing
-    for view in found:
-        run_id = view["run_id"]
+    # all of them first: a wrong name cancels nothing; and one that was named twice is one run
+    found = {view["run_id"]: view for view in (find_run(connection, run) for run in runs)}
+    ending = []
+    for run_id, view in found.items():
         if RunState(view["status"]).is_terminal:
             print(f"{run_id}  had ended already: {verdict(view)}")
             continue
         view = connection.post(f"/api/runs/{run_id}/cancel")
-        if not wait or RunState(view["status"]).is_terminal:
+        if wait and not RunState(view["status"]).is_terminal:
+            ending.append(run_id)
+        else:
             print(f"{run_id}  {verdict(view)}")
-    for view in found if wait else ():
-        if not RunState(view["status"]).is_terminal:
-            for kind, data in connection.events(f"/api/runs/{view['run_id']}/follow", logs=False):
-                if kind == "end":
-                    print(f"{view['run_id']}  {verdict(data)}")
+    for run_id in ending:
+        for kind, data in connection.events(f"/api/runs/{run_id}/follow", logs=False):
+            if kind == "end":
+                print(f"{run_id}  {verdict(data)}")

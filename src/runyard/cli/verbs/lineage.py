@@ -4,7 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
-from runyard.cli.asking import Json, find_run, print_json
+from runyard.cli.asking import NEWEST, Json, find_run, print_json
+from runyard.cli.following import say
 from runyard.cli.verb import Verb, new_verb
 from runyard.client.transport import Connection
 from runyard.errors import RunNotFound, UserErrorException
@@ -53,6 +54,9 @@ def lineage(
         _print(top, nodes, below, set(found["start"]), shown, "")
     if found["truncated"]:
         print("… and more than is shown here")
+    if not found["edges"]:
+        only = nodes[found["start"][0]]["kind"] == "run"
+        say("nothing is linked with it" + (": it used no registered data and registered no model" if only else " yet"))
 
 
 def _found(connection: Connection, what: str, wanted: str) -> dict[str, Any]:
@@ -63,6 +67,9 @@ def _found(connection: Connection, what: str, wanted: str) -> dict[str, Any]:
         try:
             asked = find_run(connection, what)["run_id"] if kind == "run" else what
             found: dict[str, Any] = connection.get("/api/lineage", **{kind: asked})
+            if not wanted and kind == "run" and what not in (asked, *NEWEST):
+                # the name of a dataset that is gone is often how a run's id begins: nobody takes the one for the other
+                say(f"no dataset and no model is named {what!r}; the run {asked} is shown")
             return found
         except UserErrorException as error:
             if wanted or (kind == "run" and not isinstance(error, RunNotFound)):

@@ -75,7 +75,8 @@ def list_models(
     if as_json:
         print_json(found)
     elif not found:
-        say("no models: runyard models register NAME PATH, or run.register_model(…), adds one")
+        none = "no models: runyard models register NAME PATH, or run.register_model(…), adds one"
+        say("no models like that" if tag or stage or run else none)
     else:
         _print(found)
 

@@ -16,6 +16,7 @@ from runyard.cli.words import age_text, duration_of
 from runyard.client.transport import Connection
 
 app = new_verb()
+_SHOWN = 20
 _PAGE = 1000
 
 
@@ -31,7 +32,10 @@ def runs(
     tag: Annotated[
         Optional[list[str]], typer.Option(metavar="KEY[=VALUE]", help="Only with this tag; repeatable.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most this many.")] = 20,
+    limit: Annotated[
+        Optional[int],
+        typer.Option("--limit", "-n", metavar="N", min=1, help="At most this many (default: 20; with --all, all)."),
+    ] = None,
     all: Annotated[bool, typer.Option("--all", help="All of them, with child runs.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -39,7 +43,7 @@ def runs(
     bare: dict[str, Optional[str]] = {item: None for item in tag or [] if "=" not in item}
     tags = {**bare, **pairs("--tag", [item for item in tag or [] if "=" in item])}
     query = {"experiment": experiment, "status": status, "tags": json.dumps(tags) if tags else None}
-    found, more = _collect(query, None if all else limit)
+    found, more = _collect(query, limit or (None if all else _SHOWN), with_children=all)
     if as_json:
         print_json(found)
     elif not found:
@@ -59,18 +63,18 @@ def runs(
         ]
         print_table(("RUN", "EXPERIMENT", "STATUS", "AGE", "TOOK", "WHY"), rows, right=("AGE", "TOOK"))
         if more:
-            say(f"the newest {len(found)}; --limit N shows more, --all shows all")
+            say(f"the newest {len(found)}; --limit N shows more, --all {'alone ' if all else ''}shows all")
 
 
-def _collect(query: dict[str, Any], limit: Optional[int]) -> tuple[list[dict[str, Any]], bool]:
+def _collect(query: dict[str, Any], limit: Optional[int], *, with_children: bool) -> tuple[list[dict[str, Any]], bool]:
     connection, found = Connection(), list[dict[str, Any]]()
     before: Optional[int] = None
     while True:
-        wanted = _PAGE if limit is None else limit
-        page = connection.get("/api/runs", before=before, limit=wanted, include_children=limit is None, **query)
+        wanted = _PAGE if limit is None else limit - len(found)
+        page = connection.get("/api/runs", before=before, limit=wanted, include_children=with_children, **query)
         found += page["runs"]
         before = page["next"]
-        if before is None or limit is not None:
+        if before is None or len(found) == limit:
             return found, before is not None
 
 
