@@ -185,3 +185,4 @@ def test_version_is_printed(cli):
     from runyard import __version__
 
     assert cli("version").text.startswith(f"runyard {__version__} ")
+    assert cli("--version").text == cli("version").text

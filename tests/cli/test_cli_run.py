@@ -74,6 +74,19 @@ class TestBothWays:
         assert done.err.startswith("error: there is no script 'trian.py'")
         assert "\n\nhint: did you mean 'train.py'?" in done.err
 
+    def test_a_folder_is_no_script_and_its_own_scripts_are_named(self, cli, command):
+        cli.script("proj/train.py", "")
+        for path in ("proj", "."):
+            done = cli(*command, path)
+            assert done.err.startswith(f"error: '{cli.folder / path}' is a folder, not a script\n")
+            assert done.err.endswith("hint: scripts in this folder: train.py\n")
+            cli.folder = cli.folder / "proj"
+
+    def test_a_script_in_a_folder_that_is_not_there_is_told_once(self, cli, command):
+        done = cli(*command, "../nowhere/x.py")
+        assert done.code == 1
+        assert done.err.count("nowhere") == 1
+
     def test_the_script_runs_with_the_python_of_the_command(self, cli, command):
         script = cli.script("which.py", "import sys; print(sys.prefix)")
         assert cli(*command, script).text == f"{sys.prefix}\n"
@@ -111,6 +124,14 @@ def test_a_script_may_lie_in_a_folder_that_is_named(cli):
     assert cli("run", "-C", "proj", "proj/main.py").text == "from lib\n"
 
 
+def test_a_requirements_file_is_looked_for_in_the_current_folder(cli):
+    cli.script("proj/main.py", "")
+    cli.script("proj/r.txt", "")
+    done = cli("run", "-C", "proj", "--requirements", "r.txt", "main.py")
+    assert done.code == 1
+    assert done.err.endswith(f"\n\nhint: it was looked for at {cli.folder / 'r.txt'}\n")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -135,8 +156,11 @@ def test_a_wrong_option_is_one_clear_error_and_nothing_is_started(cli, options, 
 def test_an_unknown_option_is_an_error_of_usage(cli):
     done = cli("run", "--lr", "0.1", "train.py")
     assert done.code == 2
-    assert done.err.startswith("error: no such option: --lr")
-    assert "hint: " in done.err
+    assert done.err == "error: there is no option --lr\n\nhint: runyard run --help shows how it is used\n"
+    near = cli("run", "--max-atempts", "2", "train.py")
+    assert near.err.startswith("error: there is no option --max-atempts\n\nhint: did you mean '--max-attempts'? ")
+    far = cli("run", "--json", "train.py")
+    assert "--conda" not in far.err
 
 
 def test_a_yard_that_is_killed_meanwhile_is_started_again_and_the_output_is_whole(own_cli):

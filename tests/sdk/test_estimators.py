@@ -564,7 +564,7 @@ def test_a_version_of_long_ago_is_refused_with_those_there_are(kind: Any, title:
         local(kind, framework_version=version)
     assert caught.value.message.startswith(f"{title} {version} is not available; supported: ")
     assert kind.DEFAULT_VERSION in caught.value.message
-    assert "leave framework_version out" in caught.value.hint
+    assert "leave the version out" in caught.value.hint
 
 
 def test_a_version_given_as_a_number_is_told_what_it_takes() -> None:
@@ -723,7 +723,9 @@ def test_a_script_that_is_a_link_to_the_outside_is_refused(project: Path) -> Non
 
 
 def test_a_folder_as_script_is_refused(project: Path) -> None:
-    assert "is not a file" in refusal(local(folder=project, entry_script="sub")).message
+    assert (
+        f"'{project / 'sub'}' is a folder, not a script" in refusal(local(folder=project, entry_script="sub")).message
+    )
 
 
 def test_a_notebook_as_script_is_told_how_to_become_one(project: Path) -> None:

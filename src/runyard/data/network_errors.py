@@ -80,7 +80,8 @@ def _in_words(asked: Asked, path: str, error: Exception) -> DataException:
         return DataException(
             f"{where} needs credentials: none were given, none are in the yard's environment, and this is no machine "
             "of a cloud that has some",
-            hint="give them when you register it; or say anonymous, if it is open to everybody",
+            hint="give them when you register it (--credentials on the command line); if it is open to everybody, say "
+            "anonymous=True (--anonymous)",
         )
     if isinstance(error, (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)) or (
         status and status[1] in _REFUSED

@@ -160,7 +160,10 @@ def user_managed(asked: str | None, environ: Mapping[str, str]) -> Interpreter:
     """The interpreter that a run brings by itself, checked: it is there, it runs, the node kit can live in it."""
     path = asked or sys.executable
     where = shutil.which(path, path=environ.get("PATH")) if os.sep not in path else str(Path(path).expanduser())
-    hint = "give the full path of a Python, or let the environment be built: user_managed=False"
+    hint = (
+        "give the full path of a Python, or let the environment be built: user_managed=False, or --pip in place of "
+        "--python on the command line"
+    )
     if where is None or not Path(where).exists():
         raise EnvironmentException(f"no Python interpreter at {path!r}", hint=hint)
     try:

@@ -60,7 +60,8 @@ def version_of(known: KnownFramework, asked: Any, *, error: type[RunyardExceptio
     if not matching or not re.fullmatch(r"\d+\.\d+(\.\w+)*", asked):
         raise error(
             f"{known.title} {asked} is not available; supported: {', '.join(known.versions)}",
-            hint=f"leave framework_version out for {known.default}, or use Estimator and list the packages yourself",
+            hint=f"leave the version out for {known.default} (framework_version, or what stands after --framework "
+            f"{known.name}), or list the packages yourself: Estimator(pip_packages=…), or --pip",
             framework=known.name,
             version=asked,
             supported=known.versions,

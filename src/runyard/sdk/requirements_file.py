@@ -39,8 +39,10 @@ def _read(file: Path, within: Path, reading: tuple[Path, ...]) -> Iterator[str]:
     try:
         content = real.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
+        # the command line takes files of anywhere, and an estimator those of the source directory
+        of_source = "give its path relative to the source directory; " if within != Path(within.anchor) else ""
         raise UserErrorException(
-            f"there is no requirements file {str(file)!r}", hint="give its path relative to the source directory"
+            f"there is no requirements file {str(file)!r}", hint=f"{of_source}it was looked for at {real}"
         ) from None
     except (OSError, UnicodeDecodeError) as e:
         raise UserErrorException(f"the requirements file {str(file)!r} cannot be read: {e}") from e

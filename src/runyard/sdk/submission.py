@@ -81,7 +81,8 @@ def _checked_script(source_directory: Any, script: Any) -> tuple[Path, str]:
     given = checks.path("source_directory", source_directory, error=ExperimentExecutionException) or "."
     folder = Path(given).expanduser().absolute()
     if not folder.exists():
-        raise _refused(f"the source directory {given!r} does not exist ({folder})", _folder_hint(folder))
+        where = "" if given == str(folder) else f" ({folder})"
+        raise _refused(f"the source directory {given!r} does not exist{where}", _folder_hint(folder, given))
     if not folder.is_dir():
         raise _refused(
             f"the source directory {given!r} is a file, not a folder",
@@ -105,6 +106,8 @@ def _checked_script(source_directory: Any, script: Any) -> tuple[Path, str]:
         )
     if not path.exists():
         raise _refused(f"there is no script {name!r} in {str(folder)!r}", _script_hint(folder, name))
+    if path.is_dir():
+        raise _refused(f"{str(path.resolve())!r} is a folder, not a script", _script_hint(path, ""))
     if not path.is_file():
         raise _refused(f"the script {name!r} in {str(folder)!r} is not a file", _script_hint(folder, name))
     if not _inside(path.resolve(), folder):
@@ -158,12 +161,14 @@ def _inside(path: Path, folder: Path) -> bool:
     return folder == path or folder in path.parents
 
 
-def _folder_hint(folder: Path) -> str:
+def _folder_hint(folder: Path, given: str) -> str:
+    relative = "the path is relative to the folder in which this Python was started"
+    hint = f"check the path: {folder.parent} is there" if Path(given).is_absolute() else relative
     try:
         beside = [entry.name for entry in folder.parent.iterdir() if entry.is_dir()]
     except OSError:
-        return "check the path; it is relative to the folder in which this Python was started"
-    return checks.nearest(folder.name, beside) + "the path is relative to the folder in which this Python was started"
+        return "check the path" if Path(given).is_absolute() else f"check it; {relative}"
+    return checks.nearest(folder.name, beside) + hint
 
 
 def _script_hint(folder: Path, name: str) -> str:

@@ -98,7 +98,9 @@ class DatasetStore:
             )
         raise UserErrorException(
             f"no dataset {name!r} is registered here",
-            hint=f"registered: {', '.join(sorted(names))}" if names else "dataset.register(workspace, name) adds one",
+            hint=f"registered: {', '.join(sorted(names))}"
+            if names
+            else "dataset.register(workspace, name), or runyard datasets register NAME DATASTORE/PATH, adds one",
         )
 
     def by_id(self, dataset_id: str) -> Dataset:

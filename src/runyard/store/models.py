@@ -269,5 +269,6 @@ def _not_found(connection: Connection, name: str, version: int | str | None) -> 
         )
     names = connection.execute(select(_models.c.name).distinct().order_by(_models.c.name)).scalars().all()
     shown = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
-    hint = f"models here: {shown}" if names else "Model.register(ws, model_path, model_name) adds one"
+    how = "Model.register(ws, model_path, model_name), or runyard models register NAME PATH, adds one"
+    hint = f"models here: {shown}" if names else how
     return NoSuchModel(f"no model named {name!r} is registered here", hint=hint, model=name)
