@@ -256,6 +256,20 @@ def test_above_the_cap_it_names_the_biggest_files_and_goes_on(project: Project, 
     assert "4.2 MB in 7 files; the biggest: f6 (0.9 MB), f5 (0.8 MB), f4 (0.7 MB), f3 (0.6 MB), f2 (0.5 MB)." in warning
 
 
+def test_above_the_cap_only_files_that_matter_are_named(project: Project, frozen_of: Freeze) -> None:
+    root = project({"train.py": b"print()", "notes.md": bytes(900), "data.bin": bytes(1_500_000)})
+    (warning,) = frozen_of(root, cap_mb=1).warnings
+    assert "1.5 MB in 3 files; the biggest: data.bin (1.5 MB). " in warning
+
+
+def test_above_the_cap_of_many_small_files_the_biggest_are_named_all_the_same(
+    project: Project, frozen_of: Freeze
+) -> None:
+    root = project({f"f{number:03}": bytes(10_000) for number in range(150)})
+    (warning,) = frozen_of(root, cap_mb=1).warnings
+    assert warning.count("(0.0 MB)") == 5
+
+
 def test_reading_a_lot_is_told(project: Project, frozen_of: Freeze) -> None:
     said: list[str] = []
     frozen_of(project({f"f{number}": b"" for number in range(2100)}), say=said.append)

@@ -22,6 +22,7 @@ _REGULAR = stat.S_IFREG
 _SPECIAL = {stat.S_IFSOCK: "socket", stat.S_IFIFO: "pipe", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
 _NAMES_SHOWN = 10
 _BIGGEST_SHOWN = 5
+_WORTH_NAMING = 100  # a hundredth of the whole
 
 
 @dataclass
@@ -52,8 +53,10 @@ class Survey:
         if self.special:
             found.append(f"left out: {_some([f'{path} (a {what})' for path, what in self.special])}")
         if self.size > cap_mb * 1_000_000:
-            big = sorted(self.biggest, reverse=True)
-            named = ", ".join(f"{shown(decode(path))} ({megabytes(size)})" for size, path in big if size)
+            big = [one for one in sorted(self.biggest, reverse=True) if one[0]]
+            # beside one large file the script itself would be named among the biggest
+            big = [one for one in big if one[0] * _WORTH_NAMING >= self.size] or big
+            named = ", ".join(f"{shown(decode(path))} ({megabytes(size)})" for size, path in big)
             count = f"{len(self.records) + len(self.unread):,}"
             found.append(
                 f"the snapshot has {megabytes(self.size)} in {count} files; the biggest: {named}. "
