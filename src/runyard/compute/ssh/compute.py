@@ -18,6 +18,7 @@ from runyard.agent.doorbell import DOORBELL
 from runyard.compute.base import Capacity, Compute, Handle, Observed
 from runyard.compute.local import LocalCompute
 from runyard.compute.ssh import trail
+from runyard.compute.ssh.fetching import fetch
 from runyard.compute.ssh.frames import Cut
 from runyard.compute.ssh.giving import Gift, give
 from runyard.compute.ssh.host import Followed, Host
@@ -35,6 +36,7 @@ PLACE, STOP = "mirror.json", "stop.json"
 _START_PATIENCE_S = 60.0
 _STOP_PATIENCE_S = 24 * 3600.0
 _SWEEP_PATIENCE_S = 20.0
+_CALL_OFF_S = 20.0
 
 
 class SshCompute(Compute):
@@ -62,6 +64,8 @@ class SshCompute(Compute):
         handle = Handle(order.run_id, order.folder)
         hosts = self._hosts_of([node.name for node in order.nodes])
         if _place(root).get("attempt") != order.attempt:
+            for host in self._hosts_at(handle):  # one that was lost may be back: it would write into the new attempt's
+                host.leave(order.run_id)
             root.mkdir(parents=True, exist_ok=True)
             bases = trail.sizes(root)  # what earlier attempts wrote stays; what comes now is written behind it
             write_place(root, {"attempt": order.attempt, "hosts": list(hosts), "bases": bases})
@@ -69,7 +73,11 @@ class SshCompute(Compute):
         try:
             self._start(order, root, list(hosts.values()))
         except Cut as cut:
+            self._call_off(handle)
             raise ComputeTargetException(f"the connection to a host was lost: {cut}", passing=True) from cut
+        except (RunyardException, OSError):
+            self._call_off(handle)
+            raise
         with suppress(OSError, ValueError):  # somebody did not want it any more, while it was on its way
             self._tell_to_stop(handle, str(json.loads((root / STOP).read_bytes())["reason"]))
         return handle
@@ -101,14 +109,24 @@ class SshCompute(Compute):
 
     def _tell_to_stop(self, handle: Handle, reason: str) -> None:
         """A host that is away hears it when it is back."""
-        hosts = self._hosts_at(handle)
+        hosts, attempt = self._hosts_at(handle), _place(Path(handle.folder)).get("attempt")
 
         def tell() -> None:
             with suppress(ComputeTargetException):
-                hosts[0].call("stop", run=handle.run_id, reason=reason, patience_s=_STOP_PATIENCE_S)
+                hosts[0].call("stop", run=handle.run_id, reason=reason, attempt=attempt, patience_s=_STOP_PATIENCE_S)
 
         if hosts:
             threading.Thread(target=tell, name=f"stop-{handle.run_id}", daemon=True).start()
+
+    def _call_off(self, handle: Handle) -> None:
+        """An agent may have begun, and only the answer been lost. It is told before this returns, where it can be: the
+        run is forgotten next, and with its folder gone nobody finds the agent."""
+        reason, attempt = EndReason.LAUNCH_FAILED.value, _place(Path(handle.folder)).get("attempt")
+        try:
+            for lead in self._hosts_at(handle)[:1]:
+                lead.call("stop", run=handle.run_id, reason=reason, attempt=attempt, timeout_s=_CALL_OFF_S)
+        except (RunyardException, OSError):
+            self._tell_to_stop(handle, reason)
 
     def sweep(self, handle: Handle) -> int:
         left = 0
@@ -127,7 +145,7 @@ class SshCompute(Compute):
             try:
                 _require_hope(host)
                 self._catch_up(host, handle, number)
-                warnings += _fetch(host, handle, names, only_new=number > 0)
+                warnings += fetch(host, handle, names, only_new=number > 0)
             except ComputeTargetException as error:
                 warnings.append(f"what is on {host.name} was not kept whole: {error.message}")
         return tuple(warnings)
@@ -215,24 +233,19 @@ class SshCompute(Compute):
                 list(pool.map(lambda host: lay_out(host, order.run_id, entries, contents), hosts))
         nodes = tuple(Node(node.name, str(host.facts["address"])) for node, host in zip(order.nodes, hosts))
         order = replace(order, nodes=nodes, secret=order.secret or secrets.token_hex(32))
-        lead = self._begin(hosts[0], replace(order, node_rank=0), root)
+        self._begin(hosts[0], replace(order, node_rank=0), root)
         if len(hosts) == 1:
             return
         where = hosts[0].call("lead", run=order.run_id, attempt=order.attempt, timeout_s=90.0)
         if where is None:
             return  # the lead's agent ended, and said why
-        try:
-            for rank, host in enumerate(hosts[1:], start=1):
-                self._begin(host, replace(order, node_rank=rank, lead=str(where)), root)
-        except (ComputeTargetException, Cut):
-            lead.call("stop", run=order.run_id, reason="launch failed")
-            raise
+        for rank, host in enumerate(hosts[1:], start=1):
+            self._begin(host, replace(order, node_rank=rank, lead=str(where)), root)
 
-    def _begin(self, host: Host, order: WorkOrder, root: Path) -> Host:
+    def _begin(self, host: Host, order: WorkOrder, root: Path) -> None:
         pid = host.call("begin", order=to_json(self.translated(host, order)), patience_s=_START_PATIENCE_S)
         bases = _place(root).get("bases", {})
         host.follow(order.run_id, Followed(root, order.node_rank, bases, agent_pid=int(pid)))
-        return host
 
     def translated(self, host: Host, order: WorkOrder) -> WorkOrder:
         """The order in the host's own terms."""
@@ -343,41 +356,6 @@ def working_copy(work: Path) -> tuple[list[dict[str, Any]], dict[str, Path]]:
         if not names and not folders:
             entries.append({"path": str(below), "kind": "dir"})
     return entries, contents
-
-
-def _fetch(host: Host, handle: Handle, names: Sequence[str], *, only_new: bool) -> list[str]:
-    work = RunFolder(Path(handle.folder)).work
-    known = {
-        str(path.relative_to(work)): [path.stat().st_size, path.stat().st_mtime_ns]
-        for name in names
-        for path in (work / name).rglob("*")
-        if path.is_file()
-    }
-
-    def received(head: dict[str, Any], body: bytes) -> None:
-        name = str(head["fetched"])
-        path = work / name
-        if name.startswith("/") or ".." in Path(name).parts or (only_new and name in known):
-            return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        half = path.with_name(f".{path.name}.half")
-        with open(half, "r+b" if head["at"] else "wb") as file:
-            file.seek(int(head["at"]))
-            file.write(body)
-        if head["last"]:
-            os.utime(half, ns=(int(head["mtime_ns"]), int(head["mtime_ns"])))
-            half.replace(path)
-
-    said: list[str] = host.call(
-        "fetch",
-        run=handle.run_id,
-        names=list(names),
-        known=known,
-        heard=received,
-        timeout_s=120.0,
-        patience_s=120.0,
-    )
-    return said
 
 
 def write_place(root: Path, value: dict[str, Any]) -> None:

@@ -90,7 +90,8 @@ def hang_up(address: Address, control: Path, how: str) -> None:
     with suppress(OSError, subprocess.SubprocessError):
         argv = [*program(), "-o", f"ControlPath={str(control).replace('%', '%%')}", "-O", how, "--"]
         subprocess.run([*argv, address.destination], capture_output=True, timeout=3, stdin=subprocess.DEVNULL)
-    control.unlink(missing_ok=True)
+    with suppress(OSError):
+        control.unlink()
 
 
 def control_path(home: Path, address: Address) -> Path:

@@ -25,7 +25,7 @@ from runyard.compute.machine import this_machine
 from runyard.compute.ssh.errands import Errands
 from runyard.compute.ssh.frames import Cut, Writer, read
 from runyard.compute.ssh.trail import Trail
-from runyard.compute.ssh.tunnel import Pipes, listen
+from runyard.compute.ssh.tunnel import Pipes, is_heard, listen
 from runyard.errors import RunyardException
 from runyard.launch.variables import ROLE, clean
 from runyard.spec.json import to_json
@@ -33,6 +33,7 @@ from runyard.spec.json import to_json
 BEAT_S = 2.0
 _LOOK_S = (0.03, 0.5)  # between two looks at a run: the longer, the longer nothing came
 _LONGEST_SOCKET = 100
+_OF_RUNS = frozenset({"lay_out", "begin", "follow"})  # whoever asks for these has runs here, which look for the sockets
 
 
 def main(folder: str, asked: dict[str, Any], hear: BinaryIO, say: BinaryIO) -> None:
@@ -60,14 +61,11 @@ class Courier:
         self._pipes = Pipes(self._send)
         self._following: dict[str, Following] = {}
         self._woken = threading.Event()
+        self._has_socket = len(os.fsencode(self._home / "yard.sock")) < _LONGEST_SOCKET
+        self._has_runs = False
 
     def greet(self) -> None:
-        socket_path = self._home / "yard.sock"
-        has_socket = len(os.fsencode(socket_path)) < _LONGEST_SOCKET
-        if has_socket:
-            listen(socket_path, self._pipes, self._send)
-            Doorbell(self._home / DOORBELL, self._look_at_once)
-        self._send({"facts": {**facts(), "home": str(self._home), "has_socket": has_socket}})
+        self._send({"facts": {**facts(), "home": str(self._home), "has_socket": self._has_socket}})
         for work in (self._beat, self._follow):
             threading.Thread(target=self._until_cut, args=(work,), name=work.__name__, daemon=True).start()
         self._local.nursery.warm_up()
@@ -79,6 +77,10 @@ class Courier:
                 if frame is None:
                     return
                 head, body = frame
+                if not self._has_runs and head.get("do") in _OF_RUNS:
+                    # not before: one who only looks at the host would take the sockets along when it ends
+                    self._open_sockets()
+                    self._has_runs = True  # from here on the beat sees to them
                 if "pipe" in head:
                     self._pipes.receive(int(head["pipe"]), body)
                 elif head["do"] == "follow":  # likewise: what is asked next may be about this run
@@ -127,7 +129,7 @@ class Courier:
         if do == "lead":
             return errands.lead(head["run"], head["attempt"])
         if do == "stop":
-            return errands.stop(head["run"], head["reason"])
+            return errands.stop(head["run"], head["reason"], head.get("attempt"))
         if do == "sweep":
             return errands.sweep(head["run"])
         if do == "catch_up":
@@ -148,13 +150,25 @@ class Courier:
                 head["run"], head["names"], head["known"], lambda h, b: self._send({"id": head["id"], **h}, b)
             )
         if do == "run":
-            return errands.run(head["argv"], head["input"], head.get("timeout_s"))
+            return errands.run(head["argv"], head["input"], head.get("limit_s"))
         if do == "prepare":
             self._builder.ask({**head["request"], "id": head["id"]}, head["uv"] and str(errands.content(head["uv"])))
             return _LATER
         if do == "abandon":
             return self._builder.abandon(head["which"])
         raise ValueError(f"{do!r} is nothing that a courier does")
+
+    def _open_sockets(self) -> None:
+        if self._has_socket:
+            with suppress(OSError):  # tried again at the next beat
+                listen(self._home / "yard.sock", self._pipes, self._send)
+                Doorbell(self._home / DOORBELL, self._look_at_once)
+
+    def _keep_sockets(self) -> None:
+        """Another courier of this yard may have taken their place, and ended since."""
+        with suppress(OSError):
+            if self._has_socket and not all(is_heard(self._home / name) for name in ("yard.sock", DOORBELL)):
+                self._open_sockets()
 
     def _begin_to_follow(self, head: dict[str, Any]) -> None:
         self._following[head["run"]] = Following(self._errands, head["run"], head["node_rank"], head["have"])
@@ -177,6 +191,8 @@ class Courier:
     def _beat(self) -> None:
         while True:
             self._send({"beat": True})
+            if self._has_runs:
+                self._keep_sockets()
             time.sleep(BEAT_S)
 
     def _follow(self) -> None:
@@ -184,7 +200,8 @@ class Courier:
             self._woken.clear()
             waits = [_LOOK_S[1]]
             for run_id, following in list(self._following.items()):
-                waits.append(following.look(run_id, self._send))
+                with suppress(OSError):  # of one run: the others are looked at, and this one again later
+                    waits.append(following.look(run_id, self._send))
             self._woken.wait(min(waits))
 
 
@@ -238,7 +255,7 @@ class Builder:
         self._folder, self._said = folder, said
         self._lock = threading.Lock()
         self._process: Optional[subprocess.Popen[bytes]] = None
-        self._waiting: set[int] = set()
+        self._waiting: set[int] = set()  # for this process: one that died answers for its own requests alone
 
     def ask(self, request: dict[str, Any], uv: str) -> None:
         with self._lock:
@@ -260,7 +277,7 @@ class Builder:
     def _tell(self, said: dict[str, Any]) -> None:
         assert self._process is not None
         assert self._process.stdin is not None
-        with suppress(OSError):  # it died: its reader says so
+        with suppress(OSError, ValueError):  # it died: its reader says so, or has said so and closed this
             self._process.stdin.write(json.dumps(said).encode() + b"\n")
             self._process.stdin.flush()
 
@@ -274,21 +291,27 @@ class Builder:
             env={**clean(os.environ), "PYTHONPATH": str(Path(__file__).parents[3])},
             start_new_session=True,
         )
-        threading.Thread(target=self._listen, args=(process,), name="builder", daemon=True).start()
+        self._waiting = set()
+        listening = threading.Thread(target=self._listen, args=(process, self._waiting), name="builder", daemon=True)
+        listening.start()
         return process
 
-    def _listen(self, process: subprocess.Popen[bytes]) -> None:
+    def _listen(self, process: subprocess.Popen[bytes], waiting: set[int]) -> None:
+        assert process.stdin is not None
         assert process.stdout is not None
-        for line in process.stdout:
-            said = json.loads(line)
-            if "say" not in said:
-                self._waiting.discard(int(said["id"]))
-            self._said(said)
+        with process.stdout:
+            for line in process.stdout:
+                said = json.loads(line)
+                if "say" not in said:
+                    waiting.discard(int(said["id"]))
+                self._said(said)
         code = process.wait()
-        for number in list(self._waiting):
+        with self._lock, suppress(OSError):  # whoever asks now finds that it has ended
+            left = list(waiting)
+            process.stdin.close()
+        for number in left:
             message = f"the process that builds environments ended with code {code}"
             self._said({"id": number, "error": {"message": message, "hint": ""}, "kind": "EnvironmentException"})
-        self._waiting.clear()
 
 
 _LATER = object()  # the answer comes by another way

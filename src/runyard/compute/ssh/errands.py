@@ -143,11 +143,7 @@ class Errands:
     def attempt(self, run_id: str, node_rank: int) -> int:
         """Which attempt of the run was begun here; 0: none."""
         own = self.run_folder(run_id).node(node_rank)
-        try:
-            order = from_json(WorkOrder, json.loads(own.order.read_bytes()))
-        except (OSError, ValueError):
-            return 0
-        return order.attempt if own.agent_lock.exists() else 0
+        return _ordered(own) if own.agent_lock.exists() else 0
 
     def lead(self, run_id: str, attempt: int) -> Optional[str]:
         """Where the lead's agent listens, once it does."""
@@ -163,8 +159,11 @@ class Errands:
             time.sleep(0.01)
         return None
 
-    def stop(self, run_id: str, reason: str) -> None:
-        self.local.stop(Handle(run_id, str(self.run_folder(run_id).root)), reason)
+    def stop(self, run_id: str, reason: str, attempt: Optional[int]) -> None:
+        """None: whichever it is. A word that was long on its way must not end the attempt after the one it is about."""
+        folder = self.run_folder(run_id)
+        if attempt in (None, _ordered(folder)):
+            self.local.stop(Handle(run_id, str(folder.root)), reason)
 
     def sweep(self, run_id: str) -> int:
         """Of whichever node this host was."""
@@ -217,6 +216,14 @@ class Errands:
         except subprocess.TimeoutExpired:
             return {"code": 124, "out": "", "err": f"{argv[0]}: no answer in {timeout_s:g} s"}
         return {"code": done.returncode, "out": done.stdout, "err": done.stderr}
+
+
+def _ordered(own: RunFolder) -> int:
+    """Which attempt an agent was asked to begin there; 0: none."""
+    try:
+        return from_json(WorkOrder, json.loads(own.order.read_bytes())).attempt
+    except (OSError, ValueError):
+        return 0
 
 
 def _never_arrived(leaf: Leaf) -> None:

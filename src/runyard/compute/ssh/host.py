@@ -116,12 +116,14 @@ class Host:
                 self._keep()
                 raise
             self._facts = line.facts
-            self._pipes = Pipes(line.send)
-            self._line = line
             was_in_trouble = bool(self.trouble)
-            self.away_since, self.trouble = None, ""
             with self._lock:
+                old, self._pipes = self._pipes, Pipes(line.send)
+                self._line = line
+                self.away_since, self.trouble = None, ""
                 followed = list(self._followed.items())
+        if old is not None:  # of a line whose end was not told yet
+            old.close()
         for run_id, run in followed:
             with suppress(Cut):
                 self._follow(line, run_id, run)
@@ -159,7 +161,7 @@ class Host:
     def run(self, argv: list[str], given: str = "", timeout_s: float | None = 60.0) -> tuple[int, str, str]:
         """A command there: its exit code, output and complaints."""
         wait_s = None if timeout_s is None else timeout_s + 10
-        done = self.call("run", argv=argv, input=given, timeout_s=wait_s)
+        done = self.call("run", argv=argv, input=given, limit_s=timeout_s, timeout_s=wait_s)
         return int(done["code"]), str(done["out"]), str(done["err"])
 
     def bring(self, contents: dict[str, Path]) -> None:
@@ -250,6 +252,8 @@ class Host:
 
     def _cut(self) -> None:
         with self._lock:
+            if self._line is not None and not self._line.is_cut:
+                return  # somebody saw the end of the old one before this was told, and has made a new one
             self._line = None
             self.away_since = clock.monotonic()
             pipes, self._pipes = self._pipes, None
@@ -277,6 +281,8 @@ class Host:
                     return
                 runs = list(self._followed)
             line = self._line
+            if line is not None and line.is_cut:
+                line = None
             if line is not None:
                 heard_at = line.heard_at
                 wait_s = 1.0
@@ -285,12 +291,15 @@ class Host:
                 told = silent_s > _SILENT_S
                 for run_id in runs:
                     self._hooks.say(run_id, f"no word from {self.name} since {silent_s:.0f} s" if told else "")
-            if line is not None and silent_s > _DEAD_S:
-                line.kill()
-            elif line is None:
-                try:
+            try:
+                if line is not None and silent_s > _DEAD_S:
+                    line.kill()
+                elif line is None:
                     self.connect()
                     wait_s = _RETRY_S[0]
-                except ComputeTargetException as error:
-                    log.info("%s", error.message)
-                    wait_s = min(wait_s * 2, _RETRY_S[1] if runs else _FORGOTTEN_S)
+                continue
+            except ComputeTargetException as error:
+                log.info("%s", error.message)
+            except Exception:  # such as no room for a file: were this thread to end, nobody would connect again
+                log.exception("%s: the connection could not be looked after", self.name)
+            wait_s = min(wait_s * 2, _RETRY_S[1] if runs else _FORGOTTEN_S)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 import queue
 import signal
 import subprocess
@@ -20,6 +21,8 @@ from runyard.compute.ssh.connection import Address, command, explained, hang_up
 from runyard.compute.ssh.frames import Cut, Writer, read
 from runyard.compute.ssh.lending import lend_python
 from runyard.errors import ComputeTargetException, RunyardException
+
+log = logging.getLogger(__name__)
 
 Heard = Callable[[dict[str, Any], bytes], None]
 
@@ -51,7 +54,7 @@ class Line:
         self._numbers = itertools.count(1)
         self._asked: dict[int, queue.SimpleQueue[tuple[dict[str, Any], bytes] | None]] = {}
         self._lock = threading.Lock()
-        self.is_cut = self._has_hung_up = False
+        self.is_cut = self._has_hung_up = self._is_closing = False
         self.heard_at = clock.monotonic()
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the line
         try:
@@ -119,6 +122,7 @@ class Line:
         self._hang_up("exit")
 
     def close(self) -> None:
+        self._is_closing = True  # first: the end of the courier is heard at once
         with suppress(OSError):
             self._stdin.close()
         with suppress(subprocess.TimeoutExpired):
@@ -211,20 +215,13 @@ class Line:
         return explained(self._address, self._complaints.read().decode("utf-8", "replace"))
 
     def _listen(self) -> None:
-        with suppress(Cut):
-            while True:
-                frame = read(self._stdout)
-                if frame is None:
-                    break
-                self.heard_at = clock.monotonic()
-                head, body = frame
-                if "id" in head:
-                    answers = self._asked.get(int(head["id"]))
-                    if answers is not None:
-                        answers.put((head, body))
-                else:
-                    self._heard(head, body)
-        self.kill()
+        try:
+            self._listen_to_the_end()
+        except Cut:
+            pass
+        except Exception:  # a line that nobody reads and nobody knows to be cut: everybody would wait for ever
+            log.exception("%s: what it said could not be taken", self._address.name)
+        self._hang_up("stop" if self._is_closing else "exit")  # others who share the connection are not done with it
         with self._lock:
             self.is_cut = True
             waiting = list(self._asked.values())
@@ -232,6 +229,20 @@ class Line:
             answers.put(None)
         self._close_files()
         self._ended()
+
+    def _listen_to_the_end(self) -> None:
+        while True:
+            frame = read(self._stdout)
+            if frame is None:
+                return
+            self.heard_at = clock.monotonic()
+            head, body = frame
+            if "id" in head:
+                answers = self._asked.get(int(head["id"]))
+                if answers is not None:
+                    answers.put((head, body))
+            else:
+                self._heard(head, body)
 
     def _close_files(self) -> None:
         self._close_process()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
+import os
 import socket
 import struct
 import threading
@@ -15,6 +17,7 @@ from runyard.agent.doorbell import open_at
 from runyard.compute.ssh.frames import CHUNK, Cut
 
 _SEND_S = 5
+_numbers = itertools.count(1)  # of all sockets that this process opens: one may be opened again while pipes are open
 Send = Callable[[dict[str, Any], bytes], None]
 
 
@@ -73,7 +76,6 @@ class Pipes:
 def listen(path: Path, pipes: Pipes, send: Send) -> None:
     """Takes connections of this machine, for as long as the process lives."""
     listening = open_at(path, socket.SOCK_STREAM)
-    numbers = itertools.count(1)
 
     def accept() -> None:
         while True:
@@ -81,9 +83,16 @@ def listen(path: Path, pipes: Pipes, send: Send) -> None:
                 connection, _ = listening.accept()
             except OSError:
                 return
-            number = next(numbers)
+            number = next(_numbers)
             with suppress(Cut):
                 send({"pipe": number, "opened": True}, b"")
                 pipes.add(number, connection)
 
     threading.Thread(target=accept, name="listen", daemon=True).start()
+
+
+def is_heard(path: Path) -> bool:
+    """Whether somebody is behind a socket of any kind. They do not notice: a datagram's socket never gets through to a
+    listening one, but what it is told tells the living from the dead."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as asking:
+        return asking.connect_ex(os.fspath(path)) not in (errno.ENOENT, errno.ECONNREFUSED)
