@@ -54,7 +54,7 @@ def test_a_yard_that_is_killed_finds_its_runs_on_hosts_again(
     host = where_it_runs(run, home, net)
     stop_yard(home, signal.SIGKILL)
     assert train_processes(host.processes())
-    assert run.get_status() == "Running"  # said by the next yard
+    eventually(lambda: run.get_status() == "Running", "the next yard has read that it runs")
     before = len(lines(run, home))
     eventually(lambda: len(lines(run, home)) > before, "the next yard reads on")
     end_and_count(run, home, host)
