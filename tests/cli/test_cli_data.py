@@ -71,3 +71,14 @@ def test_a_dataset_is_registered_of_what_is_in_a_datastore(cli: CommandLine, tmp
     assert "no datastore named 'nowhere'" in unknown.err
     assert cli("datasets", "remove", "typed-letters", "--yes").code == 0
     cli("data", "rm", "/letters", "--yes")
+
+
+def test_hints_name_the_commands_too(own_cli: CommandLine) -> None:
+    own_cli.script("s.py", "")
+    own_cli.script("net.pt", "x")
+    assert "runyard datasets register NAME DATASTORE/PATH" in own_cli("run", "--input", "x=nothing", "s.py").err
+    assert "runyard models register NAME PATH" in own_cli("models", "show", "nothing").err
+    assert own_cli("models", "register", "net", "net.pt").code == 0
+    assert "--script FILE" in own_cli("deploy", "served", "net").err
+    old = own_cli("run", "--framework", "pytorch==1.4", "s.py").err
+    assert all(word in old for word in ("--framework pytorch", "--pip", "framework_version"))

@@ -19,6 +19,7 @@ from data_servers import S3_SECRET, Wire
 from runyard import Datastore, Workspace
 from runyard.data.base import Abandoned
 from runyard.data.kinds import opened, split
+from runyard.data.network_errors import Asked, explained
 from runyard.errors import DataException, UserErrorException
 from support import a_home, eventually, stop_yard
 
@@ -271,3 +272,12 @@ def test_a_large_download_goes_on_with_the_pieces_that_are_there(azure, new_name
     assert digest == hashlib.sha256(content).hexdigest()
     assert half.read_bytes() == content
     assert [path.name for path in tmp_path.glob("half*")] == ["half"]
+
+
+def test_a_bucket_without_credentials_says_how_to_give_them_in_python_and_on_the_command_line() -> None:
+    from obstore.exceptions import GenericError
+
+    with pytest.raises(DataException) as caught, explained(Asked("lake", "s3")):
+        raise GenericError("error sending request for url (http://169.254.169.254/latest/api/token)")
+    assert caught.value.message.startswith("datastore 'lake' needs credentials")
+    assert all(word in caught.value.hint for word in ("--credentials", "anonymous=True", "--anonymous"))

@@ -70,7 +70,8 @@ def checked_traffic(traffic: dict[str, int]) -> dict[str, int]:
     if wrong or sum(traffic.values()) != 100:
         shown = ", ".join(f"version {version}: {share} %" for version, share in traffic.items())
         raise WebserviceException(
-            f"the shares of a service's versions add up to 100 per cent, and these do not: {shown}"
+            f"the shares of a service's versions add up to 100 per cent, and these do not: {shown}",
+            hint="give every version its share: 1=90 2=10, and 1=100 for one alone",
         )
     return traffic
 
@@ -95,13 +96,15 @@ def checked_spec(rooms: Rooms, models: Models, chosen: Sequence[ModelRecord], sp
             raise WebserviceException(f"the scoring script {spec.entry_script!r} has no code with it")
     elif not chosen:
         raise WebserviceException(
-            "a service needs a model, or a scoring script", hint="models=[…], or an InferenceConfig"
+            "a service needs a model, or a scoring script",
+            hint="models=[…], or an InferenceConfig; on the command line MODEL, or --script FILE",
         )
     elif len(chosen) > 1 or not onnx_file(models, chosen[0]):
         names = ", ".join(record.id for record in chosen)
         raise WebserviceException(
             f"{names} cannot be served without a scoring script: that works for one ONNX model",
-            hint="give an InferenceConfig(entry_script=…), or export it with runyard.onnx.export",
+            hint="give an InferenceConfig(entry_script=…), on the command line --script FILE; or export it with "
+            "runyard.onnx.export",
         )
     environment = environment_of(rooms, models, chosen, spec)
     if environment.container is not None:
