@@ -59,11 +59,22 @@ def verb_command(name: str) -> Any:
     return command
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from runyard.cli.verbs.version import version
+
+        version()
+        raise typer.Exit
+
+
 def _runyard(
     home: Annotated[
         Optional[str],
         typer.Option(metavar="FOLDER", help="The yard's home folder (default: RUNYARD_HOME, else ~/.runyard)."),
     ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
+    ] = False,
 ) -> None:
     """Train on your own machines: run a script, watch it, keep what it made.
 
@@ -80,8 +91,21 @@ def _wrong_usage(error: Any) -> int:
     if error.ctx and type(error).__name__ == "NoArgsIsHelpError":
         print(error.ctx.get_help())
         return 0
-    print(f"error: {_as_sentence(message)}\n\nhint: {path} --help shows how it is used", file=sys.stderr)
+    near = ""
+    if type(error).__name__ == "NoSuchOption":
+        message, near = f"there is no option {error.option_name}", _nearest_option(error)
+    print(f"error: {_as_sentence(message)}\n\nhint: {near}{path} --help shows how it is used", file=sys.stderr)
     return 2
+
+
+def _nearest_option(error: Any) -> str:
+    """Typer compares with the dashes, by which any two options are alike: --conda is no guess for --json."""
+    import difflib
+
+    known = [name for parameter in error.ctx.command.params for name in parameter.opts] if error.ctx else []
+    bare = {name.lstrip("-"): name for name in known if name.startswith("--")}
+    close = difflib.get_close_matches(error.option_name.lstrip("-"), list(bare), n=1)
+    return f"did you mean {bare[close[0]]!r}? " if close else ""
 
 
 def _as_sentence(message: str) -> str:
