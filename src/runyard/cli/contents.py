@@ -30,7 +30,10 @@ def run_command(verbs: dict[str, str], arguments: list[str]) -> int:
         print("stopped, nothing was done", file=sys.stderr)
         return 1
     if result == 130:  # Typer makes this of a Ctrl-C
-        print("interrupted", file=sys.stderr)
+        from runyard.cli.following import Told
+
+        if not isinstance(result, Told):
+            print("interrupted", file=sys.stderr)
     return result if isinstance(result, int) else 0
 
 

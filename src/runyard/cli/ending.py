@@ -45,7 +45,7 @@ def verdict(view: View) -> str:
     if view["ended_at"] is None:
         if status == "Running":
             return f"running for {short_duration(clock.now() - view['started_at'])}"
-        return _spaced(status) + (f": {view['activity']}" if view["activity"] else "")
+        return with_doing(_spaced(status), view["activity"])
     begun = view["started_at"] or view["created_at"]
     took = short_duration(max(view["ended_at"] - begun, 0))
     if status == "Completed":
@@ -62,6 +62,11 @@ def verdict(view: View) -> str:
     return f"{status.lower()} after {took} ({', '.join(filter(None, facts))})" + (f": {message}" if message else "")
 
 
+def with_doing(word: str, doing: str) -> str:
+    """``queued: waiting for 2 cores``; what says the word itself is enough: ``starting the script``."""
+    return doing if doing.startswith(word) else f"{word}: {doing}" if doing else word
+
+
 def lines(view: View, summary: View) -> list[str]:
     """What is said at the end of `run`: how it ended, what it brought, what to do next."""
     run_id = view["run_id"]
@@ -74,7 +79,7 @@ def lines(view: View, summary: View) -> list[str]:
     following = [f"runyard show {run_id}"]
     if (view["end"] or {}).get("reason") == "environment failed":
         following.append(f"runyard logs {run_id} --name environment")
-    elif view["status"] == "Failed":
+    elif view["status"] == "Failed" and view["spec"] is not None:  # a sweep is not run again as a whole
         following.append(f"runyard rerun {run_id}")
     if outputs:
         following.append(f"runyard download {run_id}")

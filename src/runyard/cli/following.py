@@ -29,6 +29,13 @@ _ATTEMPTS = 5
 _WAITING = {"NotStarted": "submitted", "Preparing": "preparing", "Queued": "queued", "Starting": "starting"}
 
 
+class Told(int):
+    """An exit code whose reason was said already: nobody needs to read "interrupted" below it."""
+
+
+INTERRUPTED = Told(130)
+
+
 def follow_to_exit(connection: Connection, view: View, *, warned: bool = False) -> int:
     """Follows a run that was just submitted; the exit code is the script's. ``warned``: its warnings were shown."""
     say(ending.headline(view))
@@ -44,11 +51,24 @@ def follow_to_exit(connection: Connection, view: View, *, warned: bool = False) 
     return ending.exit_code(end)
 
 
-def log_pieces(connection: Connection, run_id: str, wanted: str = "70_") -> Iterator[bytes]:
-    """The bytes of the logs whose name contains ``wanted``, until the run ends."""
-    for kind, data in _events(connection, run_id):
-        if kind == "log" and wanted in data["name"].rpartition("/")[2]:
-            yield data["text"].encode("latin-1")
+def follow_log(connection: Connection, view: View, wanted: str) -> View:
+    """The logs whose name contains ``wanted``, until the run ends; what it waits for as long as it waits."""
+    waiting = _WaitingLine(view)
+    try:
+        for kind, data in _events(connection, view["run_id"], tick_s=_TICK_S):
+            if kind == "log" and wanted in data["name"].rpartition("/")[2]:
+                waiting.clear()
+                write_out(data["text"].encode("latin-1"))
+            elif kind == "status":
+                waiting.now(data)
+            elif kind == "tick":
+                waiting.tick()
+            elif kind == "end":
+                end: View = data
+                return end
+    finally:
+        waiting.clear()
+    raise AssertionError("the stream of a run ends with its end")
 
 
 def say(text: str) -> None:
@@ -140,10 +160,10 @@ class _WaitingLine:
         doing = self._view["activity"]
         if self._terminal:
             since = f"{waited_s:.0f} s" if waited_s < 60 else duration_text(waited_s)
-            self._draw(f"{word} {since}: {doing}" if doing else f"{word} {since}")
-        elif f"{word}: {doing}" != self._said and time.monotonic() - self._said_at >= 1:
-            self._said, self._said_at = f"{word}: {doing}", time.monotonic()
-            say(self._said if doing else word)
+            self._draw(f"{doing}, {since}" if doing.startswith(word) else ending.with_doing(f"{word} {since}", doing))
+        elif ending.with_doing(word, doing) != self._said and time.monotonic() - self._said_at >= 1:
+            self._said, self._said_at = ending.with_doing(word, doing), time.monotonic()
+            say(self._said)
 
     def clear(self) -> None:
         if self._shown:
@@ -176,4 +196,4 @@ def _interrupted(connection: Connection, run_id: str) -> int:
             say(f"not waiting for its end:  runyard show {run_id}")
         except (OSError, RunyardException) as error:
             say(f"error: {error}")
-    return 130
+    return INTERRUPTED
