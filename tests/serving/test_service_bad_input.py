@@ -143,6 +143,8 @@ def test_a_process_that_ends_is_replaced(moody: Webservice) -> None:
 def test_a_call_that_takes_too_long_is_a_504_and_the_service_goes_on(moody: Webservice) -> None:
     answer = Client(moody).ask(json.dumps({"sleep": 60}))
     assert answer.status == 504
+    listed = moody.workspace.connection.get(f"/api/services/{moody.name}/requests", limit=10)
+    assert [one["status"] for one in listed if one["id"] == answer.headers["x-request-id"]] == [504]
     assert "longer than 2 s" in answer.text
     assert moody.run({}) == "well"
     log = moody.get_logs()

@@ -132,6 +132,20 @@ class Desk:
             connection.answer(status, content, kind, headers)
         self._note(request_id, head.method, head.path, status, seconds, len(body), len(content))
 
+    def gave_up(self, job: Job, answer: Answer) -> None:
+        """A request whose worker ends before it: counted and written down at once, past the event loop."""
+        seconds = time.perf_counter() - job.began
+        size_in, size_out = len(job.body), len(answer.body)
+        self.counter.answered(answer.status, seconds, size_in, size_out)
+        # the loop, which knows the time and writes, stands still or is cut off
+        self._at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
+        self._lines.append(
+            self._line(
+                job.connection.request_id, job.head.method, job.head.path, answer.status, seconds, size_in, size_out
+            )
+        )
+        self.write_log()
+
     def refused(self, connection: Connection, head: Optional[Head], status: int, message: str) -> None:
         if not connection.request_id:
             connection.request_id = self.new_id()
@@ -177,8 +191,11 @@ class Desk:
         if not self._lines and self._loop is not None:
             # written when all that is there together is answered: one system call for many requests, and none lost
             self._loop.call_soon(self.write_log)
+        self._lines.append(self._line(id, method, path, status, seconds, size_in, size_out))
+
+    def _line(self, id: str, method: str, path: str, status: int, seconds: float, size_in: int, size_out: int) -> str:
         path = path if path == SCORE else json.dumps(path[:200])[1:-1]
-        self._lines.append(
+        return (
             f'{{"at": "{self._at}", "id": "{id}", "method": "{method}", "path": "{path}", "status": {status}, '
             f'"ms": {seconds * 1e3:.3f}, "in": {size_in}, "out": {size_out}, "version": {self.version}, '
             f'"worker": {self.place}}}\n'

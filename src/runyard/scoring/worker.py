@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from runyard.scoring import names, openapi, schema
-from runyard.scoring.answers import problem
+from runyard.scoring.answers import Answer, problem
 from runyard.scoring.connection import Connection
 from runyard.scoring.contract import Script, Unusable, begin
 from runyard.scoring.desk import Desk
@@ -233,17 +233,20 @@ class Worker:
         sys.stderr.flush()
         for connection in list(self._desk.connections):
             if connection in stuck:
-                _send_last(connection, 504, f"the scoring function took longer than {limit:g} s")
-                self._desk.counter.answered(504, limit, len(stuck[connection].body), 0)
+                said = problem(504, f"the scoring function took longer than {limit:g} s", connection.request_id)
+                self._desk.gave_up(stuck[connection], said)
+                _send_last(connection, said)
             elif connection.busy or _has_sent(connection):
-                _send_last(connection, 503, "this worker was busy with another request: come back in a moment")
+                busy = "this worker was busy with another request: come back in a moment"
+                _send_last(connection, problem(503, busy, connection.request_id))
         os._exit(4)
 
 
-def _send_last(connection: Connection, status: int, message: str) -> None:
+def _send_last(connection: Connection, said: Answer) -> None:
     """Past the event loop, which stands still."""
-    said = problem(status, message, connection.request_id)
-    head = f"HTTP/1.1 {status} -\r\ncontent-type: {said.kind}\r\ncontent-length: {len(said.body)}\r\n{said.headers}"
+    head = (
+        f"HTTP/1.1 {said.status} -\r\ncontent-type: {said.kind}\r\ncontent-length: {len(said.body)}\r\n{said.headers}"
+    )
     whole = f"{head}x-request-id: {connection.request_id}\r\nconnection: close\r\n\r\n".encode() + said.body
     try:
         os.write(connection.socket.fileno(), whole)
