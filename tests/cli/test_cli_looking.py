@@ -1,7 +1,6 @@
 """Looking at runs, ending them, starting them again."""
 
 import json
-import os
 import re
 
 import pytest

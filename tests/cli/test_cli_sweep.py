@@ -40,6 +40,45 @@ def test_a_sweep_of_a_file_is_followed_and_can_be_left_alone(cli: CommandLine) -
     assert json.loads(cli("show", sweep_id, "--json").out)["type"] == "hyperdrive"
 
 
+def test_a_list_in_brackets_is_the_values_to_try(cli: CommandLine) -> None:
+    cli.script("train.py", SCRIPT)
+    done = cli("run", "--sweep", "x=[1, 2]", "--metric", "score", "--sampling", "grid", "train.py")
+    assert done.code == 0, done.err
+    assert "x=1" in done.text
+    assert "x=2" in done.text
+
+
+def test_a_sweep_whose_children_all_failed_is_no_success_and_the_table_says_why(cli: CommandLine) -> None:
+    cli.script("train.py", "raise ValueError('bad lr')")
+    done = cli("run", "--sweep", "x=1,2", "--metric", "score", "--sampling", "grid", "train.py")
+    assert done.code == 1
+    assert "2 of 2 children failed and none completed" in done.err
+    assert "runyard rerun" not in done.err
+    rows = [line for line in done.text.splitlines() if "Failed" in line and not line.startswith("[")]
+    assert all(row.endswith("ValueError: bad lr") for row in rows)
+    assert len(rows) == 2
+    sweep_id = done.err.split("  ", 1)[0]
+    refused = cli("rerun", sweep_id)
+    assert refused.code == 1
+    assert "is a sweep" in refused.err
+    assert f"runyard rerun {sweep_id}_0" in refused.err
+
+
+def test_a_sweep_without_its_metric_is_no_success(cli: CommandLine) -> None:
+    cli.script("train.py", SCRIPT)
+    done = cli("run", "--sweep", "x=1,2", "--metric", "accuracy", "--sampling", "grid", "train.py")
+    assert done.code == 1
+    assert "logged a number as its primary metric 'accuracy', so none is the best" in done.err
+
+
+def test_the_log_of_a_sweep_is_its_own(cli: CommandLine) -> None:
+    cli.script("train.py", SCRIPT)
+    done = cli("run", "-d", "--sweep", "x=1,2", "--metric", "score", "--sampling", "grid", "train.py")
+    sweep_id = done.text.strip()
+    assert "the sweep is through: 2 Completed" in cli("logs", "-f", sweep_id).text
+    assert "the sweep is through: 2 Completed" in cli("logs", sweep_id).text
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -52,7 +91,18 @@ def test_a_sweep_of_a_file_is_followed_and_can_be_left_alone(cli: CommandLine) -
         (["--sweep", "x=1,2", "--metric", "m"], "how many children"),
         (["--sweep", "x=1,2", "--metric", "m", "--sampling", "lucky"], "no sampling 'lucky'"),
         (["--sweep", "x=1,2", "--metric", "m", "--max-runs", "2", "--policy", "bandit"], "exactly one of slack"),
-        (["--sweep", "x=1,2", "--metric", "m", "--max-runs", "2", "--goal", "win"], "MAXIMIZE or MINIMIZE"),
+        (["--sweep", "x=1,2", "--metric", "m", "--max-runs", "2", "--goal", "max"], "--goal maximize for an accuracy"),
+        (["--sweep", "x=uniform(0,1)", "--metric", "m", "--sampling", "grid"], "name the values to try"),
+        (["--sweep", "x=uniform(1,0)", "--metric", "m", "--max-runs", "2"], "hint: for example uniform(0, 1)"),
+        (["--sweep", "x=loguniform(-6)", "--metric", "m", "--max-runs", "2"], "takes min_value, max_value, not (-6)"),
+        (["--sweep", "x=[0.1, 0.2", "--metric", "m", "--max-runs", "2"], "the list '[0.1, 0.2' cannot be read"),
+        (["--sweep", "x=1,a", "--metric", "m", "--max-runs", "2"], "x: 'choice': choice cannot mix"),
+        (
+            ["--sweep", "x=1,2", "--metric", "m", "--max-runs", "2", "--policy", "bandit(slack_facto=1)"],
+            "did you mean 'slack_factor'? it takes: evaluation_interval, slack_factor",
+        ),
+        (["--metric", "m"], "--metric is for a sweep, and nothing is varied here"),
+        (["--sampling", "grid", "--dry-run"], "--sampling is for a sweep"),
     ],
 )
 def test_what_cannot_be_a_sweep_is_said_in_one_error(cli: CommandLine, options: list[str], said: str) -> None:

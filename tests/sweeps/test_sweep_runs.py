@@ -134,6 +134,25 @@ def test_too_many_failures_in_a_row_end_the_sweep_with_the_childs_own_error(swee
     assert len(list(sweep.get_children())) < 10
 
 
+def test_a_sweep_whose_children_all_failed_has_failed_and_says_why(sweep_of: Start) -> None:
+    sweep = sweep_of("raise ValueError('no such data')", max_total_runs=2)
+    with pytest.raises(ActivityFailedException, match=r"2 of 2 children failed.*no such data"):
+        sweep.wait_for_completion()
+    assert {child["error"] for child in sweep._sweep()["children"]} == {"ValueError: no such data"}
+
+
+def test_running_children_have_a_value_where_no_policy_looks_at_it(sweep_of: Start) -> None:
+    sweep = sweep_of(WAITS, max_total_runs=2)
+    eventually(
+        lambda: [child["best"] is not None for child in sweep._sweep()["children"]] == [True, True],
+        "both have a value",
+        60,
+    )
+    assert len(_running(sweep)) == 2
+    sweep.cancel()
+    sweep.wait_for_completion()
+
+
 def test_a_metric_that_is_never_logged_is_said_after_the_first_child(sweep_of: Start) -> None:
     script = "from runyard import Run\nRun.get_context().log('loss', 1.0)\n"
     sweep = sweep_of(script, max_total_runs=2, max_concurrent_runs=1)

@@ -23,7 +23,7 @@ def print_leaderboard(sweep: dict[str, Any]) -> None:
             child["status"],
             "" if child["best"] is None else value_text(child["best"]),
             *(value_text(child["parameters"].get(name, "")) for name in names),
-            child["stopped"],
+            child["stopped"] or child["error"],
         ]
         for child in children[:_SHOWN]
     ]
@@ -31,3 +31,13 @@ def print_leaderboard(sweep: dict[str, Any]) -> None:
         print_table(head, rows, right=["CHILD", sweep["primary_metric"]])
     if len(children) > _SHOWN:
         print(f"and {count_text(len(children) - _SHOWN, 'more child').replace('childs', 'children')}")
+
+
+def nothing_to_compare(sweep: dict[str, Any]) -> str:
+    """What is wrong with a sweep that came through and has no best child; nothing when it has one."""
+    if sweep["status"] != "Completed" or sweep["best"] is not None:
+        return ""
+    return (
+        f"no child of {sweep['sweep_id']} logged a number as its primary metric {sweep['primary_metric']!r}, "
+        f"so none is the best"
+    )

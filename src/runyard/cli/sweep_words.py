@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 from runyard.errors import HyperDriveConfigException, UserErrorException
 from runyard.sdk.checks import nearest
+from runyard.spec.space import EXAMPLES
+from runyard.spec.sweep import MAXIMIZE, MINIMIZE
 
 # key of the section -> what it takes, for people
 SWEEP_KEYS = {
@@ -20,6 +24,12 @@ SWEEP_KEYS = {
     "seed": "whole number: the same seed gives the same children",
     "policy": "'bandit(slack_factor=0.1)', 'median()', 'truncation(20)' or 'hyperband()'",
     "max_failures_in_a_row": "whole number; default: 10",
+}
+_POLICY_EXAMPLES = {
+    "bandit": "bandit(slack_factor=0.1)",
+    "median": "median()",
+    "truncation": "truncation(20)",
+    "hyperband": "hyperband()",
 }
 _AT_ONCE = 4
 
@@ -46,16 +56,22 @@ def sweep_of(estimator: Any, said: dict[str, Any]) -> Any:
             f"there is no sampling {kind!r}", hint=nearest(kind, kinds) + f"samplings: {', '.join(kinds)}"
         )
     parameters = {str(name): expression_of(str(name), given) for name, given in space.items()}
+    sampling = kinds[kind](parameters, seed=said.get("seed"))
     total = said.get("max_total_runs")
     if total is None:
         if kind != "grid":
-            raise UserErrorException("the sweep says not how many children it has", hint="--max-runs 20")
+            raise UserErrorException("the sweep does not say how many children it has", hint="--max-runs 20")
         total = grid_size(parameters)
-    goal = str(said.get("goal") or "maximize")
+    goal = str(said.get("goal") or MAXIMIZE).lower()
+    if goal not in (MAXIMIZE, MINIMIZE):
+        raise UserErrorException(
+            f"the goal is {MAXIMIZE} or {MINIMIZE}, not {goal!r}",
+            hint=nearest(goal, (MAXIMIZE, MINIMIZE)) + "--goal maximize for an accuracy, --goal minimize for a loss",
+        )
     at_once = said.get("max_concurrent_runs")
     more = {key: said[key] for key in ("max_duration_minutes", "max_failures_in_a_row") if said.get(key) is not None}
     return hyperdrive.HyperDriveConfig(
-        kinds[kind](parameters, seed=said.get("seed")),
+        sampling,
         str(said["metric"]),
         hyperdrive.PrimaryMetricGoal.from_str(goal),
         total,
@@ -83,10 +99,8 @@ def expression_of(name: str, given: Any) -> Any:
     """An expression from its words, from a list of options, or from ``1,2,3``."""
     from runyard import hyperdrive
 
-    if isinstance(given, (list, tuple)):
-        return hyperdrive.choice(*given)
     if not isinstance(given, str):
-        return hyperdrive.choice(given)
+        return _choice(name, given if isinstance(given, (list, tuple)) else [given])
     functions = {
         word: getattr(hyperdrive, word)
         for word in (
@@ -94,18 +108,30 @@ def expression_of(name: str, given: Any) -> Any:
             *("qloguniform", "normal", "qnormal", "lognormal", "qlognormal"),
         )
     }
+    if given.startswith("["):  # cut at its commas, a list would become texts with a bracket each
+        return _choice(name, _options(name, given))
     if "(" not in given:
-        return hyperdrive.choice(*(_literal(part) for part in given.split(",")))
+        return _choice(name, [_literal(part) for part in given.split(",")])
     word, arguments, keywords = _call(given, f"--sweep {name}")
     if word not in functions:
         raise UserErrorException(
             f"{name}: there is no expression {word!r}",
             hint=nearest(word, functions) + f"expressions: {', '.join(functions)}",
         )
+    return _named(name, _checked(name, word, functions[word], arguments, keywords, EXAMPLES[word]))
+
+
+def _choice(name: str, options: Any) -> Any:
+    from runyard import hyperdrive
+
+    return _named(name, lambda: hyperdrive.choice(*options))
+
+
+def _named(name: str, make: Callable[[], Any]) -> Any:
     try:
-        return functions[word](*arguments, **keywords)
-    except (TypeError, HyperDriveConfigException) as error:
-        raise UserErrorException(f"{name}: {error}") from None
+        return make()
+    except HyperDriveConfigException as error:
+        raise UserErrorException(f"{name}: {error.message}", hint=error.hint) from None
 
 
 def policy_of(text: str) -> Any:
@@ -122,10 +148,29 @@ def policy_of(text: str) -> Any:
         raise UserErrorException(
             f"there is no policy {word!r}", hint=nearest(word, policies) + f"policies: {', '.join(policies)}"
         )
+    word = word.lower()
+    return _checked("--policy", word, policies[word], arguments, keywords, _POLICY_EXAMPLES[word])()
+
+
+def _checked(
+    where: str, word: str, function: Any, arguments: list[Any], keywords: dict[str, Any], example: str
+) -> Callable[[], Any]:
+    """The call, when its arguments can be those of the function: Python's own words name what nobody has typed."""
+    signature = inspect.signature(function)
+    names = list(signature.parameters)
+    unknown = [name for name in keywords if name not in names]
+    if unknown:
+        raise UserErrorException(
+            f"{where}: {word} has no {unknown[0]!r}", hint=nearest(unknown[0], names) + f"it takes: {', '.join(names)}"
+        )
     try:
-        return policies[word.lower()](*arguments, **keywords)
-    except TypeError as error:
-        raise UserErrorException(f"--policy {word}: {error}") from None
+        signature.bind(*arguments, **keywords)
+    except TypeError:
+        given = ", ".join([*map(repr, arguments), *(f"{name}={value!r}" for name, value in keywords.items())])
+        raise UserErrorException(
+            f"{where}: {word} takes {', '.join(names)}, not ({given})", hint=f"for example {example}"
+        ) from None
+    return lambda: function(*arguments, **keywords)
 
 
 def _call(text: str, where: str) -> tuple[str, list[Any], dict[str, Any]]:
@@ -141,6 +186,15 @@ def _call(text: str, where: str) -> tuple[str, list[Any], dict[str, Any]]:
             f"{where}: {text!r} cannot be read", hint="write it as in Python: uniform(0, 1), choice('a', 'b')"
         ) from None
     return parsed.func.id, arguments, keywords
+
+
+def _options(name: str, text: str) -> list[Any]:
+    try:
+        return list(ast.literal_eval(text))
+    except (SyntaxError, ValueError):
+        raise UserErrorException(
+            f"--sweep {name}: the list {text!r} cannot be read", hint=f"'{name}=[0.1, 0.2]', or {name}=0.1,0.2"
+        ) from None
 
 
 def _literal(text: str) -> Any:

@@ -21,7 +21,7 @@ from runyard.spec.json import from_json, to_json
 from runyard.spec.launch import Mpi
 from runyard.spec.names import EXPERIMENT_NAME, RUN_ID
 from runyard.spec.run import RunSpec
-from runyard.store.runs import Labels, RunRecord
+from runyard.store.runs import SWEEP, Labels, RunRecord
 from runyard.tracking.artifacts import checked_path
 from runyard.wire.runs import BeginRun, SubmitFolder, SubmitRun
 
@@ -94,6 +94,12 @@ def rerun(conductor: Conductor, run_id: str) -> RunRecord:
     """The same code with the same arguments and tags, as a new run."""
     store = conductor.rooms.runs
     old = store.load(run_id)
+    if old.type == SWEEP:
+        raise UserErrorException(
+            f"{run_id} is a sweep, and its children are what can be run again",
+            hint=f"runyard show {run_id} lists them, and `runyard rerun {run_id}_0` runs the first; "
+            "sweep.rerun_failed() in Python runs those that failed; a sweep's command makes a new one",
+        )
     if not old.spec or not old.snapshot_id:
         raise UserErrorException(
             f"run {run_id} was not submitted: it was the process that opened it",

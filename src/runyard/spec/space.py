@@ -17,7 +17,25 @@ Point = dict[str, Any]
 
 
 class SpaceError(ValueError):
-    """Its text names the parameter and what is wrong with it."""
+    """Its text names the parameter and what is wrong with it; ``hint`` says how it is written."""
+
+    def __init__(self, text: str, hint: str = "") -> None:
+        super().__init__(text)
+        self.hint = hint
+
+
+EXAMPLES = {
+    "choice": "choice(16, 32), choice('a', 'b')",
+    "randint": "randint(5)",
+    "uniform": "uniform(0, 1)",
+    "loguniform": "loguniform(-6, -1)",
+    "normal": "normal(0, 1)",
+    "lognormal": "lognormal(0, 1)",
+    "quniform": "quniform(0, 100, 5)",
+    "qloguniform": "qloguniform(0, 7, 1)",
+    "qnormal": "qnormal(100, 20, 5)",
+    "qlognormal": "qlognormal(3, 1, 5)",
+}
 
 
 def check_space(space: Any, allowed: Sequence[str] = (), where: str = "parameter_space") -> None:
@@ -35,13 +53,19 @@ def check_expression(name: str, expression: Any, allowed: Sequence[str] = ()) ->
         raise SpaceError(f"{name!r}: {expression!r} is not an expression such as uniform(0, 1) or choice(1, 2)")
     kind, arguments = expression
     if allowed and kind not in allowed:
-        raise SpaceError(f"{name!r}: this sampling cannot use {kind}, only {', '.join(allowed)}")
+        named = "" if "uniform" in allowed else "; name the values to try: choice(0.1, 0.2)"
+        raise SpaceError(
+            f"{name!r}: this sampling cannot use {kind}, only {', '.join(allowed)}",
+            f"random sampling takes every expression{named}",
+        )
     try:
         _CHECKS[kind](*arguments)
     except SpaceError as error:
-        raise SpaceError(f"{name!r}: {error}") from None
+        raise SpaceError(f"{name!r}: {error}", f"for example {EXAMPLES[kind]}") from None
     except TypeError:
-        raise SpaceError(f"{name!r}: {kind} does not take {len(arguments)} values: {arguments!r}") from None
+        raise SpaceError(
+            f"{name!r}: {kind} does not take {len(arguments)} values: {arguments!r}", f"for example {EXAMPLES[kind]}"
+        ) from None
     for option in nested(expression):
         check_space({key: value for key, value in option.items() if is_expression(value)} or {"-": ["choice", [[0]]]})
 

@@ -206,6 +206,14 @@ class RunStore:
         with self._database.read() as connection:
             return {row.run_id: row.state for row in connection.execute(query)}
 
+    def errors_below(self, parent_id: str) -> dict[str, str]:
+        """Why each child failed that did, by its id."""
+        query = select(_runs.c.run_id, _runs.c.end).where(
+            _runs.c.parent_id == parent_id, _runs.c.state == RunState.FAILED.value
+        )
+        with self._database.read() as connection:
+            return {row.run_id: (row.end or {}).get("message", "") for row in connection.execute(query)}
+
     def experiments(self) -> list[tuple[str, float]]:
         with self._database.read() as connection:
             query = select(schema.experiments).order_by(schema.experiments.c.created_at)

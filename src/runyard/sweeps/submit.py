@@ -80,7 +80,7 @@ def _check(spec: SweepSpec) -> None:
     try:
         check_space(spec.sampling.space, ("choice",) if spec.sampling.name == GRID else ())
     except SpaceError as error:
-        raise HyperDriveConfigException(str(error)) from None
+        raise HyperDriveConfigException(str(error), hint=error.hint) from None
     if spec.goal not in (MAXIMIZE, MINIMIZE):
         raise HyperDriveConfigException(f"the goal is {MAXIMIZE!r} or {MINIMIZE!r}, not {spec.goal!r}")
     if not spec.primary_metric:

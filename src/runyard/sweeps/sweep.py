@@ -12,7 +12,7 @@ from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, RunState
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.submit import submit
-from runyard.spec.sweep import MAXIMIZE, Trial
+from runyard.spec.sweep import MAXIMIZE, Policy, Trial
 from runyard.store.runs import RunRecord
 from runyard.store.sweeps import SweepStore
 from runyard.sweeps.children import child_request, lay_out_earlier_outputs
@@ -45,7 +45,7 @@ class Sweep:
 
     @property
     def watches_reports(self) -> bool:
-        return bool(self._live) and (self.spec.policy is not None or self.spec.max_duration_minutes > 0)
+        return bool(self._live)
 
     def recover(self) -> None:
         """Where a former yard has left it. A child that was written down and not submitted is submitted now."""
@@ -79,8 +79,8 @@ class Sweep:
         elif self._end is None:
             self._look_for_an_end()
         if self._end is None:
-            if look and self.spec.policy is not None:
-                self._apply_policy()
+            if look:
+                self._look_at_reports()
             self._propose()
         else:
             self._end_children(self._end.message)
@@ -164,9 +164,9 @@ class Sweep:
         known.extend(float(value) for value in found.values)
         return known
 
-    def _apply_policy(self) -> None:
+    def _look_at_reports(self) -> None:
+        """Also where no policy waits for them: people want to see how the children do before they have ended."""
         policy, rooms = self.spec.policy, self._conductor.rooms
-        assert policy is not None
         for run_id, number in list(self._live.items()):
             trial = self._trials[number]
             if trial.stopped:
@@ -177,15 +177,20 @@ class Sweep:
             if len(values) == before:
                 continue
             trial = replace(trial, reports=len(values), best=self._best(values))
-            for interval in range(before + 1, len(values) + 1):
-                why = reason_to_stop(policy, self.spec.goal, self._reports, number, interval, trial.bracket)
-                if why is not None:
-                    said = f"stopped early by {policy.name} at report {interval}: {why}"
-                    trial = replace(trial, stopped=said)
-                    self._diary.stopped(trial)
-                    self._conductor.post(run_id, on.CancelRequested(said))
-                    break
+            if policy is not None:
+                trial = self._judged(policy, trial, range(before + 1, len(values) + 1))
             self._keep(trial)
+
+    def _judged(self, policy: Policy, trial: Trial, intervals: range) -> Trial:
+        for interval in intervals:
+            why = reason_to_stop(policy, self.spec.goal, self._reports, trial.number, interval, trial.bracket)
+            if why is not None:
+                said = f"stopped early by {policy.name} at report {interval}: {why}"
+                trial = replace(trial, stopped=said)
+                self._diary.stopped(trial)
+                self._conductor.post(trial.run_id, on.CancelRequested(said))
+                break
+        return trial
 
     def _best(self, values: list[float]) -> float | None:
         numbers = [value for value in values if not math.isnan(value)]
@@ -207,12 +212,23 @@ class Sweep:
         if clock.now() - self._parent.created_at > minutes * 60:
             self._end = End(EndReason.TIMED_OUT, f"ran longer than max_duration_minutes={minutes}")
         elif len(self._recent) == self._recent.maxlen and all(self._recent):
-            last = next(trial for trial in reversed(self._trials) if trial.state == RunState.FAILED.value)
-            record = self._conductor.rooms.runs.load(last.run_id)
-            why = record.life.end.message if record.life.end else "no reason is known"
-            traceback = record.life.end.traceback if record.life.end else ""
-            message = f"{len(self._recent)} children in a row failed; the last one, {last.run_id}: {why}"
-            self._end = End(EndReason.SCRIPT_FAILED, message, traceback=traceback)
+            self._end = self._failed(f"{len(self._recent)} children in a row failed")
+
+    def _failed(self, what: str) -> End:
+        """With the last child's own error: nobody should have to look for it."""
+        last = next(trial for trial in reversed(self._trials) if trial.state == RunState.FAILED.value)
+        record = self._conductor.rooms.runs.load(last.run_id)
+        why = record.life.end.message if record.life.end else "no reason is known"
+        traceback = record.life.end.traceback if record.life.end else ""
+        return End(EndReason.SCRIPT_FAILED, f"{what}; the last one, {last.run_id}: {why}", traceback=traceback)
+
+    def _own_end(self) -> End:
+        """Of a sweep that came through. One that nothing came of must not look like a success."""
+        failed = [trial for trial in self._trials if trial.state == RunState.FAILED.value]
+        brought = [trial for trial in self._trials if trial.state == RunState.COMPLETED.value or trial.stopped]
+        if not failed or brought:
+            return End(EndReason.SUCCEEDED)
+        return self._failed(f"{len(failed)} of {len(self._trials)} children failed and none completed")
 
     def _end_children(self, why: str) -> None:
         for run_id in set(self._live) - self._told_to_end:  # once: each time its agent would be asked again
@@ -221,7 +237,7 @@ class Sweep:
 
     def _conclude(self) -> None:
         # after a restart the last word may have been said and its children ended: posting it again changes nothing
-        end = self._end or End(EndReason.SUCCEEDED)
+        end = self._end or self._own_end()
         self._diary.concluded(self._trials, self.best(), end)
         self._conductor.post(self.sweep_id, on.ChildrenEnded(end))
 

@@ -37,6 +37,7 @@ class TrialView:
     reports: int
     stopped: str  # why it was ended early
     resumes: str  # the run that it goes on from
+    error: str = ""  # why it failed
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ export interface Child {
   reports: number;
   stopped: string;
   resumes: string;
+  error?: string; // why it failed
 }
 
 export interface Sweep {

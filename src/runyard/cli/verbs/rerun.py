@@ -27,6 +27,12 @@ def rerun(
     """
     connection = Connection()
     old = find_run(connection, run)
+    if old["type"] == "hyperdrive":
+        raise UserErrorException(
+            f"{old['run_id']} is a sweep, and its children are what can be run again",
+            hint=f"runyard show {old['run_id']} lists them, and `runyard rerun {old['run_id']}_0` runs the first; "
+            "sweep.rerun_failed() in Python runs those that failed; a sweep's command makes a new one",
+        )
     if not old["spec"] or not old["snapshot_id"]:
         raise UserErrorException(
             f"run {old['run_id']} was not submitted: it was the process that opened it",

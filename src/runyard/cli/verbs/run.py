@@ -80,11 +80,11 @@ def run(
     ] = None,
     metric: Annotated[str, typer.Option(metavar="NAME", help="What a sweep compares its children by.")] = "",
     goal: Annotated[
-        str, typer.Option(metavar="GOAL", help="Of a sweep: maximize or minimize the metric.")
-    ] = "maximize",
+        str, typer.Option(metavar="GOAL", help="Of a sweep: maximize (the default) or minimize the metric.")
+    ] = "",
     max_runs: Annotated[Optional[int], typer.Option(metavar="N", min=1, help="Children of a sweep.")] = None,
     at_once: Annotated[Optional[int], typer.Option(metavar="N", min=1, help="Children at a time.")] = None,
-    sampling: Annotated[str, typer.Option(metavar="NAME", help="random, grid, bayesian or sobol.")] = "random",
+    sampling: Annotated[str, typer.Option(metavar="NAME", help="random (the default), grid, bayesian or sobol.")] = "",
     policy: Annotated[str, typer.Option(metavar="POLICY", help="Early termination: 'bandit(slack_factor=0.1)'.")] = "",
     seed: Annotated[Optional[int], typer.Option(metavar="N", min=0, help="Makes a sweep repeatable.")] = None,
     tag: Annotated[Optional[list[str]], typer.Option(metavar="KEY=VALUE", help="A tag; repeatable.")] = None,
@@ -100,6 +100,17 @@ def run(
     """
     from runyard.cli.quick import experiment_name, folder_and_script
 
+    of_a_sweep = {
+        "--metric": metric,
+        "--goal": goal,
+        "--max-runs": max_runs,
+        "--at-once": at_once,
+        "--sampling": sampling,
+        "--policy": policy,
+        "--seed": seed,
+    }
+    if not sweep:
+        _refuse_without_sweep(of_a_sweep)
     if source_dir:
         folder, name = source_dir, _inside(script, Path(source_dir))
     else:
@@ -278,9 +289,15 @@ def submit_and_follow(estimator: Any, experiment: str, tags: dict[str, Any], det
         return 0
     code = follow_to_exit(workspace.connection, workspace.connection.get(f"/api/runs/{made.id}"), warned=True)
     if made.type == "hyperdrive":
-        from runyard.cli.leaderboard import print_leaderboard
+        from runyard.cli.following import say
+        from runyard.cli.leaderboard import nothing_to_compare, print_leaderboard
 
-        print_leaderboard(workspace.connection.get(f"/api/sweeps/{made.id}"))
+        sweep = workspace.connection.get(f"/api/sweeps/{made.id}")
+        print_leaderboard(sweep)
+        wrong = nothing_to_compare(sweep)
+        if wrong and code == 0:  # whoever goes on with the best child must not do so
+            say(f"error: {wrong}\n\nhint: runyard metrics {made.id}_0 shows what a child logged; --metric names one")
+            return 1
     return code
 
 
@@ -314,6 +331,18 @@ def seconds(text: str) -> Optional[int]:
     if not found or int(found[1]) == 0:
         raise UserErrorException(f"{text!r} is not a duration", hint="write 90 (seconds), 45s, 30m, 2h or 1d")
     return int(found[1]) * {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}[found[2] or "s"]
+
+
+def _refuse_without_sweep(options: dict[str, Any]) -> None:
+    """Somebody who forgot what to vary would wait for one run and look for a sweep."""
+    from runyard.errors import UserErrorException
+
+    for option, value in options.items():
+        if value not in ("", None):
+            raise UserErrorException(
+                f"{option} is for a sweep, and nothing is varied here",
+                hint="--sweep 'lr=loguniform(-6, -1)' says what to vary; without a sweep leave it out",
+            )
 
 
 def _inside(script: str, folder: Path) -> str:

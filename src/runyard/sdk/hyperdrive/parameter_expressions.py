@@ -61,5 +61,5 @@ def _checked(kind: str, *arguments: Any) -> Expression:
     try:
         check_expression(kind, expression)
     except SpaceError as error:
-        raise HyperDriveConfigException(str(error)) from None
+        raise HyperDriveConfigException(str(error), hint=error.hint) from None
     return expression

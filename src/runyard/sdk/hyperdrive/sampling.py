@@ -25,7 +25,7 @@ class HyperParameterSampling:
         try:
             check_space(parameter_space, self._ALLOWED)
         except SpaceError as error:
-            raise HyperDriveConfigException(str(error)) from None
+            raise HyperDriveConfigException(str(error), hint=error.hint) from None
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
             raise HyperDriveConfigException(f"seed must be a whole number of at least 0, not {seed!r}")
         self._parameter_space = dict(parameter_space)

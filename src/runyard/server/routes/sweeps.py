@@ -63,7 +63,7 @@ def _known(store: SweepStore, sweep_id: str) -> SweepSpec:
 
 def _view(conductor: Conductor, sweep_id: str, spec: SweepSpec, trials: list[Trial]) -> SweepView:
     record = conductor.rooms.runs.load(sweep_id)
-    states = conductor.rooms.runs.states_below(sweep_id)
+    states, errors = conductor.rooms.runs.states_below(sweep_id), conductor.rooms.runs.errors_below(sweep_id)
     children = [
         TrialView(
             trial.number,
@@ -74,6 +74,7 @@ def _view(conductor: Conductor, sweep_id: str, spec: SweepSpec, trials: list[Tri
             trial.reports,
             trial.stopped,
             trial.resumes,
+            errors.get(trial.run_id, ""),
         )
         for trial in trials
     ]
