@@ -61,6 +61,7 @@ def test_ctrl_c_while_following_a_log_leaves_the_run_alone(cli, until):
     _, err = following.communicate(timeout=30)
     assert following.returncode == 130
     assert "the run goes on" in err.decode()
+    assert "interrupted" not in err.decode()
     assert "Traceback" not in err.decode()
     until(lambda: cli.status_of(run_id) == "Running")
     cli("cancel", "--wait", run_id)
@@ -105,3 +106,17 @@ def test_on_a_terminal_the_summary_begins_a_line_of_its_own(cli):
     os.close(master)
     assert running.wait(timeout=30) == 0
     assert b"no end\r\ncompleted in" in seen
+
+
+def test_ctrl_c_while_a_service_is_deployed_says_that_it_goes_on(cli):
+    slow = "import time\ndef init(): time.sleep(600)\ndef run(text): return 1\n"
+    cli.script("slow.py", slow)
+    running = cli.start("deploy", "slow-one", "--script", "slow.py", "--python", sys.executable, start_new_session=True)
+    read_until(running.stderr, b"workers: ")
+    os.killpg(running.pid, signal.SIGINT)
+    _, err = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert "the deployment goes on:  runyard services show slow-one" in err.decode()
+    assert "runyard services delete slow-one" in err.decode()
+    assert "interrupted" not in err.decode()
+    assert cli("services", "delete", "slow-one", "--yes").code == 0

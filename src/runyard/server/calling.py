@@ -16,7 +16,7 @@ _LONGEST_ANSWER = 16 * 1024 * 1024
 def call(keeping: Keeping, body: str) -> dict[str, Any]:
     wanted = keeping.wanted()
     if wanted is None:
-        raise WebserviceException("the service does not serve yet")
+        raise WebserviceException("the service does not serve yet", hint="runyard services list shows how it stands")
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(wanted.host, wanted.host)
     connection = http.client.HTTPConnection(host, wanted.port, timeout=wanted.limits.timeout_s + 10)
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {wanted.keys[0]}"}

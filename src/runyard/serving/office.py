@@ -108,7 +108,8 @@ class Services:
         if existing is not None and not request.overwrite:
             raise WebserviceException(
                 f"a service named {name!r} is here already",
-                hint="service.update(…) changes it without a pause; deploy(…, overwrite=True) replaces it",
+                hint=f"runyard deploy {name} … --update, or service.update(…), changes it without a pause; "
+                f"deploy(…, overwrite=True) replaces it; runyard services delete {name} frees the name",
             )
         spec = from_json(VersionSpec, request.spec)
         chosen = choosing.chosen_models(self._models, request.models)
@@ -178,7 +179,7 @@ class Services:
         if absent:
             raise WebserviceException(
                 f"version {', '.join(absent)} of {name!r} does not serve",
-                hint=f"versions that do: {', '.join(sorted(ready))}",
+                hint=f"versions that do: {', '.join(sorted(ready)) or 'none'}; runyard services show {name} says more",
             )
         self._steady(name)
         kept = {version: share for version, share in choosing.checked_traffic(traffic).items() if share}

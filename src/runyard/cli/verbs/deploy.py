@@ -6,10 +6,10 @@ from typing import Annotated, Any, Optional
 import typer
 
 from runyard.cli.asking import Json, print_json
-from runyard.cli.following import say
+from runyard.cli.following import INTERRUPTED, say
 from runyard.cli.verb import Verb, new_verb
 from runyard.cli.verbs.models import complete_model
-from runyard.errors import UserErrorException
+from runyard.errors import UserErrorException, WebserviceException
 
 app = new_verb()
 
@@ -58,7 +58,7 @@ def deploy(
         bool, typer.Option("--update", help="As the next version of a service that is there; no request is lost.")
     ] = False,
     as_json: Json = False,
-) -> None:
+) -> int:
     """Deploy models as a service, and wait until it answers."""
     from runyard import Webservice, Workspace
     from runyard.sdk import deploying
@@ -82,12 +82,22 @@ def deploy(
 
         config = LocalWebservice.deploy_configuration(port, auth_enabled=key, host=host, **settings)
         service = deploying.deploy(workspace, name, models or [], inference, config)
-    _follow(service)
+    is_new = not update and traffic is None
+    try:
+        _follow(service)
+    except KeyboardInterrupt:
+        say(f"\nstopped waiting; the deployment goes on:  runyard services show {service.name}")
+        if is_new:
+            say(f"runyard services delete {service.name} ends it, and frees the name")
+        return INTERRUPTED
+    except WebserviceException as error:
+        raise _with_a_way_out(error, service.name, is_new) from None
     if as_json:
         print_json(service._view)
-        return
+        return 0
     say(f"{service.name} answers at {service.scoring_uri}")
     say(f"next     runyard invoke {service.name} '{{…}}'   runyard services show {service.name}")
+    return 0
 
 
 def _inference(
@@ -127,3 +137,12 @@ def _follow(service: Any) -> None:
             said = view["doing"]
             say(said)
     service.wait_for_deployment()
+
+
+def _with_a_way_out(error: WebserviceException, name: str, is_new: bool) -> WebserviceException:
+    """The name is taken from now on: without a word the next attempt would end at that."""
+    message, _, hint = error.message.partition("\n\nhint: ")  # the yard's own words have theirs inside
+    way = f"mended, the same command with --update tries again; runyard services delete {name} frees the name"
+    if not is_new:
+        way = f"runyard services show {name} says what serves now"
+    return WebserviceException(message, hint="\n".join(filter(None, (hint or error.hint, way))))

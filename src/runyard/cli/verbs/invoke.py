@@ -31,15 +31,34 @@ def invoke(
         if "example" not in described:
             raise UserErrorException(f"{name} does not say what it takes", hint="give the request itself")
         text = json.dumps(described["example"])
-    elif body == "-":
-        text = sys.stdin.read()
-    elif body.startswith("@"):
-        text = Path(body[1:]).read_text(encoding="utf-8")
     else:
-        text = body
+        connection.get(f"/api/services/{name}")  # nobody should type a request to a service that is not there
+        text = _request(body)
     answer = connection.post(f"/api/services/{name}/invoke", {"body": text})
     print(answer["text"])
     if answer["status"] != 200:
         say(f"answered {answer['status']} in {answer['ms']:g} ms: request {answer['request_id']}")
+        if answer["status"] >= 500:
+            say(f"next     runyard services logs {name}")
         return 1
     return 0
+
+
+def _request(body: str) -> str:
+    if body == "-":
+        if sys.stdin.isatty():
+            say("the request is read from the terminal; Ctrl-D on a line of its own ends it")
+        return sys.stdin.read()
+    if not body.startswith("@"):
+        return body
+    try:
+        return Path(body[1:]).read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserErrorException(
+            f"the request's file {body[1:]!r} cannot be read: {error.strerror}",
+            hint=f"@FILE is looked for in {Path.cwd()}; without the @ the text itself is sent",
+        ) from None
+    except UnicodeDecodeError:
+        raise UserErrorException(
+            f"the request's file {body[1:]!r} is not text in UTF-8", hint="send bytes to the service itself"
+        ) from None

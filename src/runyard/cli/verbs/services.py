@@ -145,9 +145,16 @@ def delete(
     names: Annotated[
         list[str], typer.Argument(metavar="NAME", help="Which services.", autocompletion=complete_service)
     ],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Delete services: their requests are answered no more, and their names are free."""
     connection = Connection()
+    for name in names:  # before one of them is gone
+        connection.get(f"{_ROUTE}/{name}")
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UserErrorException(f"deleting {', '.join(names)} needs a yes", hint="add --yes")
+        typer.confirm(f"delete {', '.join(names)}?", abort=True, err=True)
     for name in names:
         connection.delete(f"{_ROUTE}/{name}")
         say(f"deleted {name}")
