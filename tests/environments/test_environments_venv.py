@@ -315,8 +315,9 @@ def test_the_interpreter_that_a_run_brings_is_used_as_it_is(depot, prepare, tmp_
         (str(not_python), "I am a shell"),
         ("/nowhere/python", "no Python interpreter at '/nowhere/python'"),
     ):
-        with pytest.raises(EnvironmentException, match=reason):
+        with pytest.raises(EnvironmentException, match=reason) as caught:
             prepare(depot, EnvironmentSpec(user_managed=True, interpreter=path))
+        assert all(word in caught.value.hint for word in ("user_managed=False", "--pip"))
 
 
 def test_credentials_of_an_index_appear_in_no_line_and_no_lock(tmp_path, clean_environ, shelf, index, prepare) -> None:

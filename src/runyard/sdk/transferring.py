@@ -119,6 +119,7 @@ class Shown:
         if self._is_terminal:
             self._stream.write("\r\x1b[K")
         if view["state"] == "failed" and not view["files"]:
+            self._stream.flush()
             return  # it came to nothing before a file was found: the error alone says so
         moved = view["files_done"] - view["files_skipped"]
         if view["state"] == "done" and view["files"] and not moved:
