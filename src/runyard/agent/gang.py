@@ -196,6 +196,7 @@ class _Member:
         if self.is_lead and not self.is_told and self.team.has_begun:
             self.is_told = True
             self.report.script_started(next(iter(self.team.pids.values()), os.getpid()))
+            self.report.tell_of_start()
         for end in self.team.news(is_last=is_last):
             facts = self._facts(end)
             self.ends.append(facts)

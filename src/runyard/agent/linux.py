@@ -54,6 +54,8 @@ def see_read_only(paths: Sequence[str], own: str) -> None:
     It takes privileges: without them, everything stays as it is. They could be had in a user namespace, but there
     ranks cannot share their memory, and sudo does not work. A path around what a script needs to write stays, too.
     """
+    if not paths:
+        return
     needed = [os.path.realpath(place) for place in (own, os.environ.get("HOME", own), os.environ.get("TMPDIR", "/tmp"))]
     paths = [path for path in paths if not any(_is_below(place, os.path.realpath(path)) for place in needed)]
     if not paths or _unshare is None or _mount is None or _unshare(_CLONE_NEWNS) != 0:

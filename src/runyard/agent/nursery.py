@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import json
 import os
 import select
 import signal
@@ -21,7 +22,7 @@ from typing import NoReturn, Optional
 from runyard.agent import hold
 from runyard.agent.handshake import Claim, nonce, proof
 from runyard.agent.memory import oom_kills
-from runyard.launch.order import WorkOrder
+from runyard.launch.order import WorkOrder, parse_order
 from runyard.lifecycle.state import End, EndReason
 from runyard.spec.json import from_json, to_json
 
@@ -58,7 +59,7 @@ def main(descriptor: int) -> None:
 
 def _warm_up() -> None:
     """What is slow the first time: in a new Python to work out, in a new fork to copy the pages of."""
-    to_json(from_json(WorkOrder, to_json(WorkOrder("", "", ("",), {"": ""}))))
+    parse_order(json.dumps(to_json(WorkOrder("", "", ("",), dict(os.environ)))).encode())
     to_json(from_json(End, to_json(End(EndReason.SUCCEEDED))))
     oom_kills()
     socket.getaddrinfo("127.0.0.1", 0, type=socket.SOCK_STREAM)

@@ -40,6 +40,8 @@ class Report:
     def script_started(self, pid: int) -> None:
         """A full disk must not keep the agent from its script: then this is written together with the end."""
         self._write({"event": "script_started", "at": clock.now(), "pid": pid}, patience_s=0.0)
+
+    def tell_of_start(self) -> None:
         self._tell(0.2)
 
     def note(self, event: str, **facts: Any) -> None:

@@ -9,6 +9,11 @@ from typing import NoReturn, Optional
 
 from runyard.agent.linux import die_with_parent, take_host_name
 
+# Those that this process found changed, and those that agents change. Looked at once, not between fork and exec.
+_CHANGED = {signal.SIGINT, signal.SIGHUP} | {
+    number for number in signal.valid_signals() if signal.getsignal(number) not in (signal.SIG_DFL, None)
+}
+
 
 class CannotStart(Exception):
     """Its text is the reason, in a person's words."""
@@ -80,9 +85,8 @@ def _become(
 
 def _restore_signals() -> None:
     """A script expects Ctrl-C, broken pipes and SIGTERM to work as in a shell; Python and the agent changed them."""
-    for number in signal.valid_signals():
-        if signal.getsignal(number) not in (signal.SIG_DFL, None):
-            signal.signal(number, signal.SIG_DFL)
+    for number in _CHANGED:
+        signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 

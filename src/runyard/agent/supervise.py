@@ -34,6 +34,7 @@ from runyard.spec.folder import RunFolder
 WATCHED = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGIO})
 
 _MEMORY_LOOK_S = 1.0
+_FIRST_LINE_S = 0.012  # the start of an interpreter
 _LEFTOVER_GRACE_S = 2.0  # for what a script left running behind itself
 
 
@@ -50,6 +51,9 @@ def supervise(order: WorkOrder, folder: RunFolder, report: Report) -> None:
         report.launch_failed(End(EndReason.LAUNCH_FAILED, str(error), processes_left=0))
         return
     report.script_started(holding.pid)
+    # not at once: until its first line, the script needs the processor more than those who hear of it
+    if signal.sigtimedwait({signal.SIGCHLD}, _FIRST_LINE_S) is None:
+        report.tell_of_start()
     report.script_ended(holding.to_the_end())
 
 

@@ -53,10 +53,11 @@ class WorkOrder:
 
 
 def read_order(path: Path) -> WorkOrder:
-    """What is not known is passed over: the order of a run that goes on may be of a yard before this version, or after.
+    """Raises OSError and ValueError."""
+    return parse_order(path.read_bytes())
 
-    Raises OSError and ValueError.
-    """
-    said = json.loads(path.read_bytes())
+
+def parse_order(text: bytes) -> WorkOrder:
+    """What is not known is passed over: a run that goes on may have its order from a yard of another version."""
     known = {one.name for one in fields(WorkOrder)}
-    return from_json(WorkOrder, {name: value for name, value in said.items() if name in known})
+    return from_json(WorkOrder, {name: value for name, value in json.loads(text).items() if name in known})
