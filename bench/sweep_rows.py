@@ -19,11 +19,11 @@ from runyard.hyperdrive import GridParameterSampling, HyperDriveConfig, PrimaryM
 from runyard.spec.sweep import MAXIMIZE, Policy
 from runyard.sweeps.policies import reason_to_stop
 
+# The same on both sides, as it is: by itself, it prints its score.
 _TRIVIAL = """\
-import os, sys
-if "RUNYARD_RUN_ID" in os.environ:
-    from runyard import Run
-    Run.get_context().log("score", float(sys.argv[2]))
+import sys
+from runyard import Run
+Run.get_context().log("score", float(sys.argv[2]))
 """
 _AT_ONCE = (2, 4)
 _CHILDREN = 24
@@ -37,7 +37,8 @@ def children_per_second(place: Place, size: Size) -> Iterator[Row]:
         wanted = [("optuna", "sweep_optuna.py"), ("ray[tune]", "sweep_ray.py")] if size.peers and at_once == 4 else []
         with present(wanted, place.folder("peers")) as (peers, notes):
             contenders = {
-                "bare": lambda n=at_once: _bare(folder, children, n),
+                "bare": lambda n=at_once: _bare(["train.py"], folder, children, n),
+                "empty": lambda n=at_once: _bare(["-c", "pass"], folder, children, n),
                 "ours": lambda n=at_once: _ours(experiment, folder, children, n),
                 **{name: (lambda peer=peer: peer.ask()) for name, peer in peers.items()},
             }
@@ -45,10 +46,10 @@ def children_per_second(place: Place, size: Size) -> Iterator[Row]:
         yield Row(
             f"children of a sweep per second, a trivial script, {at_once} at a time",
             rates["ours"],
-            ("bare processes", rates["bare"]),
+            ("the same script, bare", rates["bare"]),
             Goal(0.5, times=True, at_least=True),
             unit="/s",
-            peers={name: rates[name] for name in peers},
+            peers={**{name: rates[name] for name in peers}, "processes that do nothing": rates["empty"]},
             notes=tuple(notes),
         )
 
@@ -99,12 +100,14 @@ def _submitted(experiment: Experiment, folder: Path, children: int, at_once: int
     )
 
 
-def _bare(folder: Path, children: int, at_once: int) -> float:
+def _bare(words: list[str], folder: Path, children: int, at_once: int) -> float:
     began = time.monotonic()
     with ThreadPoolExecutor(at_once) as pool:
         list(
             pool.map(
-                lambda n: subprocess.run([sys.executable, "train.py", "--x", str(n)], cwd=folder, check=True),
+                lambda n: subprocess.run(
+                    [sys.executable, *words, "--x", str(n)], cwd=folder, check=True, stdout=subprocess.DEVNULL
+                ),
                 range(children),
             )
         )
