@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
-import orjson
 
 from runyard.lifecycle.state import End, EndReason, Life, RunState
 from runyard.listing.table import RunTable
@@ -61,4 +61,4 @@ class Runs:
         return [row["run_id"] for row in self.rows(query, sort, **more)]
 
     def rows(self, query: str = "", sort: str = "created_at", **more: Any) -> list[dict[str, Any]]:
-        return [orjson.loads(row) for row in self.table.page(query, sort, **more).rows]
+        return [json.loads(row) for row in self.table.page(query, sort, **more).rows]

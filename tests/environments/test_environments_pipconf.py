@@ -97,3 +97,4 @@ def test_credentials_in_urls_are_never_shown() -> None:
         == "from https://example.org/simple and file:///a"
     )
     assert redacted("git+https://token@host/x") == "git+https://host/x"
+    assert redacted("git+https://me:p@ss@host/x@v1") == "git+https://host/x@v1"

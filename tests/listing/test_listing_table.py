@@ -82,6 +82,12 @@ def test_text_that_is_no_unicode_does_not_spoil_the_table(runs: Runs) -> None:
     assert runs.find("tags.t:plain") == ["r-1"]
 
 
+def test_a_reason_that_names_a_file_without_a_unicode_name_does_not_spoil_the_table(runs: Runs) -> None:
+    runs.add("r-1", state=RunState.FAILED, message="ValueError: bad \udcff.csv")
+    (row,) = runs.rows()
+    assert row["reason"].startswith("script failed: ValueError: bad ")
+
+
 def test_sorted_by_anything_and_runs_without_it_come_last(runs: Runs) -> None:
     runs.add("r-1", "--lr", "0.1", loss=3, name="b")
     runs.add("r-2", "--lr", "0.02", loss=1, name="a", created_at=2000.0)

@@ -33,6 +33,22 @@ def test_the_head_is_that_of_the_newest_migration() -> None:
     assert ScriptDirectory.from_config(config).get_current_head() == HEAD
 
 
+def test_a_first_start_that_was_killed_leaves_nothing_half_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(connection: object) -> None:
+        create_all(connection)
+        raise KeyboardInterrupt
+
+    create_all = opening.schema.metadata.create_all
+    monkeypatch.setattr(opening.schema.metadata, "create_all", killed)
+    with pytest.raises(KeyboardInterrupt):
+        open_database(tmp_path / "yard.db")
+    assert shape(tmp_path / "yard.db") == {}
+    monkeypatch.undo()
+    open_database(tmp_path / "yard.db").close()
+
+
 def test_a_database_is_the_owners_alone(tmp_path: Path) -> None:
     open_database(tmp_path / "yard.db").close()
     assert (tmp_path / "yard.db").stat().st_mode & 0o077 == 0

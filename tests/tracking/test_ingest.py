@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import select
 
 from runyard.context.journal import Journal
+from runyard.errors import UserErrorException
 from runyard.store import schema
 from runyard.store.database import Database
 from runyard.tracking.blocks import BLOCK_POINTS
@@ -45,6 +46,21 @@ def test_a_run_that_logged_nothing_has_nothing_to_ingest(database: Database, fol
     folder.mkdir()
     assert ingest(database, "r", folder) == 0
     assert read_metrics(database, ["r"]) == {"r": {}}
+
+
+@pytest.mark.parametrize("final", [False, True])
+def test_a_point_that_was_taken_back_and_nothing_besides_is_nothing_to_store(
+    database: Database, folder: Path, journal: Journal, final: bool
+) -> None:
+    journal.log("loss", 0.9)
+    ingest(database, "r", folder)
+    with pytest.raises(UserErrorException):
+        journal.log("loss", 0.8, step=1.5)  # type: ignore[arg-type]
+    ingest(database, "r", folder, final=final)
+    assert read_metrics(database, ["r"]) == {"r": {"loss": 0.9}}
+    journal.log("loss", 0.7)
+    ingest(database, "r", folder, final=final)
+    assert read_metrics(database, ["r"]) == {"r": {"loss": [0.9, 0.7]}}
 
 
 def test_blocks_fill_up_and_small_ones_at_the_end_stay_few(database: Database, folder: Path, journal: Journal) -> None:

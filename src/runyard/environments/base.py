@@ -21,6 +21,7 @@ from runyard.environments import conda, container, inventory, requirements, venv
 from runyard.environments.horovod.patches import RECIPE
 from runyard.environments.interpreters import Interpreter, Interpreters, checked_python, user_managed
 from runyard.environments.key import environment_key
+from runyard.environments.pipconf import redacted
 from runyard.environments.prepared import EnvironmentInfo, PreparationAbandoned, Prepared, Say
 from runyard.environments.process import Watch
 from runyard.environments.requirements import Wanted
@@ -90,7 +91,7 @@ class EnvironmentDepot:
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _from_os(error, self.root) from error
-        watch = Watch(say, abandoned, self.root, self._stall_s)
+        watch = Watch(lambda text: say(redacted(text)), abandoned, self.root, self._stall_s)
         request = _Request(spec, has_gpu, watch, run_folder, kit, run_id)
         if spec.container is not None:
             return self._in_container(request, spec.container)

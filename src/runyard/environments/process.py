@@ -191,6 +191,8 @@ class _Lines:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+        self._poll = select.poll()  # select() knows no descriptors above 1,023
+        self._poll.register(descriptor, select.POLLIN)
         self._rest = b""
         self._all: list[str] = []
         self.ended = False
@@ -200,7 +202,7 @@ class _Lines:
         return "\n".join(self._all)
 
     def read(self, timeout_s: float) -> list[str]:
-        if not select.select([self._descriptor], [], [], timeout_s)[0]:
+        if not self._poll.poll(timeout_s * 1000):
             return []
         data = os.read(self._descriptor, 65536)
         self.ended = not data

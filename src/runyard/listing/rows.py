@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 
 from runyard.lifecycle.state import TERMINAL
 from runyard.spec.parameters import number_in
+from runyard.store.runs import parsed
 
 Value = Any  # a number, a text, a bool or None: what JSON has
 _LONGEST = 500
@@ -99,7 +100,7 @@ def encoded(value: Any) -> bytes:
 def _row(
     row: Sequence[Any], tags: dict[str, Optional[str]], params: dict[str, Value], metrics: dict[str, Value]
 ) -> Row:
-    world, end = orjson.loads(row[12] or b"null"), orjson.loads(row[13] or b"null")
+    world, end = parsed(row[12]), parsed(row[13])
     nodes, ranks = _size(world)
     fields = {
         "run_id": row[1],

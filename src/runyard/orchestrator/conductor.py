@@ -83,6 +83,11 @@ class Conductor:
         self._carry_out(record, actions)
         return record
 
+    def note_snapshot(self, run_id: str, snapshot_id: str) -> RunRecord:
+        """Not beside a change of the run: the one that is saved last would undo the other."""
+        with self._deciding:
+            return self.rooms.runs.save(replace(self.rooms.runs.load(run_id), snapshot_id=snapshot_id))
+
     def cancel(self, run_id: str) -> RunRecord:
         """A run that waited in its target's own line may have begun since: then it is stopped, not just forgotten."""
         if self.rooms.runs.load(run_id).life.state is RunState.QUEUED:
@@ -166,6 +171,8 @@ class Conductor:
             except RunyardException as error:  # one run that cannot go on must not keep the yard closed
                 log.warning("run %s cannot be taken up: %s", record.run_id, error)
                 self.post(record.run_id, on.MarkedFailed(End(EndReason.LAUNCH_FAILED, error.message)))
+            except Exception:  # nor one that something of ours cannot cope with
+                log.exception("run %s could not be taken up", record.run_id)
 
     def place_waiting(self, target: Target) -> None:
         for placement in target.queue.place():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import replace
 from pathlib import Path
 
 from runyard import clock
@@ -164,9 +163,8 @@ def begin(conductor: Conductor, request: BeginRun) -> RunRecord:
 
 def snapshot_taken(conductor: Conductor, run_id: str, snapshot_id: str) -> RunRecord:
     """An interactive run may freeze its code after its start."""
-    rooms = conductor.rooms
-    rooms.runs.add_properties(run_id, {"ContentSnapshotId": snapshot_id})
-    return rooms.runs.save(replace(rooms.runs.load(run_id), snapshot_id=snapshot_id))
+    conductor.rooms.runs.add_properties(run_id, {"ContentSnapshotId": snapshot_id})
+    return conductor.note_snapshot(run_id, snapshot_id)
 
 
 def check_names(run_id: str, experiment: str) -> None:

@@ -6,13 +6,13 @@ import logging
 import sqlite3
 from pathlib import Path
 
-import orjson
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from sqlalchemy.exc import DatabaseError
 from starlette.exceptions import HTTPException
 
 from runyard import errors
+from runyard.server.answers import as_json
 from runyard.store.database import is_full
 from runyard.store.models import NoSuchModel
 from runyard.store.opening import corrupted
@@ -87,5 +87,4 @@ def problem(status: int, code: str, message: str, hint: str = "", position: int 
     said: dict[str, object] = {"code": code, "message": message, "hint": hint, "facts": {}}
     if position is not None:
         said |= {"position": position, "facts": {"position": position}}
-    body = orjson.dumps(said)
-    return Response(body, status, media_type="application/json")
+    return Response(as_json(said), status, media_type="application/json")

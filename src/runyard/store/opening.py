@@ -24,6 +24,7 @@ def open_database(path: Path) -> Database:
     if version is None:
         database = Database(path)
         with database.write() as connection:
+            connection.exec_driver_sql("BEGIN")  # all or nothing: Python begins no transaction for tables
             # the same tables that the migrations make; without loading Alembic, which takes most of a second
             schema.metadata.create_all(connection)
             connection.exec_driver_sql("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")

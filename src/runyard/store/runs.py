@@ -41,7 +41,7 @@ _runs = schema.runs
 _COLUMN_NAMES = tuple(_runs.c.keys())
 
 # Built once: to put a statement together takes longer than SQLite takes to carry it out. JSON comes as the text that
-# it is, for `_parsed`.
+# it is, for `parsed`.
 _ALL = select(*(type_coerce(column, Text) if isinstance(column.type, JSON) else column for column in _runs.c))
 _LOAD = _ALL.where(_runs.c.run_id == bindparam("wanted"))
 _INSERT = upsert(_runs).on_conflict_do_nothing()
@@ -351,8 +351,8 @@ def _columns(record: RunRecord) -> dict[str, Any]:
 
 def _record(row: Row[Any]) -> RunRecord:
     values = dict(zip(_COLUMN_NAMES, row))
-    end, spec = _parsed(values.pop("end")), _parsed(values["spec"])
-    earlier = _parsed(values.pop("attempts")) or ()
+    end, spec = parsed(values.pop("end")), parsed(values["spec"])
+    earlier = parsed(values.pop("attempts")) or ()
     life = Life(
         RunState(values.pop("state")),
         _end(end) if end else None,
@@ -362,8 +362,8 @@ def _record(row: Row[Any]) -> RunRecord:
         retry_on=tuple((spec or {}).get("retry_on", ())),
         earlier=tuple(Attempt(_end(one["end"]), one["ended_at"]) for one in earlier),
     )
-    values["spec"], values["timeline"] = spec, _parsed(values["timeline"])
-    values["warnings"] = tuple(_parsed(values["warnings"]))
+    values["spec"], values["timeline"] = spec, parsed(values["timeline"])
+    values["warnings"] = tuple(parsed(values["warnings"]))
     return RunRecord(life=life, **values)
 
 
@@ -371,7 +371,7 @@ def _end(said: dict[str, Any]) -> End:
     return End(**{**said, "reason": EndReason(said["reason"])})
 
 
-def _parsed(text: str | None) -> Any:
+def parsed(text: str | None) -> Any:
     if text is None:
         return None
     try:

@@ -41,7 +41,8 @@ def ingest(database: Database, run_id: str, journal_folder: Path, *, final: bool
             try:
                 with database.write() as connection:
                     _save_positions(connection, run_id, read)
-                    append(connection, run_id, prepared.scalars, prepared.entries)
+                    if prepared.scalars or prepared.entries:  # not where all were taken back, or are damaged
+                        append(connection, run_id, prepared.scalars, prepared.entries)
             except _ReadByAnother:
                 continue
             total += sum(len(journal.batch.records) for journal in read)

@@ -60,10 +60,10 @@ class JournalReader:
                 # the writer was interrupted while it made this one, and went on with the next
                 position = replace(position, segment=position.segment + 1, slot=0)
                 continue
-            if position.slot == 0:
-                position = replace(position, dropped=position.dropped + segment.header.dropped)
-            rank = segment.header.rank
+            rank, is_new = segment.header.rank, position.slot == 0
             records, slot, finished = segment.read(position.slot, final, followed)
+            if is_new and (slot or (finished and followed)):  # once: not again while nothing of it is read
+                position = replace(position, dropped=position.dropped + segment.header.dropped)
             if len(records):
                 parts.append(records)
                 taken += len(records)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 import numpy as np
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from runyard.context.documents import as_logged
 from runyard.store import schema
@@ -96,15 +96,13 @@ def read_chart(database: Database, run_id: str, name: str, target: int = 1000) -
         # the summaries have two points for each stretch of STRETCH_POINTS; they must be no coarser than what is asked
         if series.count * 2 >= target * STRETCH_POINTS:
             rows = connection.execute(
-                select(table.number, table.count, table.summary)
+                # in one look: small blocks at the end are joined while others read
+                select(table.count, func.coalesce(table.summary, table.data))
                 .where(table.series_id == series.series_id)
                 .order_by(table.number)
             ).all()
-            parts = []
-            total = 0
-            for number, count, summary in rows:
-                parts.append(decode(summary if summary is not None else _one_block(connection, series, number)))
-                total += count
+            parts = [decode(data) for _, data in rows]
+            total = sum(count for count, _ in rows)
         else:
             found = list(block_data(connection, series))
             parts = [decode(data) for _, _, data in found]
@@ -154,14 +152,6 @@ def _by_count(values: list[Any]) -> Any:
     if float in kinds and int in kinds:
         return [as_float(value) if type(value) is int else value for value in values]
     return values
-
-
-def _one_block(connection: Connection, series: Series, number: int) -> bytes:
-    table = schema.blocks.c
-    data: bytes = connection.execute(
-        select(table.data).where(table.series_id == series.series_id, table.number == number)
-    ).scalar_one()
-    return data
 
 
 def _points(parts: Iterable[Columns], cursor: int) -> Points:
