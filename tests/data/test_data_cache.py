@@ -91,6 +91,95 @@ def test_a_tree_that_is_being_handed_over_is_spared(tmp_path: Path, monkeypatch:
     assert not tree.exists()
 
 
+def test_a_tree_that_a_run_was_given_while_others_go_is_spared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def in_use() -> set[str]:
+        for action in meanwhile:  # after the answer was found, before anything is removed
+            action()
+        return set()
+
+    cache = Cache(tmp_path, in_use)
+    sets = [taken(cache, bytes([number]) * 1000) for number in range(4)]
+    trees = [cache.tree(leaves, never) for leaves in sets]
+    for age, leaves in enumerate(sets):
+        used_at(tmp_path, leaves, 1_000_000 + age)
+    spoiled = trees[2] / "folder" / "0.bin"
+    meanwhile = [
+        lambda: cache.hold(key_of(sets[0]), 1),
+        lambda: cache.tree(sets[1], never),
+        lambda: spoiled.unlink(),
+        lambda: cache.tree(sets[2], never),
+    ]
+    monkeypatch.setenv(LIMIT, "0")
+    assert cache.make_room() == [key_of(sets[3])]
+    assert [tree.exists() for tree in trees] == [True, True, True, False]
+    meanwhile.clear()
+    cache.hold(key_of(sets[0]), -1)
+    assert sorted(cache.make_room()) == sorted(key_of(leaves) for leaves in sets[:3])
+
+
+def test_room_is_made_by_one_at_a_time_and_what_vanishes_meanwhile_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_use() -> set[str]:
+        asked.append(cache.make_room())
+        return set()
+
+    asked: list[list[str]] = []
+    cache = Cache(tmp_path, in_use)
+    leaves = taken(cache, b"x" * 1000)
+    cache.tree(leaves, never)
+    # listed, and then not there: a link that leads nowhere is just that
+    (tmp_path / "trees" / "vanished.json").symlink_to("nowhere")
+    next((tmp_path / "content").iterdir()).joinpath("vanished").symlink_to("nowhere")
+    monkeypatch.setenv(LIMIT, "0")
+    assert cache.make_room() == [key_of(leaves)]
+    assert asked == [[]]
+    assert cache.size() == 0
+
+
+def test_what_came_while_room_was_made_is_counted_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_use() -> set[str]:
+        if not late:
+            late.extend(taken(cache, b"late" * 1000))
+        return set()
+
+    late: list[Leaf] = []
+    cache = Cache(tmp_path, in_use)
+    cache.tree(taken(cache, b"a" * 2000), never)
+    cache.tree(taken(cache, b"b" * 2000), never)
+    monkeypatch.setenv(LIMIT, str(2500 / 1e9))
+    for _ in range(2):
+        cache.make_room()
+    assert cache.size() <= 2500
+
+
+def test_a_tree_is_removed_though_its_maker_was_killed_at_the_last_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def kill(half: Path, folder: Path) -> None:
+        if half.name.startswith(f".{key_of(sets[1])}"):
+            half.replace(folder)
+        raise Killed
+
+    cache = Cache(tmp_path)
+    sets = [taken(cache, b"a" * 1000), taken(cache, b"b" * 1000)]  # just before it is in place, and just after
+    with monkeypatch.context() as patched:
+        patched.setattr("runyard.data.cache._take_place", kill)
+        for leaves in sets:
+            with pytest.raises(Killed):
+                cache.tree(leaves, never)
+    used_at(tmp_path, sets[0], 1_000_000)
+    monkeypatch.setenv(LIMIT, "0")
+    cache.make_room()
+    assert cache.size() == 0
+    assert list((tmp_path / "trees").iterdir()) == []
+
+
 def test_a_copy_is_whole_and_may_be_written_to(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache")
     leaves = taken(cache, b"one", b"two")

@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -42,8 +41,9 @@ class Cache:
         self._contents, self._trees = root / "content", root / "trees"
         self._incoming = root / "incoming"
         self._in_use = in_use
-        self._held: dict[str, int] = defaultdict(int)
+        self._held: dict[str, int] = {}
         self._lock = threading.Lock()
+        self._making_room = threading.Lock()
         self._checked_for: Optional[int] = None  # the limit that all that is here was found to be below
         # a few for all names: one for each of a million files would never be let go
         self._bringing = [threading.Lock() for _ in range(_LOCKS)]
@@ -90,17 +90,19 @@ class Cache:
                 return folder
             if folder.is_dir():  # mended, not made anew: a run may be reading it
                 self._grow(folder, [leaf for leaf in leaves if not self._is_whole(folder, [leaf])], missing)
+                self._used(key)
                 return folder
             half = self._trees / f".{key}.{os.urandom(4).hex()}.half"
             half.mkdir(parents=True)
             try:
                 self._grow(half, leaves, missing)
+                size = sum(leaf.size for leaf in {leaf.digest: leaf for leaf in leaves}.values())
+                # before the tree is there: one without it, after a kill, would never be removed
+                (self._trees / f"{key}{_SIDE}").write_text(json.dumps({"bytes": size, "files": len(leaves)}))
                 _take_place(half, folder)
             except BaseException:
                 _remove_tree(half)
                 raise
-            size = sum(leaf.size for leaf in {leaf.digest: leaf for leaf in leaves}.values())
-            (self._trees / f"{key}{_SIDE}").write_text(json.dumps({"bytes": size, "files": len(leaves)}))
         return folder
 
     def make_room(self) -> list[str]:
@@ -108,32 +110,25 @@ class Cache:
         limit = _limit_bytes()
         if self._checked_for == limit:
             return []  # nothing came since
-        trees = sorted(self._sides(), key=lambda side: side.stat().st_mtime)
-        kept = in_use = None
-        gone: list[str] = []
-        total = self.size()
-        for side in trees:
-            if total <= limit:
-                break
-            if in_use is None:
-                in_use = self._in_use() | {key for key, count in self._held.items() if count}
-            kept = side.name.removesuffix(_SIDE)
-            if kept in in_use:
-                continue
-            with self._growing[hash(kept) % _LOCKS]:
-                _remove_tree(self._trees / kept)
-                side.unlink(missing_ok=True)
-            gone.append(kept)
-            total = self._drop_unlinked(total, limit)
-        if total > limit:
-            total = self._drop_unlinked(total, limit)
-        self._checked_for = limit if total <= limit else None
+        if not self._making_room.acquire(blocking=False):
+            return []  # another is at it: two would remove what the other counts
+        is_below = False
+        try:
+            self._checked_for = limit  # said before it is counted, so that what comes meanwhile takes it back
+            gone, total = self._remove_least_used(limit)
+            is_below = total <= limit
+        finally:
+            if not is_below:
+                self._checked_for = None
+            self._making_room.release()
         return gone
 
     def hold(self, key: str, by: int) -> None:
         """While a tree is being handed to a run that is not on record yet."""
         with self._lock:
-            self._held[key] += by
+            count = self._held.pop(key, 0) + by
+            if count:
+                self._held[key] = count
 
     def size(self) -> int:
         return sum(about.st_size for _, about in self._all())
@@ -143,6 +138,35 @@ class Cache:
         if self._trees.is_dir():
             for half in self._trees.glob(".*.half"):
                 _remove_tree(half)
+
+    def _remove_least_used(self, limit: int) -> tuple[list[str], int]:
+        """The trees that went, and how much is left."""
+        trees = self._by_last_use()
+        in_use: Optional[set[str]] = None
+        gone: list[str] = []
+        total = self.size()
+        for used_ns, side in trees:
+            if total <= limit:
+                break
+            if in_use is None:
+                in_use = self._in_use()
+            key = side.name.removesuffix(_SIDE)
+            if key in in_use:
+                continue
+            with self._growing[hash(key) % _LOCKS]:
+                if self._is_held(key) or _changed_ns(side) != used_ns:
+                    continue  # a run was given it since those in use were asked for
+                _remove_tree(self._trees / key)
+                side.unlink(missing_ok=True)
+            gone.append(key)
+            total = self._drop_unlinked(total, limit)
+        if total > limit:
+            total = self._drop_unlinked(total, limit)
+        return gone, total
+
+    def _is_held(self, key: str) -> bool:
+        with self._lock:
+            return key in self._held
 
     def _grow(self, root: Path, leaves: Iterable[Leaf], missing: Callable[[Leaf], None]) -> None:
         made: set[str] = set()
@@ -178,8 +202,11 @@ class Cache:
         with suppress(OSError):
             os.utime(self._trees / f"{key}{_SIDE}")
 
-    def _sides(self) -> list[Path]:
-        return list(self._trees.glob(f"*{_SIDE}")) if self._trees.is_dir() else []
+    def _by_last_use(self) -> list[tuple[int, Path]]:
+        """When each tree was used, and the file beside it that says so; a file may be there before its tree."""
+        sides = list(self._trees.glob(f"*{_SIDE}")) if self._trees.is_dir() else []
+        found = [(_changed_ns(side), side) for side in sides]
+        return sorted((used_ns, side) for used_ns, side in found if used_ns is not None)
 
     def _drop_unlinked(self, total: int, limit: int) -> int:
         """Contents that no tree has any more, the oldest first."""
@@ -195,7 +222,9 @@ class Cache:
         found = []
         for folder in self._contents.iterdir() if self._contents.is_dir() else ():
             with os.scandir(folder) as entries:
-                found += [(Path(entry.path), entry.stat()) for entry in entries]
+                for entry in entries:
+                    with suppress(FileNotFoundError):  # one that was written to, and removed, meanwhile
+                        found.append((Path(entry.path), entry.stat()))
         return found
 
     def _place(self, digest: str) -> Path:
@@ -277,6 +306,14 @@ def _remove_tree(folder: Path) -> None:
     with suppress(OSError):
         folder = folder.replace(gone)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _changed_ns(path: Path) -> Optional[int]:
+    """None: it is not there any more."""
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return None
 
 
 def _limit_bytes() -> int:
