@@ -12,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.exc import OperationalError
+
 from runyard import clock
 from runyard.data import move
 from runyard.data.base import Abandoned, clean_path, join
@@ -20,13 +22,14 @@ from runyard.data.network_errors import of_disk
 from runyard.data.stores import Datastores
 from runyard.errors import RunyardException, UserErrorException
 from runyard.spec.json import from_json, to_json
-from runyard.store.database import Database
+from runyard.store.database import Database, is_full
 from runyard.store.datastores import TransferRecord, TransferStore
 from runyard.wire.data import TransferRequest, TransferView
 
 log = logging.getLogger(__name__)
 RUNNING, DONE, FAILED, CANCELED = "running", "done", "failed", "canceled"
 _SIDE_BY_SIDE = 4
+_FULL_DISK_S = 1.0
 
 
 class Transfers:
@@ -37,6 +40,7 @@ class Transfers:
         self.on_end: Callable[[str], None] = lambda transfer_id: None
         self._going: dict[str, _Going] = {}
         self._lock = threading.Lock()
+        self._closing = threading.Event()
         self._pool = ThreadPoolExecutor(_SIDE_BY_SIDE, "transfer")
 
     @property
@@ -73,6 +77,7 @@ class Transfers:
         return [_view(record, self._going.get(record.transfer_id)) for record in self._records.newest(limit)]
 
     def close(self) -> None:
+        self._closing.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _checked(self, request: TransferRequest) -> TransferRequest:
@@ -121,11 +126,25 @@ class Transfers:
         going.ended_s = clock.monotonic() - going.began
         result = {**going.told(), "error": error, "warnings": warnings}
         try:
-            self._records.end(transfer_id, state, result)
+            while not self._note_end(transfer_id, state, result):
+                # somebody may make room: left "running", whoever follows it would wait for ever
+                going.progress.say("waiting for room on the yard's disk, which is full")
+                if self._closing.wait(_FULL_DISK_S):
+                    break  # the next yard goes on with it
         finally:
             with self._lock:
                 self._going.pop(transfer_id, None)
             self.on_end(transfer_id)
+
+    def _note_end(self, transfer_id: str, state: str, result: dict[str, Any]) -> bool:
+        """False: there was no room to write it down."""
+        try:
+            self._records.end(transfer_id, state, result)
+        except OperationalError as error:
+            if not is_full(error):
+                raise
+            return False
+        return True
 
 
 class _Going:
