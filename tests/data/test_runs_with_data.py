@@ -116,6 +116,27 @@ def test_what_a_script_wrote_is_uploaded_also_when_it_failed(
     assert (store.folder / place / "deep" / "model.txt").read_text() == "weights"
 
 
+def test_what_cannot_be_uploaded_costs_the_run_nothing_else(
+    workspace: Workspace, experiment: Experiment, project, new_name
+) -> None:
+    store, place = workspace.get_default_datastore(), new_name()
+    write = (
+        "import os, sys\nfrom runyard import Run\nos.symlink('loop', sys.argv[1] + '/loop')\n"
+        "os.makedirs(os.fsencode(sys.argv[2]) + b'/\\xff')\n"
+        "open(os.fsencode(sys.argv[2]) + b'/\\xff/file', 'w').write('odd')\n"
+        "open('outputs/kept.txt', 'w').write('x')\nRun.get_context().log('last', 7)"
+    )
+    uploads = [store.path(f"{place}/{name}", name).as_upload() for name in ("looped", "odd")]
+    run = experiment.submit(with_this_python(project(train=write), arguments=uploads))
+    run.wait_for_completion()
+    assert "outputs/kept.txt" in run.get_file_names()
+    assert run.get_metrics() == {"last": 7}
+    (warning,) = run.get_details()["warnings"]
+    assert "data looped was not kept whole" in str(warning)
+    (odd,) = (store.folder / place / "odd").iterdir()
+    assert (os.fsencode(odd.name), (odd / "file").read_text()) == (b"\xff", "odd")
+
+
 def test_an_upload_may_be_a_file_among_the_outputs(
     workspace: Workspace, experiment: Experiment, project, new_name
 ) -> None:

@@ -18,6 +18,7 @@ from runyard.data import move
 from runyard.data.base import clean_path, join
 from runyard.data.cache import copy_tree, note_trees
 from runyard.data.move import Place, Progress, Upload
+from runyard.data.network_errors import of_disk
 from runyard.data.provide import Found, Tree
 from runyard.data.transfers import to_upload
 from runyard.environments.container import ContainerPrepared
@@ -28,6 +29,7 @@ from runyard.spec.data import DOWNLOAD, MODES, UPLOAD, DataUse
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import from_json
 from runyard.spec.run import RunSpec
+from runyard.store.database import is_full
 from runyard.store.runs import RunRecord
 
 Say = Callable[[str], None]
@@ -84,11 +86,16 @@ def fill(rooms: Rooms, record: RunRecord, say: Say, abandoned: threading.Event) 
     if not any(use.mode != UPLOAD for use in uses_of(record)):
         return
     on_hosts = isinstance(rooms.target(record).compute, SshCompute)
-    with _told(rooms.folder(record.run_id), say) as tell:
-        for use in uses_of(record):
-            if use.mode != UPLOAD and (on_hosts or rooms.provider.in_place(use) is None):
-                ready = _gathered(rooms, record, use, tell, abandoned, link=not on_hosts, told=False)
-                rooms.provider.ready[record.run_id, use.name] = ready
+    try:
+        with _told(rooms.folder(record.run_id), say) as tell:
+            for use in uses_of(record):
+                if use.mode != UPLOAD and (on_hosts or rooms.provider.in_place(use) is None):
+                    ready = _gathered(rooms, record, use, tell, abandoned, link=not on_hosts, told=False)
+                    rooms.provider.ready[record.run_id, use.name] = ready
+    finally:
+        # canceled meanwhile, it was tidied up before all this was noted: its trees would be in use for ever
+        if rooms.runs.load(record.run_id).life.state.is_terminal:
+            forget(rooms, record)
 
 
 def lay_out(rooms: Rooms, record: RunRecord, placement: Placement, say: Say, abandoned: threading.Event) -> Given:
@@ -154,8 +161,11 @@ def send(rooms: Rooms, record: RunRecord, say: Say) -> list[str]:
         try:
             with _told(rooms.folder(record.run_id), say) as tell:
                 warnings += [f"data {use.label}: {w}" for w in _sent(rooms, use, source, tell)]
-        except RunyardException as error:
-            warnings.append(f"data {use.label} was not kept whole in datastore {use.datastore!r}: {error.message}")
+        except (RunyardException, OSError) as error:  # the rest of what the run leaves is kept nevertheless
+            if is_full(error):
+                raise  # tried again, until there is room
+            said = of_disk(error, source).message if isinstance(error, OSError) else error.message
+            warnings.append(f"data {use.label} was not kept whole in datastore {use.datastore!r}: {said}")
     return warnings
 
 

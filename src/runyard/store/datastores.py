@@ -84,6 +84,8 @@ class SeenFiles:
 
     def below(self, datastore: str, prefix: str) -> dict[str, tuple[str, str]]:
         """path -> (mark, digest), of one file or of everything below a folder."""
+        if not _is_text(prefix):
+            return {}
         table = seen_files
         query = select(table.c.path, table.c.mark, table.c.digest).where(table.c.datastore == datastore)
         if prefix:
@@ -122,9 +124,10 @@ class SeenFiles:
 
     def remove(self, datastore: str, paths: list[str]) -> None:
         table = seen_files
+        known = [path for path in paths if _is_text(path)]
         with self._database.write() as connection:
-            for begin in range(0, len(paths), _SOME):
-                some = paths[begin : begin + _SOME]
+            for begin in range(0, len(known), _SOME):
+                some = known[begin : begin + _SOME]
                 connection.execute(delete(table).where(table.c.datastore == datastore, table.c.path.in_(some)))
 
 

@@ -1,0 +1,91 @@
+"""A run that is canceled while its data comes holds nothing in the cache afterwards."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from runyard import clock
+from runyard.data.cache import Cache, trees_in_use
+from runyard.data.folder_store import FolderStore
+from runyard.data.provide import Provider
+from runyard.data.stores import Datastores
+from runyard.errors import UserErrorException
+from runyard.lifecycle.state import Life, RunState
+from runyard.orchestrator import data
+from runyard.orchestrator.rooms import Rooms
+from runyard.spec.data import DataUse
+from runyard.spec.json import to_json
+from runyard.store.opening import open_database
+from runyard.store.runs import RunRecord, RunStore
+
+
+class FarAway(FolderStore):
+    def local_path(self, path: str) -> Path | None:
+        return None
+
+
+@pytest.fixture
+def rooms(tmp_path: Path) -> Iterator[Rooms]:
+    database = open_database(tmp_path / "yard.db")
+    provider = Provider(Datastores(database, tmp_path), Cache(tmp_path / "cache"))
+    provider.open = lambda name: FarAway(tmp_path / "far")
+    (tmp_path / "far" / "set").mkdir(parents=True)
+    (tmp_path / "far" / "set" / "a").write_text("a")
+    here = SimpleNamespace(get=lambda name: SimpleNamespace(compute=None))
+    needed = {"home": tmp_path, "database": database, "runs": RunStore(database), "provider": provider}
+    yield Rooms(**{**dict.fromkeys(Rooms.__dataclass_fields__), **needed, "targets": here})
+    database.close()
+
+
+def a_run(rooms: Rooms, *uses: DataUse) -> RunRecord:
+    record = RunRecord("run", "e", Life(RunState.PREPARING), clock.now(), spec={"data": [to_json(u) for u in uses]})
+    inserted = rooms.runs.insert(record, {}, {})
+    assert inserted is not None
+    rooms.folder("run").root.mkdir(parents=True)
+    return inserted
+
+
+def cancel(rooms: Rooms, record: RunRecord) -> None:
+    rooms.runs.save(replace(record, life=Life(RunState.CANCELED)))
+    data.forget(rooms, record)
+
+
+def canceling_once(rooms: Rooms) -> Callable[[str], None]:
+    """At the first word: that data has come."""
+
+    def say(text: str) -> None:
+        record = rooms.runs.load("run")
+        if not record.life.state.is_terminal:
+            cancel(rooms, record)
+
+    return say
+
+
+def test_its_trees_are_in_use_until_it_ends(rooms: Rooms) -> None:
+    record = a_run(rooms, DataUse("a", "far", "set"))
+    data.fill(rooms, record, lambda text: None, threading.Event())
+    assert len(trees_in_use(rooms.home)) == len(rooms.provider.ready) == 1
+    cancel(rooms, record)
+    assert not trees_in_use(rooms.home)
+    assert not rooms.provider.ready
+
+
+def test_a_run_that_is_canceled_just_as_its_data_has_come_holds_nothing(rooms: Rooms) -> None:
+    record = a_run(rooms, DataUse("a", "far", "set"))
+    data.fill(rooms, record, canceling_once(rooms), threading.Event())
+    assert not trees_in_use(rooms.home)
+    assert not rooms.provider.ready
+
+
+def test_nor_does_one_whose_other_data_did_not_come(rooms: Rooms) -> None:
+    record = a_run(rooms, DataUse("a", "far", "set"), DataUse("b", "far", "nothing"))
+    with pytest.raises(UserErrorException):
+        data.fill(rooms, record, canceling_once(rooms), threading.Event())
+    assert not trees_in_use(rooms.home)
+    assert not rooms.provider.ready
