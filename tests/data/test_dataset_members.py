@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from runyard.data.cache import Cache
-from runyard.data.datasets import Datasets
+from runyard.data.datasets import Datasets, Pinned
 from runyard.data.provide import Provider
 from runyard.data.stores import Datastores
 from runyard.errors import DataException, UserErrorException
@@ -140,6 +140,24 @@ def test_a_file_that_was_written_within_one_tick_of_the_clock_is_read_again(data
     file.write_text("OTHER.txt")
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert datasets.pin(of("other.txt")).digest != first
+
+
+def test_a_digest_that_nobody_came_back_for_is_not_given_to_whoever_asks_later(
+    datasets: Datasets, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pin_slowly(definition: DatasetDefinition, say: Callable[[str], None]) -> Pinned:
+        assert gate.wait(30)
+        return pin(definition, say)
+
+    pin, gate = datasets.pin, threading.Event()
+    monkeypatch.setattr(datasets, "pin", pin_slowly)
+    left = datasets.pin_for_a_while(of("mnist"), 0)
+    gate.set()
+    assert left.ended.wait(30)
+    (root / "mnist" / "labels.csv").write_text("changed")
+    left.ended_at -= 3600
+    now = datasets.pin_for_a_while(of("mnist"), 30)
+    assert left.found != now.found == pin(of("mnist"))
 
 
 def test_odd_names_are_names_too(datasets: Datasets, root: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from runyard import clock
 from runyard.data.base import DataStore, Stored
 from runyard.data.cache import Leaf, key_of
 from runyard.data.members import Member, Members, members_of, whole_of
@@ -21,6 +22,7 @@ from runyard.store.datasets import Dataset, DatasetStore
 
 log = logging.getLogger(__name__)
 Say = Callable[[str], None]
+_FETCHED_WITHIN_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,11 @@ class Pinning:
     ended: threading.Event = field(default_factory=threading.Event)
     found: Pinned | None = None
     error: RunyardException | None = None
+    ended_at: float = 0.0  # set before ``ended`` is
+
+    @property
+    def is_old(self) -> bool:
+        return self.ended.is_set() and clock.monotonic() - self.ended_at > _FETCHED_WITHIN_S
 
 
 class Datasets:
@@ -70,6 +77,8 @@ class Datasets:
         """Begun in the background, or found there; returns when it has ended, or after that long."""
         key = definition.key
         with self._lock:
+            # what nobody came back for says how it was then: days later it would be a wrong digest
+            self._pinning = {known: one for known, one in self._pinning.items() if not one.is_old}
             pinning = self._pinning.get(key)
             if pinning is None:
                 pinning = self._pinning[key] = Pinning()
@@ -160,6 +169,7 @@ class Datasets:
             log.exception("reading a dataset")
             pinning.error = RunyardException(f"the dataset could not be read: {error}", hint="see yard.log")
         finally:
+            pinning.ended_at = clock.monotonic()
             pinning.ended.set()
 
 
