@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from runyard.data.base import DataStore
 from runyard.data.folder_store import FolderStore
 from runyard.data.kinds import opened, split
+from runyard.data.move import Place, Progress, Upload, upload
 from runyard.testing.data import DataStoreContract
 
 
@@ -17,6 +20,37 @@ class TestFolder(DataStoreContract):
     def store(self, tmp_path: Path) -> DataStore:
         (tmp_path / "store").mkdir()
         return FolderStore(tmp_path / "store")
+
+    def test_of_two_who_put_one_path_none_notes_its_digest_for_the_others_file(
+        self, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def replace(half: Path, target: Path) -> Path:
+            if half.name != "other":
+                os.replace(half, target)  # noqa: PTH105 - the method itself is what was replaced
+                half = tmp_path / "other"
+            os.replace(half, target)  # noqa: PTH105
+            return target
+
+        (tmp_path / "other").write_bytes(b"theirs")
+        (tmp_path / "source").write_bytes(b"ours")
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "replace", replace)
+            files = [Upload(tmp_path / "source", "file", 4)]
+            upload(place, files, overwrite=True, progress=Progress(), abandoned=threading.Event())
+        assert (tmp_path / "store" / "file").read_bytes() == b"theirs"
+        assert place.seen.below(place.name, "") == {}
+
+    def test_what_vanishes_and_links_that_lead_nowhere_are_passed_over(self, store: DataStore, tmp_path: Path) -> None:
+        (tmp_path / "store" / "loop").symlink_to("loop")
+        (tmp_path / "store" / "nothing").symlink_to("nowhere")
+        for name in ("a", "b", "c"):
+            (tmp_path / "store" / name).write_text(name)
+        assert sorted(stored.path for stored in store.list()) == ["a", "b", "c"]
+        listing = store.list()
+        first = next(listing).path
+        for name in {"a", "b", "c"} - {first}:  # their names were read already
+            (tmp_path / "store" / name).unlink()
+        assert list(listing) == []
 
 
 @pytest.mark.real

@@ -8,6 +8,7 @@ import os
 import stat
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from runyard.data.base import Changed, DataStore, Moved, Stored, drop, stop_if
@@ -25,8 +26,9 @@ class FolderStore(DataStore):
 
     def list(self, prefix: str = "") -> Iterator[Stored]:
         top = self.root / prefix if prefix else self.root
-        if prefix and top.is_file():
-            yield _stored(prefix, top.stat())
+        alone = self.head(prefix) if prefix else None
+        if alone is not None:
+            yield alone
             return
         if not self.root.is_dir():
             raise DataException(
@@ -66,6 +68,7 @@ class FolderStore(DataStore):
                     moved(-size)
                     raise _changed(source)
                 half.chmod(0o644)
+                ours = half.stat().st_ino
                 half.replace(target)
             except OSError as error:
                 drop(half)
@@ -73,7 +76,10 @@ class FolderStore(DataStore):
             except BaseException:
                 drop(half)
                 raise
-        return _stored(path, target.stat()), digest
+        about = target.stat()
+        stored = _stored(path, about)
+        # another put the same path just now: its file, noted with the digest of ours, would seem damaged for ever
+        return (stored if about.st_ino == ours else replace(stored, mark="")), digest
 
     def delete(self, path: str) -> None:
         try:
@@ -169,10 +175,17 @@ def _below(folder: Path, name: str) -> Iterator[Stored]:
         with entries:
             for entry in entries:
                 path = f"{below}/{entry.name}" if below else entry.name
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append((entry.path, path))
-                elif entry.is_file() and not entry.name.endswith(_HALF):
-                    yield _stored(path, entry.stat())
+                try:
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append((entry.path, path))
+                        continue
+                    about = entry.stat() if entry.is_file() and not entry.name.endswith(_HALF) else None
+                except OSError as error:
+                    if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                        raise _explained(error, Path(entry.path)) from error
+                    about = None  # removed meanwhile, or a link that leads nowhere
+                if about is not None:
+                    yield _stored(path, about)
 
 
 def _stored(path: str, about: os.stat_result) -> Stored:
