@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runyard.scoring import counts, schema
+from runyard.scoring import counts, onnx_model, schema
 from runyard.scoring.chunks import Chunks
+from runyard.scoring.contract import Script
 from runyard.scoring.counts import Counter
 from runyard.scoring.head import Refused, parse
+from runyard.scoring.onnx_model import Misfit, OnnxModel
 
 
 def test_a_head_is_read() -> None:
@@ -165,3 +170,51 @@ def test_a_table_is_taken_as_one() -> None:
         with pytest.raises(schema.Mismatch):
             kind.deserialize_input(wrong)
     assert kind.input_to_swagger()["items"]["required"] == ["a", "b"]
+
+
+@pytest.mark.parametrize("body", ["raise ValueError(text)", "raise SystemExit(3)"])
+def test_a_request_that_fails_is_answered_though_the_log_takes_no_more(
+    body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "score_full.py").write_text(f"def init(): pass\ndef run(text): {body}\n")
+    script = Script(tmp_path / "score_full.py")
+
+    def write(text: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stderr", SimpleNamespace(write=write, flush=lambda: None))
+        answers = [script.answer(parse(b"POST /score HTTP/1.1"), b"{}", "r1"), onnx_model.failed("r1")]
+    assert [answer.status for answer in answers] == [500, 500]
+
+
+@pytest.mark.parametrize(
+    ("taken", "sent", "fits"),
+    [
+        ("uint8", "[0, 255]", True),
+        ("uint8", "[2.0]", True),
+        ("uint8", "[300]", False),
+        ("uint8", "[-1]", False),
+        ("int8", "[200.0]", False),
+        ("int64", "[9223372036854775807, -9223372036854775808]", True),
+        ("int64", "[9223372036854775808]", False),
+        ("int64", "[]", True),
+    ],
+)
+def test_numbers_that_an_onnx_input_cannot_hold_are_refused(
+    taken: str, sent: str, fits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tensor = SimpleNamespace(name="x", type=f"tensor({taken})", shape=["n"])
+    session = SimpleNamespace(get_inputs=lambda: [tensor], get_outputs=lambda: [tensor])
+    runtime = SimpleNamespace(
+        SessionOptions=SimpleNamespace,
+        InferenceSession=lambda *args, **kwargs: session,
+        get_available_providers=lambda: ["CPUExecutionProvider"],
+    )
+    monkeypatch.setitem(sys.modules, "onnxruntime", runtime)
+    model = OnnxModel(Path("net.onnx"), threads=1)
+    if fits:
+        assert model.arrays(sent.encode())["x"].tolist() == json.loads(sent)
+    else:
+        with pytest.raises(Misfit, match=f"'x' has numbers that {taken} does not hold"):
+            model.arrays(sent.encode())

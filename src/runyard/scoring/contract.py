@@ -8,6 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,13 +53,17 @@ class Script:
             return _as_answer(self._run(text))
         except Exception:  # noqa: BLE001  the edge: whatever somebody's script raises
             # told to the log alone: the text of an exception may hold what a client must not read
-            sys.stderr.write(f"request {request_id} failed:\n{traceback.format_exc()}")
-            sys.stderr.flush()
+            tell_log(f"request {request_id} failed:\n{traceback.format_exc()}")
             return problem(500, "the scoring script failed on this request: its log says why", request_id)
         except SystemExit as ended:
-            sys.stderr.write(f"request {request_id}: the scoring script called exit({ended.code})\n")
-            sys.stderr.flush()
+            tell_log(f"request {request_id}: the scoring script called exit({ended.code})\n")
             return problem(500, "the scoring script failed on this request: its log says why", request_id)
+
+
+def tell_log(text: str) -> None:
+    with suppress(OSError):  # the disk is full: the client would get no answer, and its place would stay taken
+        sys.stderr.write(text)
+        sys.stderr.flush()
 
 
 def dumps(value: Any) -> bytes:
