@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -294,6 +295,33 @@ def test_a_scoring_script_finds_its_models_beside_it(
     monkeypatch.chdir("/")
     monkeypatch.setenv("AZUREML_MODEL_DIR", str(top / "net" / "10"))
     assert Model.get_model_path("net") == str(top / "net" / "10" / "model.pt")
+
+
+@pytest.mark.parametrize("other_is_faster", [False, True])
+def test_another_process_never_finds_half_of_a_model_that_is_brought(
+    workspace: Workspace, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other_is_faster: bool
+) -> None:
+    (tmp_path / "net").mkdir()
+    for part in ("a", "b"):
+        (tmp_path / "net" / part).write_text(part)
+    Model.register(workspace, tmp_path / "net", name)
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    there: list[bool] = []
+    bring, whole = workspace.connection.download, Path("azureml-models") / name / "1"
+
+    def watched(path: str, target: Path) -> object:
+        there.append(whole.exists())
+        if other_is_faster and len(there) == 2:
+            shutil.copytree(tmp_path / "net", whole / "net")
+        return bring(path, target)
+
+    monkeypatch.setattr(workspace.connection, "download", watched)
+    path = Path(Model.get_model_path(name, _workspace=workspace))
+    assert path == whole / "net"
+    assert there == [False, False]
+    assert sorted(part.read_text() for part in path.iterdir()) == ["a", "b"]
+    assert [folder.name for folder in whole.parent.iterdir()] == ["1"]
 
 
 def test_a_model_path_with_a_workspace_brings_the_model(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,7 +98,17 @@ def _brought(workspace: Workspace, name: str, version: int | None) -> Path:
     except WebserviceException as error:
         raise ModelNotFoundException(error.message, hint=error.hint, inner_exception=error) from error
     target = Path(FOLDER) / name / str(page["model"]["version"])
-    return download(workspace.connection, page, str(target), exist_ok=True)
+    # aside, then whole: another process of the same run takes the folder as soon as it is there
+    half = target.with_name(f".{os.urandom(8).hex()}.half")
+    try:
+        download(workspace.connection, page, str(half), exist_ok=True)
+        half.rename(target)
+    except OSError:
+        if not target.is_dir():  # else the other process was faster, and has brought the same
+            raise
+    finally:
+        shutil.rmtree(half, ignore_errors=True)
+    return _single(target, {file["path"].split("/")[0] for file in page["files"]})
 
 
 def _not_here(name: str, version: int | None) -> ModelNotFoundException:
@@ -108,6 +119,7 @@ def _not_here(name: str, version: int | None) -> ModelNotFoundException:
         for model in top.iterdir()
         if model.is_dir()
         for number in model.iterdir()
+        if not number.name.startswith(".")
     )
     which = name if version is None else f"{name}:{version}"
     return ModelNotFoundException(
