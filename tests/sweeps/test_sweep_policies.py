@@ -56,6 +56,15 @@ def test_median_stopping_compares_a_childs_best_with_the_median_of_running_avera
     assert stopped(Policy("MedianStopping"), {0: [0.1, 0.9], 1: [0.3, 0.4], 2: [0.5, 0.6]}, 2) == {1}
 
 
+def test_median_stopping_is_not_led_astray_by_a_child_that_diverged() -> None:
+    # the averages are 0.2, 0.5 and 0.6; sorted among numbers, what is none puts the middle anywhere
+    for place in range(4):
+        values = [0.6, 0.2, 0.5]
+        values.insert(place, math.nan)
+        reports = {child: [value] for child, value in enumerate(values)}
+        assert stopped(Policy("MedianStopping"), reports, 1) == {place, values.index(0.2)}
+
+
 def test_median_stopping_leaves_a_child_alone_that_nobody_can_be_compared_with() -> None:
     assert stopped(Policy("MedianStopping"), {0: [0.1]}, 1) == set()
 

@@ -36,6 +36,12 @@ def test_a_grid_ends_after_its_last_point() -> None:
     assert [grid.propose(n) is not None for n in range(6)] == [True] * 4 + [False] * 2
 
 
+def test_a_grid_is_tried_whole_after_children_that_were_resumed() -> None:
+    sampling = Sampling(GRID, {"x": ["choice", [[1, 2, 3]]]})
+    grid = sampler_of(sampling, 8, (), 1.0, resumed=2)
+    assert [grid.propose(number) for number in range(2, 6)] == [{"x": 1}, {"x": 2}, {"x": 3}, None]
+
+
 def test_sobol_covers_every_quarter_of_a_square_evenly() -> None:
     sobol = made(SOBOL, {"x": ["uniform", [0, 2]], "y": ["uniform", [0, 2]]}, most=16)
     quarters = [(int(p["x"]), int(p["y"])) for p in (sobol.propose(n) for n in range(16)) if p]

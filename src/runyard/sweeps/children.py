@@ -40,8 +40,10 @@ def arguments_of(given: Sequence[str], parameters: dict[str, object]) -> list[st
         is_name = word.startswith("-") and not _is_number(word)
         if skips_value and not is_name:
             continue  # all values of an argument that is varied
-        skips_value = is_name and word.lstrip("-").partition("=")[0] in varied
-        if not skips_value:
+        name, equals, _ = word.lstrip("-").partition("=")
+        is_varied = is_name and name in varied
+        skips_value = is_varied and not equals  # what follows --lr=0.1 is not its value
+        if not is_varied:
             kept.append(word)
     for name, value in parameters.items():
         kept += [name if name.startswith("-") else f"--{name}", as_text(value)]

@@ -27,6 +27,7 @@ class SweepDriver(threading.Thread):
         super().__init__(name="sweeps", daemon=True)
         self._conductor, self._store = conductor, store
         self._going: dict[str, Sweep] = {}
+        self._again: set[str] = set()  # to be taken up anew at the next look
         self._news: queue.SimpleQueue[tuple[str, str] | None] = queue.SimpleQueue()  # a sweep, and its child or ""
         conductor.on_change.append(self._hear)
 
@@ -43,7 +44,7 @@ class SweepDriver(threading.Thread):
         look_at = 0.0
         while True:
             watched = [one for one in self._going.values() if one.watches_reports]
-            patience = max(0.0, look_at - clock.monotonic()) if watched else _IDLE_S
+            patience = max(0.0, look_at - clock.monotonic()) if watched or self._again else _IDLE_S
             news = self._heard(patience)
             if news is None:
                 return
@@ -51,7 +52,7 @@ class SweepDriver(threading.Thread):
             if due:
                 look_at = clock.monotonic() + _LOOK_S
             # those with a time limit or a policy are looked at even when nothing was heard
-            for sweep_id in {*news, *(self._going if due else ())}:
+            for sweep_id in {*news, *self._going, *self._again} if due else set(news) - self._again:
                 self._advance(sweep_id, news.get(sweep_id, ()), look=due)
 
     def _hear(self, record: RunRecord) -> None:
@@ -76,12 +77,13 @@ class SweepDriver(threading.Thread):
 
     def _advance(self, sweep_id: str, ended: Iterable[str], *, look: bool) -> None:
         sweep = self._going.get(sweep_id)
+        self._again.discard(sweep_id)
         try:
             if sweep is None:
                 if sweep_id not in self._store.going():
                     return
-                if not self._conductor.rooms.runs.has(sweep_id):  # a yard was killed while it took the sweep in
-                    self._store.end(sweep_id)
+                # a yard was killed while it took the sweep in; it stays written down, for it may be sent again
+                if not self._conductor.rooms.runs.has(sweep_id):
                     return
                 sweep = self._going[sweep_id] = Sweep(self._conductor, self._store, sweep_id)
                 sweep.recover()
@@ -89,11 +91,21 @@ class SweepDriver(threading.Thread):
                 self._store.end(sweep_id)
                 del self._going[sweep_id]
         except Exception as error:
-            if is_full(error):  # tried again at the next look; somebody may make room
+            if is_full(error):  # somebody may make room
                 self._conductor.activities.set(sweep_id, "waiting for room on the yard's disk, which is full")
+                self._take_up_again(sweep_id)
                 return
             said = error.message if isinstance(error, RunyardException) else "an internal error; see yard.log"
             log.exception("sweep %s", sweep_id)
-            self._conductor.post(sweep_id, on.MarkedFailed(End(EndReason.LAUNCH_FAILED, said)))
-            if sweep is not None:
-                sweep.give_up()
+            try:
+                self._conductor.post(sweep_id, on.MarkedFailed(End(EndReason.LAUNCH_FAILED, said)))
+                if sweep is not None:
+                    sweep.give_up()
+            except Exception:  # the thread would be gone, and with it every other sweep
+                log.exception("sweep %s could not be given up", sweep_id)
+                self._take_up_again(sweep_id)
+
+    def _take_up_again(self, sweep_id: str) -> None:
+        """From what is stored: the step that broke off may have used up news of a child that nobody says twice."""
+        self._going.pop(sweep_id, None)
+        self._again.add(sweep_id)

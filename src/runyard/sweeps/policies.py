@@ -52,7 +52,8 @@ def _bandit(policy: Policy, goal: str, reports: Reports, child: int, interval: i
 def _median_stopping(
     policy: Policy, goal: str, reports: Reports, child: int, interval: int, bracket: int
 ) -> Optional[str]:
-    averages = [sum(one[:interval]) / interval for one in reports.values() if len(one) >= interval]
+    all_averages = [sum(one[:interval]) / interval for one in reports.values() if len(one) >= interval]
+    averages = [one for one in all_averages if not math.isnan(one)]  # a median among them depends on their order
     mine = _best(reports[child], interval, goal)
     if mine is None or not averages:
         return None
@@ -126,3 +127,4 @@ _POLICIES: dict[str, Callable[[Policy, str, Reports, int, int, int], Optional[st
     "TruncationSelection": _truncation_selection,
     "Hyperband": _hyperband,
 }
+NAMES = tuple(_POLICIES)

@@ -26,12 +26,13 @@ class Sampler:
         """How a child went, greater is better; None: it brought nothing to learn from."""
 
 
-def sampler_of(sampling: Sampling, most: int, known: tuple[Known, ...], sign: float) -> Sampler:
+def sampler_of(sampling: Sampling, most: int, known: tuple[Known, ...], sign: float, resumed: int = 0) -> Sampler:
+    """The first ``resumed`` children have their values from elsewhere."""
     if sampling.name == BAYESIAN:
         return _Bayesian(sampling, known, sign)
     made: dict[str, Callable[[], Sampler]] = {
         RANDOM: lambda: _Random(sampling),
-        GRID: lambda: _Grid(sampling, most),
+        GRID: lambda: _Grid(sampling, most, resumed),
         SOBOL: lambda: _Sobol(sampling, most),
     }
     return made[sampling.name]()
@@ -46,11 +47,13 @@ class _Random(Sampler):
 
 
 class _Grid(Sampler):
-    def __init__(self, sampling: Sampling, most: int) -> None:
+    def __init__(self, sampling: Sampling, most: int, resumed: int) -> None:
         self._points = list(islice(grid_points(sampling.space), most))
+        self._resumed = resumed
 
     def propose(self, number: int) -> Point | None:
-        return self._points[number] if number < len(self._points) else None
+        place = number - self._resumed  # resumed children are no points of the grid: none is left out for them
+        return self._points[place] if place < len(self._points) else None
 
 
 class _Sobol(Sampler):

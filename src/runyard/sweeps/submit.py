@@ -13,9 +13,10 @@ from runyard.orchestrator.submit import check_names
 from runyard.spec.json import from_json, to_json
 from runyard.spec.run import RunSpec
 from runyard.spec.space import SpaceError, check_space
-from runyard.spec.sweep import BAYESIAN, GRID, MAXIMIZE, MINIMIZE, RANDOM, SOBOL, Resumed, SweepSpec
+from runyard.spec.sweep import BAYESIAN, GRID, MAXIMIZE, MINIMIZE, RANDOM, SOBOL, Policy, Resumed, SweepSpec
 from runyard.store.runs import SWEEP, RunRecord
 from runyard.store.sweeps import SweepStore
+from runyard.sweeps import policies
 from runyard.wire.sweeps import RerunChildren, SubmitSweep
 
 
@@ -92,3 +93,19 @@ def _check(spec: SweepSpec) -> None:
         )
     if spec.sampling.name not in (BAYESIAN, GRID, RANDOM, SOBOL):
         raise HyperDriveConfigException(f"no sampling is called {spec.sampling.name!r}")
+    if spec.policy is not None:
+        _check_policy(spec.policy)
+
+
+def _check_policy(policy: Policy) -> None:
+    """The thread that judges by it drives all sweeps: a rung that never grows would hold up every one."""
+    if policy.name not in policies.NAMES:
+        raise HyperDriveConfigException(
+            f"no policy is called {policy.name!r}", hint=f"policies: {', '.join(policies.NAMES)}"
+        )
+    if policy.evaluation_interval < 1:
+        raise HyperDriveConfigException(f"evaluation_interval must be at least 1, not {policy.evaluation_interval}")
+    if policy.reduction_factor < 2:
+        raise HyperDriveConfigException(f"reduction_factor must be at least 2, not {policy.reduction_factor}")
+    if policy.name == "Bandit" and (policy.slack_factor is None) == (policy.slack_amount is None):
+        raise HyperDriveConfigException("Bandit takes exactly one of slack_factor and slack_amount")

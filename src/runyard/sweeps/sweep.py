@@ -9,7 +9,7 @@ from dataclasses import replace
 from runyard import clock
 from runyard.errors import RunNotFound
 from runyard.lifecycle import events as on
-from runyard.lifecycle.state import End, EndReason, RunState
+from runyard.lifecycle.state import TERMINAL, End, EndReason, RunState
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.submit import submit
 from runyard.spec.sweep import MAXIMIZE, Policy, Trial
@@ -24,6 +24,7 @@ from runyard.tracking.metrics import read_points
 from runyard.tracking.series import all_series
 
 _WAITING = "Waiting"
+_ENDING = {RunState.CANCEL_REQUESTED, RunState.FINALIZING, *TERMINAL}  # nothing more is proposed
 
 
 class Sweep:
@@ -40,7 +41,7 @@ class Sweep:
         self._end: End | None = None  # known when the sweep stops before its children are through
         self._said_metric = False
         self._told_to_end: set[str] = set()
-        self._sampler = sampler_of(spec.sampling, spec.max_total_runs, spec.known, spec.sign)
+        self._sampler = sampler_of(spec.sampling, spec.max_total_runs, spec.known, spec.sign, len(spec.resumed))
         self._diary = Diary(conductor.rooms.folder(sweep_id))
 
     @property
@@ -61,7 +62,9 @@ class Sweep:
             else:
                 self._live[trial.run_id] = trial.number
             if self.spec.policy is not None and trial.reports:
-                self._read_reports(trial)
+                known = self._read_reports(trial)
+                if not _is_over(trial):
+                    del known[trial.reports :]  # what came since was never judged, and the next look judges what is new
         for run_id, number in list(self._live.items()):
             try:
                 if self._conductor.rooms.runs.load(run_id).life.state.is_terminal:
@@ -74,7 +77,7 @@ class Sweep:
         self._parent = self._conductor.rooms.runs.load(self.sweep_id)
         for run_id in ended & set(self._live):
             self._ended(run_id)
-        if self._parent.life.state is RunState.CANCEL_REQUESTED or self._parent.life.state.is_terminal:
+        if self._parent.life.state in _ENDING:
             self._end = self._end or self._parent.life.end or End(EndReason.CANCELED, "canceled")
         elif self._end is None:
             self._look_for_an_end()
@@ -233,7 +236,14 @@ class Sweep:
     def _end_children(self, why: str) -> None:
         for run_id in set(self._live) - self._told_to_end:  # once: each time its agent would be asked again
             self._told_to_end.add(run_id)
-            self._conductor.post(run_id, on.CancelRequested(f"its sweep ended: {why}"))
+            try:
+                record = self._conductor.post(run_id, on.CancelRequested(f"its sweep ended: {why}"))
+            except RunNotFound:  # written down and never taken in: nobody would ever tell of its end
+                number = self._live.pop(run_id)
+                self._keep(replace(self._trials[number], state=RunState.CANCELED.value))
+                continue
+            if record.life.state.is_terminal:  # it had ended before anybody listened, and is not told of again
+                self._ended(run_id)
 
     def _conclude(self) -> None:
         # after a restart the last word may have been said and its children ended: posting it again changes nothing
