@@ -61,14 +61,18 @@ def files_of_run(rooms: Rooms, run_id: str, path: str) -> list[Artifact]:
             run_id=run_id,
         )
     base = wanted.rpartition("/")[0]
-    files = []
-    for name in chosen:
-        inside = name[len(base) + 1 :] if base else name
-        if name in kept:
-            files.append(Artifact(inside, kept[name].digest, kept[name].size))
-            rooms.artifacts.hold(files[-1:])
-        else:
-            files.append(rooms.artifacts.take(inside, written[name]))
+    files: list[Artifact] = []
+    try:
+        for name in chosen:
+            inside = name[len(base) + 1 :] if base else name
+            if name in kept:
+                files.append(Artifact(inside, kept[name].digest, kept[name].size))
+                rooms.artifacts.hold(files[-1:])
+            else:
+                files.append(rooms.artifacts.take(inside, written[name]))
+    except BaseException:  # nobody else knows which are held
+        rooms.artifacts.release(files)
+        raise
     return files
 
 
