@@ -109,8 +109,9 @@ class Worker:
     def _keep_description(self) -> None:
         path = self._folder.openapi(self._version)
         draft = path.with_name(f"{path.name}.{os.getpid()}")
-        draft.write_text(json.dumps(self._desk.openapi), encoding="utf-8")
-        draft.replace(path)
+        with contextlib.suppress(OSError):  # a full disk: it serves all the same
+            draft.write_text(json.dumps(self._desk.openapi), encoding="utf-8")
+            draft.replace(path)
 
     def _say(self, word: dict[str, Any]) -> None:
         try:
@@ -195,6 +196,10 @@ class Worker:
         """No new connections; those that are open get an answer to what they have sent, and are told to go."""
         self._loop.remove_reader(self._listening.fileno())
         self._desk.draining = True
+        if self._desk.sharing is not None:
+            # the other version may be on its way to another socket: what is passed on now would wait for nobody
+            self._desk.sharing.close()
+            self._desk.sharing = None
         self._ends_at = time.monotonic() + within_s
         self._idle_until = time.monotonic() + _IDLE_BEFORE_END_S
         self._leave()
