@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from runyard import LocalWebservice, Model, Webservice, Workspace
+from runyard.errors import RunyardException
 from service_support import Client, Load, a_name, a_script, deployed
 from support import a_home, eventually, is_alive, lock_holder, stop_yard, yard_pid
 
@@ -98,6 +100,52 @@ def test_a_deployment_that_the_yard_did_not_live_to_finish_is_finished_by_the_ne
     service.wait_for_deployment()
     assert service.run("x") == "done"
     assert Client(service).ask("x").headers["x-runyard-version"] == "1"
+
+
+def test_workers_keep_their_folder_when_the_next_yard_finishes_their_deployment(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    flag = tmp_path / "go"
+    slow = "import os, time\ndef init():\n    open('mine', 'w').close()\n"
+    slow += f"    while not os.path.exists({str(flag)!r}): time.sleep(0.01)\n"
+    code = a_script(tmp_path / "code", slow + "def run(text): return os.path.exists('mine')\n")
+    service = Model.deploy(workspace, a_name(), [], code, LocalWebservice.deploy_configuration())
+    work = workspace.home / "services" / service.name / "versions" / "1" / "work"
+    eventually((work / "mine").exists, "its worker starts", 60)
+    stop_yard(workspace.home, signal.SIGKILL)
+    service.update_deployment_state()  # starts the next yard
+    flag.touch()
+    service.wait_for_deployment()
+    assert service.run("x") is True
+
+
+def test_a_yard_that_is_killed_as_it_writes_down_a_success_is_no_failure(workspace: Workspace, tmp_path: Path) -> None:
+    service = deployed(workspace, tmp_path, "def init(): pass\ndef run(text): return 'here'\n")
+    keeper = keeper_of(service)
+    stop_yard(workspace.home, signal.SIGKILL)
+    with sqlite3.connect(workspace.home / "yard.db") as database:  # the last row was not written
+        database.execute("update service_versions set state = 'Transitioning' where name = ?", (service.name,))
+    database.close()
+    service.update_deployment_state()
+    service.wait_for_deployment()
+    assert (service.state, service._view["error"]) == ("Healthy", "")
+    assert [one["state"] for one in service._view["versions"]] == ["Healthy"]
+    assert keeper_of(service) == keeper
+
+
+def test_a_deployment_for_which_the_disk_has_no_room_leaves_the_name_free(workspace: Workspace, tmp_path: Path) -> None:
+    name = a_name()
+    folder = workspace.home / "services" / name
+    Webservice.list(workspace)  # starts the yard, which makes the folder of all services
+    folder.mkdir()
+    (folder / "wanted.json.draft").symlink_to("/dev/full")
+    code = a_script(tmp_path / "code", "def init(): pass\ndef run(text): return 'here'\n")
+    with pytest.raises(RunyardException):
+        Model.deploy(workspace, name, [], code, LocalWebservice.deploy_configuration())
+    assert name not in [one.name for one in Webservice.list(workspace)]
+    service = Model.deploy(workspace, name, [], code, LocalWebservice.deploy_configuration())
+    service.wait_for_deployment()
+    assert service.run("x") == "here"
 
 
 def comes_back(service: Webservice) -> bool:

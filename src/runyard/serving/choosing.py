@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from runyard.errors import UserErrorException, WebserviceException
@@ -12,12 +15,13 @@ from runyard.orchestrator.rooms import Rooms
 from runyard.spec.environment import EnvironmentSpec
 from runyard.spec.json import from_json
 from runyard.spec.run import RunSpec
-from runyard.spec.service import Batching, ServiceConfiguration, VersionSpec
+from runyard.spec.service import Batching, ServiceConfiguration, VersionSpec, Wanted
 from runyard.store.models import ModelRecord
 
 NAME = re.compile(r"[a-z][-a-z0-9]{1,30}[a-z0-9]")
 KINDS = ("Local", "ACI", "AKS")
 ONNX = "onnx"
+_LONGEST_SOCKET = 107  # in Linux
 ONNX_ENVIRONMENT = EnvironmentSpec(
     name="onnx-service", pip=("numpy", "onnxruntime", "orjson", "uvloop; sys_platform == 'linux'")
 )
@@ -30,6 +34,11 @@ def checked_name(name: str) -> str:
             hint="3 to 32 characters: lower-case letters, digits and '-', a letter first, no '-' at the end",
         )
     return name
+
+
+def checked_kind(kind: str) -> None:
+    if kind not in KINDS:
+        raise WebserviceException(f"there are no services of kind {kind!r}", hint=", ".join(KINDS))
 
 
 def checked_configuration(given: dict[str, Any]) -> ServiceConfiguration:
@@ -60,9 +69,32 @@ def place_of_key(which: str) -> int:
 
 
 def checked_key(value: str | None) -> str | None:
-    if value is not None and (len(value) < 8 or not value.isprintable() or " " in value):
-        raise UserErrorException("a key has at least 8 characters, and no spaces")
+    if value is not None and (len(value) < 8 or not value.isascii() or not value.isprintable() or " " in value):
+        # a header is ASCII: any other key could never be sent
+        raise UserErrorException("a key has at least 8 characters, all of them ASCII, and no spaces")
     return value
+
+
+def with_key(wanted: Wanted, place: int, key: str) -> Wanted:
+    pair = list(wanted.keys)
+    pair[place] = key
+    return replace(wanted, keys=tuple(pair))
+
+
+def checked_socket(name: str, path: Path) -> None:
+    """Of a version beside another: the keeper that cannot make it would end, with the version that serves."""
+    if len(os.fsencode(path)) > _LONGEST_SOCKET:
+        raise WebserviceException(
+            f"{name!r} cannot have two versions at once: the socket between them would be {path}, "
+            f"and the path of a socket has at most {_LONGEST_SOCKET} bytes",
+            hint="a RUNYARD_HOME with a shorter path; service.update(…) replaces the version without a pause",
+        )
+
+
+def checked_share(share: int) -> int:
+    if not 0 <= share <= 100:
+        raise WebserviceException(f"a share of the traffic is from 0 to 100 per cent, not {share}")
+    return share
 
 
 def checked_traffic(traffic: dict[str, int]) -> dict[str, int]:

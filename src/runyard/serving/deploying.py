@@ -8,6 +8,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,13 @@ from runyard.orchestrator.rooms import Rooms
 from runyard.serving import choosing
 from runyard.serving.keeping import Keeping, new_key, tag_of
 from runyard.spec.json import from_json, to_json
-from runyard.spec.service import ServiceConfiguration, VersionSpec, Wanted, WorkerOrder
+from runyard.spec.service import ServiceConfiguration, ServiceFolder, VersionSpec, Wanted, WorkerOrder
 from runyard.store.services import ServiceRecord, VersionRecord
 
 _LOOK_S = 0.02
 _KEEPER_S = 60.0  # to be there at all, on a machine that is very busy
 _LAST_LINES = 30
+_DELETED = "the service was deleted while it was deployed"
 Say = Callable[[str], None]
 
 
@@ -53,13 +55,15 @@ def prepare(
         run_id=f"{version.name} (service)",
     )
     work = folder.work(version.version)
-    if work.exists():  # of a yard that was killed in the middle
-        shutil.rmtree(work)
-    work.parent.mkdir(parents=True, exist_ok=True)
-    if spec.snapshot_id:
-        say("code: laid out")
-        rooms.snapshots.materialize(spec.snapshot_id, work)
-    work.mkdir(exist_ok=True)
+    # its keeper outlived the yard that laid it out: workers would go on in a folder that is gone
+    if str(version.version) not in keeping.found().get("versions", {}):
+        if work.exists():  # of a yard that was killed in the middle
+            shutil.rmtree(work)
+        work.parent.mkdir(parents=True, exist_ok=True)
+        if spec.snapshot_id:
+            say("code: laid out")
+            rooms.snapshots.materialize(spec.snapshot_id, work)
+        work.mkdir(exist_ok=True)
     model_folder = work
     if version.models:
         say(f"models: {', '.join(record.id for record in chosen)}")
@@ -106,17 +110,47 @@ def bring_up(
     keeping: Keeping, asked: Wanted, version: int, served: dict[str, int], say: Say, ends: threading.Event
 ) -> None:
     """Blocks until the version serves; WebserviceException says why it does not, and what ``served`` before goes on."""
+    if ends.is_set():
+        raise WebserviceException(_DELETED)
     generation = keeping.want(asked)
     say(f"workers: {asked.workers} of version {version} start")
     try:
         _wait(keeping, generation, version, [int(number) for number in asked.traffic], ends)
     except WebserviceException:
         if served:
-            keeping.want(replace(asked, traffic=served))
+            # only that is put back: a key that was replaced meanwhile must not open the service again
+            keeping.change(lambda now: replace(now, traffic=served))
         else:
             keeping.stop()
-            keeping.folder.wanted.unlink(missing_ok=True)
         raise
+
+
+def begun(keeping: Keeping, version: VersionRecord) -> dict[str, int]:
+    """The shares of a deployment that a yard did not finish: those that it had begun to want, or all of it."""
+    wanted = keeping.wanted()
+    if wanted is not None and str(version.version) in wanted.traffic:
+        return wanted.traffic
+    return {str(version.version): 100}
+
+
+def serves(found: dict[str, Any], traffic: dict[str, int]) -> bool:
+    versions = found.get("versions", {})
+    return all(
+        any(worker["state"] == "serving" for worker in versions.get(version, {}).get("workers", ()))
+        for version in traffic
+    )
+
+
+def writer(folder: ServiceFolder, version: int) -> Say:
+    """Into the log of its deployments."""
+    began = clock.monotonic()
+
+    def write(text: str) -> None:
+        # a full disk takes no line, and is no reason to leave a deployment without an end
+        with suppress(OSError), open(folder.deploy_log, "a", encoding="utf-8", errors="replace") as out:
+            out.write(f"[version {version}, {clock.monotonic() - began:7.2f} s] {text}\n")
+
+    return write
 
 
 def settle(keeping: Keeping, generation: int, within_s: float) -> None:
@@ -146,7 +180,7 @@ def _wait(keeping: Keeping, generation: int, version: int, every: list[int], end
                 "the keeper of the service does not start", hint=f"see {keeping.folder.keeper_log}"
             )
         if ends.is_set():
-            raise WebserviceException("the service was deleted while it was deployed")
+            raise WebserviceException(_DELETED)
         time.sleep(_LOOK_S)
 
 

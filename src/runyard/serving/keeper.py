@@ -8,6 +8,7 @@ Standard library only: there is one of these per service, for as long as the ser
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -200,13 +201,20 @@ class Keeper:
         }
         if found == self._written:
             return
-        self._written = found
         draft = self._folder.found.with_name("found.json.draft")
-        draft.write_text(json.dumps(found), encoding="utf-8")
-        draft.replace(self._folder.found)
+        try:
+            draft.write_text(json.dumps(found), encoding="utf-8")
+            draft.replace(self._folder.found)
+        except OSError as error:
+            # on a full disk it goes on, and tells later: its end would be that of all workers
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise  # the folder is gone, and so is the service
+            return
+        self._written = found
 
 
 def main(root: str) -> int:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it can hear it: a change would be the end of a new keeper
     folder = ServiceFolder(Path(root))
     os.umask(0o077)
     lock = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -37,7 +37,7 @@ class Keeping:
 
     def __init__(self, folder: ServiceFolder) -> None:
         self.folder = folder
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
 
     def wanted(self) -> Wanted | None:
@@ -69,22 +69,22 @@ class Keeping:
         return wanted
 
     def want(self, wanted: Wanted) -> int:
-        """The generation under which the keeper will say that it has seen it. A keeper is started where none is."""
+        """The generation under which the keeper will say that it has seen it. A keeper is started where none is.
+
+        Keys that are there stay: those of ``wanted`` were read a while ago, and one of them may have been replaced.
+        """
         with self._lock:
-            wanted = self.keep(wanted)
-            pid = self._holder()
-            if pid is not None:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGHUP)
-                    return wanted.generation
-            self._start()
-        return wanted.generation
+            before = self.wanted()
+            if before is not None and before.keys:
+                wanted = replace(wanted, keys=before.keys)
+            return self._want(wanted)
 
     def change(self, how: Callable[[Wanted], Wanted]) -> int:
-        before = self.wanted()
-        if before is None:
-            raise WebserviceException(f"the service {self.folder.root.name} is not deployed yet")
-        return self.want(how(before))
+        with self._lock:
+            before = self.wanted()
+            if before is None:
+                raise WebserviceException(f"the service {self.folder.root.name} is not deployed yet")
+            return self._want(how(before))
 
     def look_after(self) -> bool:
         """Starts a keeper where one should be and none is; True when it had to."""
@@ -101,12 +101,15 @@ class Keeping:
         return self._holder() is not None
 
     def stop(self) -> None:
-        """Blocks until nothing of the service runs."""
+        """Blocks until nothing of the service runs. Nothing is wanted from then on."""
         with self._lock:
+            self.folder.wanted.unlink(missing_ok=True)  # first: whoever looks after keepers starts none any more
             pid = self._holder()
             if pid is not None:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGTERM)
+            if self._process is not None:  # one that has just started has no lock yet, and would be found by nobody
+                self._process.terminate()
             deadline = clock.monotonic() + _STOP_S
             while self._holder() is not None:
                 if clock.monotonic() > deadline and pid is not None:
@@ -114,9 +117,25 @@ class Keeping:
                         os.kill(pid, signal.SIGKILL)
                 time.sleep(0.01)
             if self._process is not None:
-                self._process.wait()
+                try:
+                    self._process.wait(_STOP_S)
+                except subprocess.TimeoutExpired:
+                    self._process.kill()
+                    self._process.wait()
                 self._process = None
             stop_everything(tag_of(self.folder), 0.0)
+
+    def _want(self, wanted: Wanted) -> int:
+        wanted = self.keep(wanted)
+        pid = self._holder()
+        if pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGHUP)
+                return wanted.generation
+        # one that is on its way will read this: of two, the first would be forgotten, and never stopped
+        if self._process is None or self._process.poll() is not None:
+            self._start()
+        return wanted.generation
 
     def _holder(self) -> int | None:
         """A lock that cannot be shared is held by a keeper; one that can be is given back within microseconds."""

@@ -27,11 +27,17 @@ class Lookout(threading.Thread):
     def run(self) -> None:
         while not self._ended.wait(_LOOK_S):
             try:
-                for record in self._services.store.all():
-                    self._look_at(record)
+                records = self._services.store.all()
             except Exception:  # a disk that is full today must not leave services unattended tomorrow
                 if not self._ended.is_set():
                     log.exception("looking after services")
+                continue
+            for record in records:
+                try:
+                    self._look_at(record)
+                except Exception:  # nor one service all those after it
+                    if not self._ended.is_set():
+                        log.exception("looking after the service %s", record.name)
 
     def _look_at(self, record: ServiceRecord) -> None:
         services = self._services

@@ -74,7 +74,7 @@ class Services:
         for record in known.values():
             unfinished = [v for v in self.store.versions(record.name) if v.state == TRANSITIONING]
             if unfinished:
-                self._go(record.name, unfinished[-1], self._after(record, unfinished[-1]))
+                self._go(record.name, unfinished[-1], deploying.begun(self.keeping(record.name), unfinished[-1]))
                 continue
             self.keeping(record.name).look_after()
             if record.state == TRANSITIONING:  # killed between two of its rows
@@ -100,8 +100,7 @@ class Services:
     @_one_at_a_time
     def deploy(self, request: DeployService) -> ServiceRecord:
         name = choosing.checked_name(request.name)
-        if request.kind not in choosing.KINDS:
-            raise WebserviceException(f"there are no services of kind {request.kind!r}", hint=", ".join(choosing.KINDS))
+        choosing.checked_kind(request.kind)
         configuration = choosing.checked_configuration(request.configuration)
         keys = [key for key in map(choosing.checked_key, request.keys) if key]
         existing = self.store.find(name)
@@ -133,14 +132,21 @@ class Services:
         )
         if not self.store.add(record):
             return self.deploy(request)  # somebody else was faster, so the name is taken now
-        self._keep_keys(name, [*keys, new_key(), new_key()][:2])
-        version = self.store.add_version(name, [[one.name, one.version] for one in chosen], request.spec)
+        try:
+            self._keep_keys(name, [*keys, new_key(), new_key()][:2])
+            version = self.store.add_version(name, [[one.name, one.version] for one in chosen], request.spec)
+        except BaseException:  # a full disk: the name would be taken, with nobody who deploys it
+            self.store.remove(name)
+            self._take_away(self.keeping(name))
+            raise
         self._go(name, version, {str(version.version): 100})
         return self.store.get(name)
 
     @_one_at_a_time
     def change(self, name: str, request: ChangeService) -> ServiceRecord:
         record = self.store.get(name)
+        if request.configuration or request.models is not None or request.spec is not None:
+            self._steady(name)  # or the version on its way is wanted no more, and its deployment waits for ever
         values = {
             k: v for k, v in asdict(request).items() if k in ("description", "tags", "properties") and v is not None
         }
@@ -148,9 +154,7 @@ class Services:
             merged = {**record.configuration, **request.configuration}
             merged["limits"] = {**record.configuration.get("limits", {}), **request.configuration.get("limits", {})}
             configuration = choosing.checked_configuration(merged)
-            if configuration.port != record.configuration["port"]:
-                free_port(configuration.host, configuration.port, self._ports())
-            values["configuration"] = to_json(configuration)
+            values["configuration"] = to_json(replace(configuration, port=self._port(record, configuration)))
         if values:
             record = self.store.change(name, **values)
         if request.models is not None or request.spec is not None:
@@ -164,9 +168,8 @@ class Services:
     @_one_at_a_time
     def add_version(self, name: str, request: NewVersion) -> VersionRecord:
         record = self.store.get(name)
-        share = request.traffic_percentile
-        if not 0 <= share <= 100:
-            raise WebserviceException(f"a share of the traffic is from 0 to 100 per cent, not {share}")
+        share = choosing.checked_share(request.traffic_percentile)
+        choosing.checked_socket(name, self.keeping(name).folder.socket(record.last_version + 1))
         version = self._new_version(record, request.models, request.spec)
         self._go(name, version, choosing.with_share(record.traffic, str(version.version), share))
         return version
@@ -192,20 +195,18 @@ class Services:
         return changed
 
     def delete(self, name: str) -> None:
-        self.store.get(name)
-        ends, thread = self._deploying.get(name, (None, None))
-        if ends is not None and thread is not None:
-            ends.set()
-            thread.join(60.0)
-        # marked first: a yard that is killed in the middle leaves a folder that the next one takes away
-        keeping = self.keeping(name)
-        with suppress(FileNotFoundError):
-            keeping.folder.deleted.touch()
-        self.store.remove(name)
-        self._take_away(keeping)
-        self._kept.pop(name, None)
-        self.doing.pop(name, None)
-        self.history.forget(name)
+        self._abandon(name)
+        with self._changing:  # a service of the same name that is deployed meanwhile must not lose its folder
+            self.store.get(name)
+            self._abandon(name)
+            # marked first: a yard that is killed in the middle leaves a folder that the next one takes away
+            keeping = self.keeping(name)
+            with suppress(FileNotFoundError):
+                keeping.folder.deleted.touch()
+            self.store.remove(name)
+            self._take_away(keeping)
+            self._kept.pop(name, None)
+            self.history.forget(name)
         self.notify()
 
     def keys(self, name: str) -> tuple[str, str]:
@@ -216,11 +217,11 @@ class Services:
         return wanted.keys[0], wanted.keys[1]
 
     def set_key(self, name: str, which: str, value: str | None) -> tuple[str, str]:
-        pair = list(self.keys(name))
-        pair[choosing.place_of_key(which)] = choosing.checked_key(value) or new_key()
+        self.keys(name)
+        place, key = choosing.place_of_key(which), choosing.checked_key(value) or new_key()
         keeping = self.keeping(name)
-        deploying.settle(keeping, keeping.change(lambda wanted: replace(wanted, keys=tuple(pair))), _SETTLES_S)
-        return pair[0], pair[1]
+        deploying.settle(keeping, keeping.change(lambda wanted: choosing.with_key(wanted, place, key)), _SETTLES_S)
+        return self.keys(name)
 
     @property
     def change_number(self) -> int:
@@ -228,14 +229,11 @@ class Services:
         return self._number
 
     def state(self, record: ServiceRecord, found: dict[str, Any]) -> str:
+        if record.name in self._deploying:  # to the very end: whoever reads that it is over may change it again
+            return TRANSITIONING
         if record.state != HEALTHY:
             return record.state
-        versions = found.get("versions", {})
-        serves = all(
-            any(worker["state"] == "serving" for worker in versions.get(version, {}).get("workers", ()))
-            for version in record.traffic
-        )
-        return HEALTHY if serves else UNHEALTHY
+        return HEALTHY if deploying.serves(found, record.traffic) else UNHEALTHY
 
     def _replaced(
         self,
@@ -246,9 +244,7 @@ class Services:
     ) -> ServiceRecord:
         """The same name, all else as asked for; the old version serves until the new one does."""
         self._steady(existing.name)
-        port = int(existing.configuration["port"])
-        if configuration.port not in (0, port):
-            port = free_port(configuration.host, configuration.port, self._ports())
+        port = self._port(existing, configuration)
         self.store.change(
             existing.name,
             kind=request.kind,
@@ -284,13 +280,6 @@ class Services:
                 f"the service {name!r} is being deployed just now", hint="service.wait_for_deployment() waits for it"
             )
 
-    def _after(self, record: ServiceRecord, version: VersionRecord) -> dict[str, int]:
-        """The shares of a deployment that a yard did not finish: those that it had begun to want, or all of it."""
-        wanted = self.keeping(record.name).wanted()
-        if wanted is not None and str(version.version) in wanted.traffic:
-            return wanted.traffic
-        return {str(version.version): 100}
-
     def _go(self, name: str, version: VersionRecord, traffic: dict[str, int]) -> None:
         ends = threading.Event()
         thread = threading.Thread(
@@ -302,33 +291,30 @@ class Services:
 
     def _deploy(self, name: str, version: VersionRecord, traffic: dict[str, int], ends: threading.Event) -> None:
         keeping = self.keeping(name)
-        folder = keeping.folder
-        folder.root.mkdir(parents=True, exist_ok=True)
-        began = clock.monotonic()
-        with open(folder.deploy_log, "a", encoding="utf-8", errors="replace") as out:
+        write = deploying.writer(keeping.folder, version.version)
 
-            def say(text: str) -> None:
-                out.write(f"[version {version.version}, {clock.monotonic() - began:7.2f} s] {text}\n")
-                out.flush()
-                self.doing[name] = text
-                self.notify()
+        def say(text: str) -> None:
+            write(text)
+            self.doing[name] = text
+            self.notify()
 
-            try:
-                key = deploying.prepare(self._rooms, self._models, version, keeping, say, ends)
-                self.store.change_version(name, version.version, environment_key=key)
-                self._bring_up(name, version.version, traffic, say, ends)
-                self._finished(name, version, traffic, say)
-            except RunyardException as error:
-                say(f"failed: {error.message}")
-                self._failed(name, version, str(error))
-            except Exception as error:  # the edge of the thread: a service that is stuck for ever leaves a riddle
-                log.exception("deploying %s", name)
-                say(f"failed: {type(error).__name__}: {error}")
-                self._failed(name, version, f"the yard failed: {type(error).__name__}: {error}")
-            finally:
-                self._deploying.pop(name, None)
-                self.doing.pop(name, None)
-                self.notify()
+        try:
+            keeping.folder.root.mkdir(parents=True, exist_ok=True)
+            key = deploying.prepare(self._rooms, self._models, version, keeping, say, ends)
+            self.store.change_version(name, version.version, environment_key=key)
+            self._bring_up(name, version.version, traffic, say, ends)
+            self._finished(name, version, traffic, say)
+        except RunyardException as error:
+            say(f"failed: {error.message}")
+            self._failed(name, version, str(error))
+        except Exception as error:  # the edge of the thread: a service that is stuck for ever leaves a riddle
+            log.exception("deploying %s", name)
+            say(f"failed: {type(error).__name__}: {error}")
+            self._failed(name, version, f"the yard failed: {type(error).__name__}: {error}")
+        finally:
+            self._deploying.pop(name, None)
+            self.doing.pop(name, None)
+            self.notify()
 
     def _bring_up(
         self, name: str, version: int, traffic: dict[str, int], say: deploying.Say, ends: threading.Event
@@ -350,11 +336,12 @@ class Services:
     def _finished(self, name: str, version: VersionRecord, traffic: dict[str, int], say: deploying.Say) -> None:
         serving = {number: share for number, share in traffic.items() if share or number == str(version.version)}
         self._any_port.discard(name)
-        self.store.change_version(name, version.version, state=HEALTHY, error="")
+        self.store.change(name, state=HEALTHY, error="", traffic=serving)
         for old in self.store.versions(name):
             if old.state == HEALTHY and str(old.version) not in serving:
                 self.store.change_version(name, old.version, state=RETIRED)
-        self.store.change(name, state=HEALTHY, error="", traffic=serving)
+        # last: a yard that is killed above finds a version that is not finished, and finishes all of it
+        self.store.change_version(name, version.version, state=HEALTHY, error="")
         say("it serves")
 
     def _failed(self, name: str, version: VersionRecord, why: str) -> None:
@@ -388,6 +375,20 @@ class Services:
 
     def _ports(self) -> dict[int, str]:
         return {int(record.configuration["port"]): record.name for record in self.store.all()}
+
+    def _port(self, record: ServiceRecord, configuration: ServiceConfiguration) -> int:
+        """Where it is, unless it shall be elsewhere: then a port that is free there."""
+        port, taken = int(record.configuration["port"]), self._ports()
+        if configuration.host == record.configuration["host"] and configuration.port in (0, port):
+            return port
+        taken.pop(port, None)  # not refused as its own, but tried: 0.0.0.0 cannot be listened at while 127.0.0.1 is
+        return free_port(configuration.host, configuration.port, taken)
+
+    def _abandon(self, name: str) -> None:
+        ends, thread = self._deploying.get(name, (None, None))
+        if ends is not None and thread is not None:
+            ends.set()
+            thread.join(60.0)
 
     def _take_away(self, keeping: Keeping) -> None:
         keeping.stop()

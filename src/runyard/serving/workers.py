@@ -119,7 +119,8 @@ class Version:
         if not self._was_ready and self._places:
             self._was_ready = all(place.state in ("ready", "serving") for place in self._places)
             if self._was_ready and not self._has_served:
-                self._mark.touch()
+                with suppress(OSError):  # a full disk
+                    self._mark.touch()
                 self._has_served = True
         return self._was_ready and not self.failure
 
@@ -154,7 +155,7 @@ class Version:
 
     def start_missing(self, wanted: Wanted, listening: socket.socket, *, is_first: bool, now: float) -> None:
         for n, place in enumerate(self._places):
-            if place.state == "serving" and place.started_with != (is_first, wanted.batching, wanted.auth_enabled):
+            if place.state == "serving" and place.started_with != _start_of(wanted, listening, is_first):
                 # the version that is called has changed, or what only a start can: a new worker takes its place
                 self._leaving.append(place)
                 place = self._places[n] = Place(self._next_place)
@@ -198,8 +199,7 @@ class Version:
                 return
             lived_s = time.time() - place.started_at
             place.restarts = 0 if lived_s > _LIVED_S else place.restarts + 1
-            wait_s = 0.0 if place.restarts <= 1 else min(_FIRST_WAIT_S * 2 ** (place.restarts - 2), _LONGEST_WAIT_S)
-            place.not_before = time.monotonic() + wait_s
+            place.not_before = time.monotonic() + (0.0 if place.restarts <= 1 else _wait_s(place.restarts - 2))
             place.state = "absent"
             if not self._was_ready:
                 self.failed(place.failure or f"the worker ended while it started: {_how(status)}")
@@ -256,17 +256,27 @@ class Version:
                 cwd=str(self._folder.work(self.number)),
                 log=str(self._folder.service_log),
             )
-        except CannotStart as error:
+        except (CannotStart, OSError) as error:  # OSError: the machine has no room for another process
             ours.close()
             place.failure = str(error)
             self.failed(str(error))
             place.restarts += 1
-            place.not_before = time.monotonic() + min(_FIRST_WAIT_S * 2**place.restarts, _LONGEST_WAIT_S)
+            place.not_before = time.monotonic() + _wait_s(place.restarts)
             return
         finally:
             listening.set_inheritable(False)
             theirs.close()
-        place.begin(pid, ours, (is_first, wanted.batching, wanted.auth_enabled))
+        place.begin(pid, ours, _start_of(wanted, listening, is_first))
+
+
+def _start_of(wanted: Wanted, listening: socket.socket, is_first: bool) -> tuple[Any, ...]:
+    """What a worker keeps from its start on. The socket too: one of the old port would never hear of the new one."""
+    return is_first, wanted.batching, wanted.auth_enabled, listening
+
+
+def _wait_s(restarts: int) -> float:
+    # 2 ** 1024 is no number for a clock any more: a keeper that tried for hours would end by it
+    return min(_FIRST_WAIT_S * 2.0 ** min(restarts, 20), _LONGEST_WAIT_S)
 
 
 def _how(status: int) -> str:
