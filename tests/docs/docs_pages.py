@@ -191,7 +191,7 @@ _NORMAL = [
     )
 ]
 # which part of a line a traceback underlines differs between Pythons; what is waited for is said on a slow machine only
-_PASSING = re.compile(r"[~^ ]+|(submitted|preparing|queued|starting)(: .*)?")
+_PASSING = re.compile(r"[~^ ]+|(submitted|preparing|queued|starting)(: .*| the script)?")
 
 
 def _matches(wanted: list[str], got: list[str]) -> bool:

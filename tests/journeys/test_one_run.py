@@ -16,7 +16,7 @@ from runyard.errors import (
     RunyardException,
     UserErrorException,
 )
-from support import eventually
+from support import eventually, with_this_python
 
 TRAIN = """
 import argparse, os, sys
@@ -274,3 +274,9 @@ def test_outside_of_a_run_the_context_is_offline(capsys: pytest.CaptureFixture[s
     assert not hasattr(run, "get_metrics")
     with pytest.raises(RunyardException):
         Run.get_context(allow_offline=False)
+
+
+def test_what_a_killed_yard_left_half_written_in_a_runs_folder_goes_with_its_end(experiment, project, home) -> None:
+    run = experiment.submit(with_this_python(project(train="open('../stop.json.1.draft', 'w').close()")))
+    run.wait_for_completion()
+    eventually(lambda: not list((home / "runs" / run.id).glob("*.draft")), "the half file is gone")

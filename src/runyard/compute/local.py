@@ -134,4 +134,5 @@ def _write_whole(path: Path, value: Any) -> None:
     draft = path.with_name(f"{path.name}.{threading.get_ident()}.draft")
     draft.write_text(json.dumps(value), encoding="utf-8")
     draft.chmod(0o600)  # variables may hold what only the owner should read
-    draft.replace(path)
+    with suppress(FileNotFoundError):  # the run has ended meanwhile, and what was half-made of it is tidied away
+        draft.replace(path)

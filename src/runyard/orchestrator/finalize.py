@@ -62,6 +62,8 @@ def tidy(rooms: Rooms, record: RunRecord) -> None:
     """Files outside outputs/ and logs/ are not kept; after a failure to keep them the copy stays, to look at."""
     folder = rooms.folder(record.run_id)
     data.forget(rooms, record)
+    for draft in folder.root.glob("*.draft"):  # of a yard that was killed while it wrote
+        draft.unlink(missing_ok=True)
     if _lacks_something(rooms.runs.load(record.run_id).warnings):
         return
     end = record.life.end
