@@ -46,10 +46,10 @@ def children_per_second(place: Place, size: Size) -> Iterator[Row]:
         yield Row(
             f"children of a sweep per second, a trivial script, {at_once} at a time",
             rates["ours"],
-            ("the same script, bare", rates["bare"]),
+            ("bare processes", rates["empty"]),
             Goal(0.5, times=True, at_least=True),
             unit="/s",
-            peers={**{name: rates[name] for name in peers}, "processes that do nothing": rates["empty"]},
+            peers={**{name: rates[name] for name in peers}, "the same script, bare": rates["bare"]},
             notes=tuple(notes),
         )
 

@@ -55,6 +55,7 @@ def test_a_cluster_can_be_deleted_as_soon_as_its_last_run_has_ended(workspace: W
         config.run_config.target = made.name
         experiment.submit(config).wait_for_completion()
         made.delete()
+        assert made.name not in workspace.compute_targets
 
 
 def gang(folder: Path, cluster: AmlCompute, job: object) -> ScriptRunConfig:

@@ -44,7 +44,7 @@ class Watcher(threading.Thread):
         while not self._stopping.wait(_EVERY_S):
             try:
                 observed = self._observed()
-            except Exception:
+            except Exception:  # were this thread to end, no run would be looked at any more
                 log.exception("the targets could not be asked for their runs")
                 continue
             for run_id in list(self._conductor.live):
