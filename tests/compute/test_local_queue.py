@@ -177,6 +177,13 @@ def test_whatever_happens_nothing_is_given_twice_and_nothing_is_lost(steps):
     assert queue.place() == [Placement("last", (0, 1, 2, 3))]
 
 
+def test_two_of_one_turn_both_get_theirs() -> None:
+    queue = LocalQueue(Capacity(cpus=2, memory_gb=1.0))
+    for name in ("one", "other"):
+        queue.ask(name, Resources(), turn=7)
+    assert {placed.run_id for placed in queue.place()} == {"one", "other"}
+
+
 def test_a_run_that_was_prepared_faster_does_not_overtake() -> None:
     queue = LocalQueue(Capacity(cpus=1, memory_gb=1.0))
     queue.ask("holds", Resources(), turn=1)

@@ -73,6 +73,18 @@ def test_the_runs_variables_win_over_the_environments_and_the_yards_python_does_
     assert "PYTHONHOME" not in environ
 
 
+@pytest.mark.parametrize("pip", [("leaf",), ()])
+def test_what_is_there_is_given_at_once_and_what_is_not_is_left_to_be_prepared(depot, prepare, shelf, pip) -> None:
+    shelf.add("leaf", "1.0")
+    spec = EnvironmentSpec(pip=pip, user_managed=not pip)
+    said: list[str] = []
+    assert depot.at_once(spec, has_gpu=False, say=said.append) is None
+    assert said == []
+    prepared = prepare(depot, spec)
+    assert depot.at_once(spec, has_gpu=False, say=said.append) == prepared
+    assert said == ([f"environment {prepared.key} is there already"] if pip else [])
+
+
 def test_a_known_environment_costs_no_process_and_is_marked_as_used(
     tmp_path, depot, prepare, shelf, offline_environ
 ) -> None:

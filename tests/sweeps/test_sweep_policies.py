@@ -34,6 +34,12 @@ def test_bandit_counts_a_childs_best_so_far_not_its_last_report() -> None:
     assert stopped(Policy("Bandit", slack_factor=0.1), reports, 2) == set()
 
 
+def test_bandit_ends_a_child_that_is_ahead_of_a_better_one_or_outlasts_it() -> None:
+    ahead = {0: [0.9, 0.9], 1: [0.1, 0.1, 0.1, 0.1]}
+    assert stopped(Policy("Bandit", slack_factor=0.1), ahead, 4) == {1}
+    assert stopped(Policy("Bandit", slack_factor=0.1), {0: [0.9, 0.9], 1: [0.1, 0.1, 0.1, 0.9]}, 4) == set()
+
+
 def test_bandit_minimising_allows_best_times_one_and_the_slack() -> None:
     reports = {0: [1.0], 1: [1.19], 2: [1.21]}
     assert stopped(Policy("Bandit", slack_factor=0.2), reports, 1, MINIMIZE) == {2}

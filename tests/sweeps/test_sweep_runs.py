@@ -248,6 +248,7 @@ def test_children_of_several_processes_are_ended_whole(sweep_of: Start, project:
         script,
         run_config=config,
         hyperparameter_sampling=GridParameterSampling({"--x": choice(10, 1)}),
+        max_concurrent_runs=1,  # the good one first: a bad one that is through already cannot be stopped
         policy=BanditPolicy(slack_factor=0.2, evaluation_interval=2),
     )
     sweep.wait_for_completion()

@@ -72,6 +72,7 @@ class EnvironmentDepot:
         self._channels = conda.Channels()
         self._images = container.Images()
         self._own: dict[str, tuple[Interpreter, tuple[int, ...]]] = {}
+        self._asking: dict[str, threading.Lock] = {}
         self._interpreters: Interpreters | None = None
 
     def prepare(
@@ -98,6 +99,19 @@ class EnvironmentDepot:
         if spec.user_managed:
             return self._user_managed(spec)
         return self._built(request)
+
+    def at_once(self, spec: EnvironmentSpec, *, has_gpu: bool, say: Say) -> Prepared | None:
+        """What ``prepare`` would give without building, asking or waiting; None: it would have to."""
+        if spec.container is not None:
+            return None
+        if spec.user_managed:
+            return self._user_managed(spec) if self._known_own(spec.interpreter or sys.executable) else None
+        gpu = requirements.wants_gpu_packages(spec, has_gpu=has_gpu)
+        by_conda = requirements.wants_conda(spec)  # one that conda could not answer is asked again, in its own time
+        wanted = requirements.wanted(spec, gpu=gpu, conda_answers=by_conda)
+        key = self._key("conda" if by_conda else "venv", spec, wanted, gpu)
+        meta = inventory.known(self.root, key)
+        return None if meta is None else self._found(spec, key, wanted, meta, has_gpu, lambda text: say(redacted(text)))
 
     def list(self) -> Infos:
         return inventory.listed(self.root)
@@ -161,28 +175,29 @@ class EnvironmentDepot:
         meta: inventory.Meta | None,
         build: Callable[[_Request, str, Wanted], inventory.Meta],
     ) -> Prepared:
-        warnings = self._say_decisions(request, wanted)
-        if meta is None:
-            meta = self._single_flight(request, key, wanted, build)
-        else:
-            request.watch.say(f"environment {key} is there already")
+        if meta is not None:
+            return self._found(request.spec, key, wanted, meta, request.has_gpu, request.watch.say)
+        warnings = _say_decisions(request.spec, wanted, request.has_gpu, request.watch.say)
+        meta = self._single_flight(request, key, wanted, build)
+        return self._prepared(request.spec, key, meta, warnings)
+
+    def _found(
+        self, spec: EnvironmentSpec, key: str, wanted: Wanted, meta: inventory.Meta, has_gpu: bool, say: Say
+    ) -> Prepared:
+        warnings = _say_decisions(spec, wanted, has_gpu, say)
+        say(f"environment {key} is there already")
+        return self._prepared(spec, key, meta, warnings)
+
+    def _prepared(self, spec: EnvironmentSpec, key: str, meta: inventory.Meta, warnings: tuple[str, ...]) -> Prepared:
         prefix = self.root / key
         return Prepared(
             key=key,
             python=str(prefix / "bin" / "python"),
             path_entries=(str(prefix / "bin"),),
-            variables={_home_variable(prefix): str(prefix), **request.spec.variables},
+            variables={_home_variable(prefix): str(prefix), **spec.variables},
             lock=meta.lock,
             warnings=(*warnings, *meta.warnings),
         )
-
-    def _say_decisions(self, request: _Request, wanted: Wanted) -> tuple[str, ...]:
-        warnings = list(wanted.warnings)
-        if request.spec.gpu and not request.has_gpu:
-            warnings.append("no GPU here: the CPU packages are used")
-        for line in (*wanted.notes, *warnings):
-            request.watch.say(line)
-        return tuple(warnings)
 
     def _single_flight(
         self,
@@ -266,12 +281,13 @@ class EnvironmentDepot:
 
     def _user_managed(self, spec: EnvironmentSpec) -> Prepared:
         asked = spec.interpreter or sys.executable
-        known = self._own.get(asked)
-        # asked once, until its packages change: each start of it costs tens of milliseconds
-        if known is None or known[1] != _times(known[0]):
-            found = user_managed(spec.interpreter, self._environ)
-            known = self._own[asked] = (found, _times(found))
-        found = known[0]
+        # asked once, until its packages change: each start of it costs tens of milliseconds, and of two runs that ask
+        # in one moment the later would come first as often as not
+        with self._asking.setdefault(asked, threading.Lock()):
+            found = self._known_own(asked)
+            if found is None:
+                found = user_managed(spec.interpreter, self._environ)
+                self._own[asked] = (found, _times(found))
         packages = "".join(f"{line}\n" for line in found.packages)
         return Prepared(
             key=environment_key(kind="user-managed", python=found.path, platform=_platform()),
@@ -281,13 +297,17 @@ class EnvironmentDepot:
             lock=f"# Python {found.version} at {found.path}, as it is\n{packages}",
         )
 
+    def _known_own(self, asked: str) -> Interpreter | None:
+        found, times = self._own.get(asked, (None, ()))
+        return found if found is not None and _times(found) == times else None
+
     def _in_container(self, request: _Request, wanted_container: Container) -> Prepared:
         spec, watch = request.spec, request.watch
         engine = container.find_engine(self._environ)
         image = self._images.get(engine, wanted_container, spec.interpreter, watch)
         wanted = requirements.wanted(spec, gpu=request.gpu, conda_answers=False, in_image=True)
         key = self._key("container", spec, wanted, request.gpu, where=f"{image.digest} {image.python.path}")
-        warnings = self._say_decisions(request, wanted)
+        warnings = _say_decisions(spec, wanted, request.has_gpu, watch.say)
         packages, overlay = "".join(f"{line}\n" for line in image.python.packages), ""
         if wanted.requirements and not spec.user_managed:
 
@@ -324,6 +344,15 @@ class EnvironmentDepot:
             overlay=overlay,
             warnings=warnings,
         )
+
+
+def _say_decisions(spec: EnvironmentSpec, wanted: Wanted, has_gpu: bool, say: Say) -> tuple[str, ...]:
+    warnings = list(wanted.warnings)
+    if spec.gpu and not has_gpu:
+        warnings.append("no GPU here: the CPU packages are used")
+    for line in (*wanted.notes, *warnings):
+        say(line)
+    return tuple(warnings)
 
 
 def _home_variable(prefix: Path) -> str:

@@ -14,6 +14,7 @@ from sqlalchemy.exc import OperationalError
 
 from runyard import clock
 from runyard.compute.targets import Target
+from runyard.environments.base import Prepared
 from runyard.errors import RunyardException
 from runyard.lifecycle import actions as do
 from runyard.lifecycle import events as on
@@ -48,11 +49,26 @@ class Conductor:
         self._reading = ThreadPoolExecutor(4, "news")
         self._closing = threading.Event()
 
-    def admit(self, record: RunRecord, first: on.Event, tags: Labels, properties: Labels) -> RunRecord:
-        """A new run with its first event. One of that id that is here already stays as it is."""
+    def admit(
+        self, record: RunRecord, first: on.Event, tags: Labels, properties: Labels, ready: Prepared | None = None
+    ) -> RunRecord:
+        """A new run with its first event, and its environment where that is ``ready``. One of that id that is here
+        already stays as it is."""
         with self._deciding:
             decided, actions = self._decide(record, first)
-            admitted = self.rooms.runs.insert(decided, tags, properties)
+            if ready is not None:
+                number = self.rooms.runs.next_number(record.run_id)  # it waits in line by it
+                if number is None:
+                    return self.rooms.runs.load(record.run_id)
+                found = replace(_with_environment(decided, ready.key, ready.warnings), number=number)
+                decided, actions = self._decide(found, on.Prepared())
+            try:
+                admitted = self.rooms.runs.insert(decided, tags, properties)
+            except BaseException:
+                if ready is not None:  # nobody else would give its place back
+                    self.rooms.target(record).queue.leave(record.run_id)
+                    self.place_waiting(self.rooms.target(record))
+                raise
             if admitted is None:
                 return self.rooms.runs.load(record.run_id)
         self._carry_out(admitted, actions)
@@ -71,12 +87,8 @@ class Conductor:
         with self._deciding:
             before = self.rooms.runs.load(run_id)
             begun = {} if phase is None else {phase: clock.now()}
-            noted = replace(
-                before,
-                environment_key=environment_key or before.environment_key,
-                warnings=before.warnings + tuple(w for w in warnings if w not in before.warnings),
-                timeline={**begun, **before.timeline},
-            )
+            noted = _with_environment(before, environment_key or before.environment_key, warnings)
+            noted = replace(noted, timeline={**begun, **before.timeline})
             record, actions = self._decide(noted, event)
             if record != before:
                 record = self.rooms.runs.save(record)
@@ -325,3 +337,8 @@ class Conductor:
 
     def _say_for(self, run_id: str) -> Callable[[str], None]:
         return lambda text: self.say(run_id, text)
+
+
+def _with_environment(record: RunRecord, key: str | None, warnings: tuple[str, ...]) -> RunRecord:
+    said = record.warnings + tuple(warning for warning in warnings if warning not in record.warnings)
+    return replace(record, environment_key=key, warnings=said)

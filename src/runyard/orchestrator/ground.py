@@ -58,6 +58,15 @@ def prepare(
     return Ready(prepared, _mpirun(prepared))
 
 
+def at_once(rooms: Rooms, record: RunRecord, say: Say) -> Prepared | None:
+    """The environment where it is there already; None: it has to be prepared, on hosts or by a build."""
+    compute = rooms.target(record).compute
+    if isinstance(compute, SshCompute):
+        return None
+    spec = from_json(RunSpec, record.spec)
+    return rooms.environments.at_once(spec.environment, has_gpu=bool(compute.capacity().gpus), say=say)
+
+
 def inherited(target: Target) -> Mapping[str, str]:
     """The variables of the machine itself, which every process gets besides the run's own."""
     return {"PATH": HOST_PATH} if isinstance(target.compute, SshCompute) else clean(os.environ)

@@ -30,6 +30,22 @@ def prepare(rooms: Rooms, record: RunRecord, say: Callable[[str], None], abandon
     return prepared
 
 
+def at_once(rooms: Rooms, record: RunRecord) -> Prepared | None:
+    """For a new run whose environment is there: it takes its place in line as it comes in, and nobody who came later
+    is before it because a thread was quicker. None: ``prepare`` has something to do, or to refuse."""
+    said: list[str] = []
+    try:
+        prepared = ground.at_once(rooms, record, said.append)
+    except RunyardException:
+        return None
+    folder = rooms.folder(record.run_id)
+    if prepared is not None and not folder.lock_file.exists():  # else it is a submission that was sent again
+        lines = "".join(f"[{0.0:7.2f} s] {text}\n" for text in said)
+        folder.environment_log.write_text(lines, encoding="utf-8", errors="replace")
+        folder.lock_file.write_text(prepared.lock, encoding="utf-8")
+    return prepared
+
+
 def data_failure(error: RunyardException) -> End:
     """Why the data of a run did not come."""
     said = f"{error.message}: {error.hint}" if error.hint else error.message

@@ -9,7 +9,7 @@ from runyard import clock
 from runyard.errors import SnapshotException, UserErrorException
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import MAY_BE_RETRIED, Life
-from runyard.orchestrator import data
+from runyard.orchestrator import data, prepare
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.ordering import rehearse
 from runyard.orchestrator.pinning import RERUN_OF, with_digests
@@ -56,7 +56,8 @@ def submit(conductor: Conductor, request: SubmitRun) -> RunRecord:
     rooms.folder(record.run_id).logs.mkdir(parents=True, exist_ok=True)
     properties: Labels = {"ContentSnapshotId": request.snapshot_id, **request.properties}
     rooms.datasets.saved.note_uses(record.run_id, spec.data)
-    return conductor.admit(record, on.Submitted(), request.tags, properties)
+    ready = None if data.uses_of(record) else prepare.at_once(rooms, record)
+    return conductor.admit(record, on.Submitted(), request.tags, properties, ready)
 
 
 def submit_folder(conductor: Conductor, request: SubmitFolder) -> RunRecord:

@@ -18,6 +18,7 @@ from sqlalchemy import (
     bindparam,
     delete,
     exists,
+    func,
     insert,
     literal,
     select,
@@ -44,6 +45,10 @@ _COLUMN_NAMES = tuple(_runs.c.keys())
 # it is, for `parsed`.
 _ALL = select(*(type_coerce(column, Text) if isinstance(column.type, JSON) else column for column in _runs.c))
 _LOAD = _ALL.where(_runs.c.run_id == bindparam("wanted"))
+_NEXT_NUMBER = select(
+    select(func.max(_runs.c.number)).scalar_subquery().label("last"),
+    exists(select(_runs.c.number).where(_runs.c.run_id == bindparam("wanted"))).label("is_there"),
+)
 _INSERT = upsert(_runs).on_conflict_do_nothing()
 _INSERT_EXPERIMENT = upsert(schema.experiments).on_conflict_do_nothing()
 _CHANGED = insert(schema.changes).prefix_with("OR REPLACE")
@@ -199,6 +204,12 @@ class RunStore:
     def has(self, run_id: str) -> bool:
         with self._database.read() as connection:
             return connection.execute(_LOAD, {"wanted": run_id}).first() is not None
+
+    def next_number(self, run_id: str) -> int | None:
+        """The number that a run of this id would get; None: it is there already, and has one."""
+        with self._database.read() as connection:
+            row = connection.execute(_NEXT_NUMBER, {"wanted": run_id}).one()
+        return None if row.is_there else (row.last or 0) + 1
 
     def states_below(self, parent_id: str) -> dict[str, str]:
         """The state of each child by its id."""

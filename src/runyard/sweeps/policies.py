@@ -2,7 +2,7 @@
 
 An interval is one report of the primary metric. A policy looks at a child when its number of reports is a multiple of
 ``evaluation_interval`` and at least ``delay_evaluation``; it then compares the child with the others *at the same
-interval*, so that one which started later is not judged by what others reached in a longer time.
+interval*, so that one which started later is not judged by what others reached in more reports.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def is_due(policy: Policy, interval: int) -> bool:
 
 def _bandit(policy: Policy, goal: str, reports: Reports, child: int, interval: int, bracket: int) -> Optional[str]:
     mine = _best(reports[child], interval, goal)
-    best = _best_of([_best(one, interval, goal) for one in reports.values() if len(one) >= interval], goal)
+    # also of those that have not come this far: who is better in fewer reports is better. Without them a bad child that
+    # is always a report ahead, or runs longer than a good one that has ended, was never compared with anybody
+    best = _best_of([_best(one, interval, goal) for one in reports.values()], goal)
     if mine is None or best is None:
         return None
     # |best|, or the slack of a negative metric would point the wrong way and stop the best child itself
