@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,17 @@ def test_what_is_there_is_given_at_once_and_what_is_not_is_left_to_be_prepared(d
     prepared = prepare(depot, spec)
     assert depot.at_once(spec, has_gpu=False, say=said.append) == prepared
     assert said == ([f"environment {prepared.key} is there already"] if pip else [])
+
+
+def test_runs_that_come_together_ask_one_python_once(tmp_path, depot, prepare) -> None:
+    asked, mine = tmp_path / "asked", tmp_path / "python"
+    mine.write_text(f'#!/bin/sh\necho once >> {asked}\nexec {sys.executable} "$@"\n')
+    mine.chmod(0o755)
+    spec = EnvironmentSpec(user_managed=True, interpreter=str(mine))
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: prepare(depot, spec), range(8)))
+    assert len({prepared.key for prepared in found}) == 1
+    assert asked.read_text() == "once\n"
 
 
 def test_a_known_environment_costs_no_process_and_is_marked_as_used(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard import Experiment, PyTorchConfiguration, Run, Workspace
+from runyard import Experiment, Run, Workspace
 from support import eventually, with_this_python, yard_pid
 
 pytestmark = pytest.mark.real
@@ -88,19 +88,6 @@ def test_runs_start_in_the_order_of_their_submission(experiment: Experiment, pro
     started = sorted(runs, key=lambda run: run._refresh()["timeline"]["Starting"])
     # as many as there are cores start in the same moment
     assert [run.id for place, run in enumerate(started) if abs(place - runs.index(run)) > cores] == []
-
-
-def test_a_free_machine_is_not_given_to_a_run_that_came_later(experiment: Experiment, project) -> None:
-    config = with_this_python(project(train="print('done')"))
-    config.run_config.framework, config.run_config.communicator = "PyTorch", "Gloo"
-    cores = experiment.workspace.connection.get("/api/computes/local")["status"]["cpus"]
-    config.run_config.pytorch = PyTorchConfiguration("Gloo", cores)  # each takes the whole machine
-    experiment.submit(config).wait_for_completion()  # from now on its environment is known
-    runs = [experiment.submit(config) for _ in range(12)]
-    for run in runs:
-        assert run.wait_for_completion()["status"] == "Completed"
-    began = [run._refresh()["timeline"]["Starting"] for run in runs]
-    assert began == sorted(began)
 
 
 def test_two_hundred_runs_leave_nothing_behind_in_the_yard(home: Path, experiment: Experiment, project) -> None:
