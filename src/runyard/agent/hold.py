@@ -15,6 +15,7 @@ from typing import Optional
 from runyard.agent.attempt import told
 from runyard.agent.linux import see_read_only
 from runyard.agent.report import Report
+from runyard.agent.start import Child
 from runyard.agent.supervise import WATCHED, supervise
 from runyard.launch.order import WorkOrder, read_order
 from runyard.lifecycle.state import End, EndReason
@@ -27,8 +28,14 @@ _LEAVING_S = 2.0
 _OTHERS_S = 15.0
 
 
-def main(order_path: str, ready: Callable[[], None] = lambda: None, report: type[Report] = Report) -> int:
-    """Hold the run that the order describes, to its end. ``ready`` is called once this run has an agent.
+def main(
+    order_path: str,
+    ready: Callable[[], None] = lambda: None,
+    report: type[Report] = Report,
+    child: Optional[Child] = None,
+) -> int:
+    """Hold the run that the order describes, to its end. ``ready`` is called once this run has an agent; a ``child``
+    that was forked ahead becomes its script.
 
     A second start is harmless: it finds the lock held, or the script begun, and ends.
     """
@@ -46,8 +53,11 @@ def main(order_path: str, ready: Callable[[], None] = lambda: None, report: type
     try:
         if said.seen() & _BEGUN:
             return 0
+        if child is not None and (order.read_only or order.is_gang):  # its view is older than what is to be seen
+            child.dismiss()
+            child = None
         see_read_only(order.read_only, own=order.folder)
-        _supervise_or_say_why_not(told(order, folder), folder, said)
+        _supervise_or_say_why_not(told(order, folder), folder, said, child)
         return 0
     finally:
         os.close(lock)  # last of all: a free lock means that the last word is written
@@ -96,14 +106,16 @@ def _lock(folder: RunFolder, looks: int) -> Optional[int]:
     return None
 
 
-def _supervise_or_say_why_not(order: WorkOrder, folder: RunFolder, report: Report) -> None:
+def _supervise_or_say_why_not(
+    order: WorkOrder, folder: RunFolder, report: Report, child: Optional[Child] = None
+) -> None:
     try:
         if order.is_gang:
             from runyard.agent.gang import hold_node  # a cold start of one process goes without it
 
             hold_node(order, folder, report)
         else:
-            supervise(order, folder, report)
+            supervise(order, folder, report, child)
     except Exception as error:  # the edge: an agent that ends without a word leaves a riddle
         with open(folder.node(order.node_rank).root / "agent.log", "a", encoding="utf-8") as log:
             traceback.print_exc(file=log)

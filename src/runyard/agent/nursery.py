@@ -4,7 +4,8 @@
 the path of an order; the answer is ``ok <pid>`` when the run has its agent, or ``error <text>``. When the other end
 is closed, it ends; the agents that it forked live on.
 
-One agent is always forked ahead and waits for its order, so that the forks are not on a run's way.
+One agent is always forked ahead, with the child that becomes its script, and waits for its order, so that the forks
+are not on a run's way.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ import select
 import signal
 import socket
 import sys
+from contextlib import suppress
 from typing import NoReturn, Optional
 
 from runyard.agent import hold
 from runyard.agent.handshake import Claim, nonce, proof
 from runyard.agent.memory import oom_kills
+from runyard.agent.start import CannotStart, Child
 from runyard.launch.order import WorkOrder, parse_order
 from runyard.lifecycle.state import End, EndReason
 from runyard.spec.json import from_json, to_json
@@ -41,7 +44,7 @@ def main(descriptor: int) -> None:
         while True:
             # not right after a start: its script needs the processor now more than the next one will
             if spare is None and not select.select([requests], [], [], _REST_S)[0]:
-                spare = _fork_spare(requests)
+                spare = _fork_spare(requests, is_ahead=True)
             try:
                 path = requests.recv(PACKET)
             except ConnectionResetError:  # the yard died with an answer unread
@@ -50,7 +53,7 @@ def main(descriptor: int) -> None:
                 return
             answer, spare = _take_on(spare, path), None
             if answer is None:  # there was none yet, or somebody killed it while it waited
-                answer = _take_on(_fork_spare(requests), path)
+                answer = _take_on(_fork_spare(requests, is_ahead=False), path)
             try:
                 requests.send(answer or b"error the agent died before it held its run, or could not be forked")
             except BrokenPipeError:  # the yard died meanwhile; the next one finds the agent by its lock
@@ -78,7 +81,7 @@ def _take_on(spare: Optional[socket.socket], path: bytes) -> Optional[bytes]:
             return None
 
 
-def _fork_spare(requests: socket.socket) -> Optional[socket.socket]:
+def _fork_spare(requests: socket.socket, *, is_ahead: bool) -> Optional[socket.socket]:
     """Forked twice: an agent is nobody's child here, so nobody has to reap it, and it outlives all of us."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
@@ -93,7 +96,7 @@ def _fork_spare(requests: socket.socket) -> Optional[socket.socket]:
             if os.fork() == 0:
                 requests.close()
                 ours.close()
-                _be_agent(theirs)
+                _be_agent(theirs, is_ahead)
         finally:
             os._exit(0)
     theirs.close()
@@ -101,7 +104,7 @@ def _fork_spare(requests: socket.socket) -> Optional[socket.socket]:
     return ours
 
 
-def _be_agent(orders: socket.socket) -> NoReturn:
+def _be_agent(orders: socket.socket, is_ahead: bool) -> NoReturn:
     told = False
 
     def ready() -> None:
@@ -117,10 +120,14 @@ def _be_agent(orders: socket.socket) -> NoReturn:
         for stream in (0, 1, 2):  # the yard's own streams may be pipes that somebody waits to see closed
             os.dup2(null, stream)
         os.close(null)
-        _warm_up()
+        child = None
+        if is_ahead:
+            with suppress(CannotStart):  # then it is tried once more when there is a script to start
+                child = Child()
+            _warm_up()  # afterwards: what it touches is copied for this process alone
         path = orders.recv(PACKET)
         # nothing: the nursery ended, and this one was never needed
-        code = hold.main(os.fsdecode(path), ready) if path else 0
+        code = hold.main(os.fsdecode(path), ready, child=child) if path else 0
     except BaseException as error:  # noqa: BLE001  it must not return into the nursery's loop
         if not told:
             orders.send(f"error {type(error).__name__}: {error}".encode("utf-8", "replace")[:PACKET])

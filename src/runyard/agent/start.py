@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import marshal
 import os
 import signal
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import NoReturn, Optional
 
 from runyard.agent.linux import die_with_parent, take_host_name
@@ -19,6 +21,50 @@ class CannotStart(Exception):
     """Its text is the reason, in a person's words."""
 
 
+class Child:
+    """A process that waits to be told what to become. It may be forked ahead, so that the fork is not on a run's way;
+    untold, it ends with whoever forked it."""
+
+    def __init__(self) -> None:
+        pipes = (*os.pipe(), *os.pipe())
+        told_read, self._told, self._reason, reason_write = pipes
+        try:
+            agent = os.getpid()
+            self.pid = os.fork()
+        except OSError as error:
+            for pipe in pipes:
+                os.close(pipe)
+            raise CannotStart(f"cannot fork its process: {error.strerror}") from error
+        if self.pid == 0:
+            os.close(self._told)
+            os.close(self._reason)
+            _become(agent, told_read, reason_write)
+        os.close(told_read)
+        os.close(reason_write)
+
+    def become(
+        self, argv: Sequence[str], variables: Mapping[str, str], *, cwd: str, log: str, host_name: Optional[str] = None
+    ) -> None:
+        """Returns once it is the program that was asked for; raises CannotStart otherwise."""
+        # UTF-8 whatever the locale of the agent is: the bytes that were submitted are the bytes that arrive
+        words = [_bytes(argument) for argument in argv]
+        environment = {_bytes(name): _bytes(value) for name, value in variables.items()}
+        with suppress(BrokenPipeError), open(self._told, "wb") as told:  # killed while it waited: it is reaped as such
+            told.write(marshal.dumps((words, environment, cwd, log, host_name)))
+        with open(self._reason, "rb") as pipe:  # closed by a successful exec, so an empty answer is a good one
+            reason = pipe.read().decode("utf-8", "replace")
+        if reason:
+            os.waitpid(self.pid, 0)
+            raise CannotStart(reason)
+
+    def dismiss(self) -> None:
+        """It is gone, with the signal of its end, which nobody is to take for that of a script."""
+        os.close(self._told)
+        os.close(self._reason)
+        os.waitpid(self.pid, 0)
+        signal.sigtimedwait({signal.SIGCHLD}, 0)
+
+
 def start(
     argv: Sequence[str], variables: Mapping[str, str], *, cwd: str, log: str, host_name: Optional[str] = None
 ) -> int:
@@ -27,40 +73,28 @@ def start(
     Standard output and standard error are one open file, so lines stand in the order in which they were written;
     there is no pipe that a slow reader could fill or a dead one break. With a ``host_name`` it sees that one.
     """
-    agent = os.getpid()
-    reason_read, reason_write = os.pipe()  # closed by a successful exec, so an empty answer is a good one
-    child = os.fork()
-    if child == 0:
-        _become(argv, variables, cwd, log, agent, reason_write, host_name)
-    os.close(reason_write)
-    with os.fdopen(reason_read, "rb") as pipe:
-        reason = pipe.read().decode("utf-8", "replace")
-    if reason:
-        os.waitpid(child, 0)
-        raise CannotStart(reason)
-    return child
+    child = Child()
+    child.become(argv, variables, cwd=cwd, log=log, host_name=host_name)
+    return child.pid
 
 
-def _become(
-    argv: Sequence[str],
-    variables: Mapping[str, str],
-    cwd: str,
-    log: str,
-    agent: int,
-    reason_write: int,
-    host_name: Optional[str],
-) -> NoReturn:
+def _become(agent: int, told_read: int, reason_write: int) -> NoReturn:
     doing = "prepare its process"
     try:
         os.setsid()
         die_with_parent()
         if os.getppid() != agent:  # it died before the kernel was told that we follow it
             os._exit(127)
-        doing = "open /dev/null"
         null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        _restore_signals()
+        with open(told_read, "rb") as told:
+            words = told.read()
+        if not words:
+            os._exit(0)
+        argv, environment, cwd, log, host_name = marshal.loads(words)
         doing = f"write the log {log}"
         output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        os.dup2(null, 0)
         os.dup2(output, 1)
         os.dup2(output, 2)
         if host_name is not None:
@@ -71,11 +105,8 @@ def _become(
             take_host_name(host_name)
         doing = f"enter its folder {cwd}"
         os.chdir(cwd)
-        doing = f"run {argv[0]}" if argv else "run an empty command"
-        _restore_signals()
-        # UTF-8 whatever the locale of the agent is: the bytes that were submitted are the bytes that arrive
-        environment = {_bytes(name): _bytes(value) for name, value in variables.items()}
-        os.execvpe(_bytes(argv[0]), [_bytes(argument) for argument in argv], environment)
+        doing = f"run {argv[0].decode('utf-8', 'replace')}" if argv else "run an empty command"
+        os.execvpe(argv[0], argv, environment)
     except OSError as error:
         os.write(reason_write, f"cannot {doing}: {error.strerror}".encode("utf-8", "replace"))
     except BaseException as error:  # noqa: BLE001  a child that returned would become a second agent

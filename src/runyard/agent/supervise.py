@@ -18,7 +18,7 @@ from runyard.agent.others import Others
 from runyard.agent.processes import find, stop_everything
 from runyard.agent.report import Report
 from runyard.agent.stall import Standstill, look_every_s
-from runyard.agent.start import CannotStart, start
+from runyard.agent.start import CannotStart, Child, start
 from runyard.agent.system import Sampler
 from runyard.agent.talk import Alone
 from runyard.agent.team import Team
@@ -38,15 +38,16 @@ _FIRST_LINE_S = 0.012  # the start of an interpreter
 _LEFTOVER_GRACE_S = 2.0  # for what a script left running behind itself
 
 
-def supervise(order: WorkOrder, folder: RunFolder, report: Report) -> None:
-    """Returns when the run has ended and that is written down. ``WATCHED`` must be blocked by the caller."""
+def supervise(order: WorkOrder, folder: RunFolder, report: Report, child: Optional[Child] = None) -> None:
+    """Returns when the run has ended and that is written down. ``WATCHED`` must be blocked by the caller; a ``child``
+    that was forked ahead becomes the script."""
     asked = asked_to_stop(folder)
     if asked is not None:  # before there was anything to stop
         report.script_ended(End(asked.reason, asked.message, processes_left=0))
         return
     holding = _Holding(order, folder, report, become_subreaper())
     try:
-        holding.begin()
+        holding.begin(child)
     except (CannotStart, OSError) as error:
         report.launch_failed(End(EndReason.LAUNCH_FAILED, str(error), processes_left=0))
         return
@@ -75,7 +76,7 @@ class _Holding:
     stop_command: Optional[int] = None  # its pid while it runs
     standstill: Optional[Standstill] = None
 
-    def begin(self) -> None:
+    def begin(self, child: Optional[Child]) -> None:
         variables = dict(self.order.variables)
         self.tag = variables.setdefault(PROCESS_TAG, process_tag(self.order.run_id, self.folder))
         self.folder.logs.mkdir(parents=True, exist_ok=True)
@@ -83,7 +84,9 @@ class _Holding:
         argv = (*self.order.argv[:1], *expand(self.order.argv[1:], variables))
         self.log = str(self.folder.driver_log())
         announce(self.order, self.folder.driver_log())
-        self.pid = start(argv, variables, cwd=str(self.folder.work), log=self.log)
+        child = child or Child()
+        child.become(argv, variables, cwd=str(self.folder.work), log=self.log)
+        self.pid = child.pid
         self.variables = variables
         self.sampler = Sampler(self.folder, self._node(), 0, variables.get("CUDA_VISIBLE_DEVICES"))
 
