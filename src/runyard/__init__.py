@@ -59,9 +59,7 @@ def __getattr__(name: str) -> Any:
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'runyard' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(home), name)
+    value = getattr(__import__(home, fromlist=[name]), name)
     globals()[name] = value
     return value
 

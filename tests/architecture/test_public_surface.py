@@ -55,12 +55,19 @@ def test_logging_in_a_script_needs_none_of_the_engine() -> None:
     assert loaded & (set(HEAVY.split()) - set(COSTLY_ONLY.split())) == set()
 
 
-def loaded_by(statement: str) -> set[str]:
+def test_a_script_that_logs_a_number_waits_for_no_import_but_ours(tmp_path: Path) -> None:
+    logging = "from runyard import Run; Run.get_context().log('loss', 0.5)"
+    loaded = loaded_by(logging, RUNYARD_RUN_ID="run_1", RUNYARD_RUN_FOLDER=str(tmp_path))
+    assert list((tmp_path / "journal").glob("*.seg"))
+    assert loaded & {*HEAVY.split(), "dataclasses", "enum", "json", "pathlib", "re", "threading"} == set()
+
+
+def loaded_by(statement: str, **variables: str) -> set[str]:
     """The top-level modules that a statement brings into a Python that has nothing but the standard library on top."""
     code = f"import sys; before = set(sys.modules); {statement}; print(*(set(sys.modules) - before))"
     done = subprocess.run(
         [sys.executable, "-S", "-c", code],
-        env={"PYTHONPATH": str(ROOT / "src"), "PATH": ""},
+        env={"PYTHONPATH": str(ROOT / "src"), "PATH": "", **variables},
         stdout=subprocess.PIPE,
         check=True,
     )

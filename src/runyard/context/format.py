@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import os
 import struct
-from pathlib import Path
-from typing import NamedTuple
 
 # kinds of records: what the eight value bytes are
 FLOAT, INT, BOOL, NONE = 1, 2, 3, 4
@@ -48,14 +46,17 @@ INTERRUPTED_AT = 248  # one byte, set when an exception may have left a claimed 
 SEGMENT_SUFFIX, NAMES_SUFFIX, SIDE_SUFFIX = ".seg", ".names", ".side"
 
 
-class Header(NamedTuple):
-    number: int  # of the segment, from 0
-    rank: int
-    pid: int
-    started: int  # the process's start in clock ticks since boot; with the pid it names one process for good
-    dropped: int  # points lost to a full disk before this segment could be made
-    created: float
-    machine: str  # boot and pid namespace; a reader elsewhere cannot tell whether the process lives
+class Header:  # no NamedTuple: typing alone would take a script 10 ms to import
+    def __init__(
+        self, number: int, rank: int, pid: int, started: int, dropped: int, created: float, machine: str
+    ) -> None:
+        self.number = number  # of the segment, from 0
+        self.rank = rank
+        self.pid = pid
+        self.started = started  # the process's start in clock ticks since boot; with the pid it names one for good
+        self.dropped = dropped  # points lost to a full disk before this segment could be made
+        self.created = created
+        self.machine = machine  # boot and pid namespace; a reader elsewhere cannot tell whether the process lives
 
     def pack(self) -> bytes:
         machine = self.machine.encode("ascii", "replace")[:100]
@@ -73,14 +74,14 @@ class Header(NamedTuple):
         return cls(number, rank, pid, started, dropped, created, machine[:length].decode("ascii"))
 
 
-def segment_path(folder: Path, stem: str, number: int) -> Path:
-    return folder / f"{stem}.{number:06d}{SEGMENT_SUFFIX}"
+def segment_name(stem: str, number: int) -> str:
+    return f"{stem}.{number:06d}{SEGMENT_SUFFIX}"
 
 
 def this_machine() -> str:
     try:
         boot = _content("/proc/sys/kernel/random/boot_id").decode("ascii").strip()
-        return f"{boot}/{Path('/proc/self/ns/pid').stat().st_ino}"
+        return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
     except OSError:  # not Linux
         return f"{os.uname().nodename}/0"
 
@@ -91,7 +92,7 @@ def process_start(pid: int) -> int | None:
         fields = _content(f"/proc/{pid}/stat").rpartition(b")")[2].split()  # the name in parentheses may hold anything
         return None if fields[0] in (b"Z", b"X") else int(fields[19])
     except (FileNotFoundError, ProcessLookupError):
-        return 0 if not Path("/proc/self").is_dir() and _answers(pid) else None
+        return 0 if not os.path.isdir("/proc/self") and _answers(pid) else None
 
 
 def writer_is_dead(header: Header) -> bool:

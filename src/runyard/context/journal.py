@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import atexit
 import errno
-import json
 import mmap
 import os
 import struct
 import sys
-import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from _thread import RLock  # what threading.RLock gives, without the 3 ms that threading takes to import
 from itertools import count
-from pathlib import Path
-from typing import Any, Union
 
 from runyard.context import format as layout
 from runyard.context.values import (
@@ -42,8 +37,14 @@ _pack_int = layout.INT_RECORD.pack_into
 _now = time.time
 _FLOAT, _INT, _NO_STEP, _COMMITTED = layout.FLOAT, layout.INT, layout.NO_STEP, layout.COMMITTED
 
-_Buffer = Union[mmap.mmap, bytearray]
-_Segment = tuple[Callable[[], int], _Buffer]
+TYPE_CHECKING = False  # a script that logs one number waits for all that is imported here
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from typing import Any, Union
+
+    _Buffer = Union[mmap.mmap, bytearray]
+    _Segment = tuple[Callable[[], int], _Buffer]
 
 
 class Journal:
@@ -53,13 +54,13 @@ class Journal:
     training: points are dropped and counted, and it is said on stderr.
     """
 
-    def __init__(self, folder: Path, *, rank: int = 0) -> None:
-        self._folder = Path(folder)
+    def __init__(self, folder: str | Path, *, rank: int = 0) -> None:
+        self._folder = os.fspath(folder)
         self._rank = rank
         self._dropped = 0
         self._warned = False
         # re-entrant, as is all that it guards: a signal's handler may log while this thread is in the slow way
-        self._lock = threading.RLock()
+        self._lock = RLock()
         self._begin()
         _journals.add(self)
 
@@ -171,7 +172,7 @@ class Journal:
         if self._names_file < 0:
             self._names_file = self._open(layout.NAMES_SUFFIX)
         number = next(self._numbers)
-        _append(self._names_file, [number, name])
+        _append(self._names_file, f"[{number}, {_quoted(name)}]")
         # known to `log` only now: a record whose name is not on disk could not be read
         self._metrics[name] = number
         return number
@@ -179,7 +180,9 @@ class Journal:
     def _aside(self, value: Any) -> int:
         if self._side_file < 0:
             self._side_file = self._open(layout.SIDE_SUFFIX)
-        return _append(self._side_file, value)
+        import json
+
+        return _append(self._side_file, json.dumps(value))
 
     def _write(self, metric: int, kind: int, payload: Any, step: int, when: float) -> None:
         pack = _pack_float if kind == _FLOAT else _pack_int
@@ -222,24 +225,24 @@ class Journal:
             if self._segment is not fresh:
                 os.ftruncate(file, 0)  # readers pass over an empty one, once there is a next
                 if self._number == number:
-                    path.unlink()
+                    os.unlink(path)
             raise
         finally:
             os.close(file)
 
-    def _claim_segment(self) -> tuple[int, Path, int]:
-        self._folder.mkdir(parents=True, exist_ok=True)
+    def _claim_segment(self) -> tuple[int, str, int]:
+        os.makedirs(self._folder, exist_ok=True)
         while True:
             number = self._number
-            path = layout.segment_path(self._folder, self._stem, number)
+            path = f"{self._folder}/{layout.segment_name(self._stem, number)}"
             try:
                 return number, path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             except FileExistsError:  # ours: the full one, or one that a signal's handler has just made
                 self._number = number + 1
 
     def _open(self, suffix: str) -> int:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        return os.open(self._folder / f"{self._stem}{suffix}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.makedirs(self._folder, exist_ok=True)
+        return os.open(f"{self._folder}/{self._stem}{suffix}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def _close_files(self) -> None:
         for file in (self._names_file, self._side_file):
@@ -266,7 +269,7 @@ _IN_RECORD = (layout.FLOAT, layout.INT, layout.BOOL, layout.NONE)
 def _begin_anew_in_child() -> None:
     # the child shares the parent's pages: its points would land in slots that the parent claims too
     for journal in list(_journals):
-        journal._lock = threading.RLock()  # the old one may be held by a thread that the child does not have
+        journal._lock = RLock()  # the old one may be held by a thread that the child does not have
         journal._close_files()
         journal._dropped = 0
         journal._begin()
@@ -301,9 +304,18 @@ def _allocate(file: int, size: int) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from None
 
 
-def _append(file: int, value: Any) -> int:
+def _quoted(text: str) -> str:
+    """As JSON. Most names need no more than quotes, and the module that knows the rest takes 9 ms to import."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    import json
+
+    return json.dumps(text)
+
+
+def _append(file: int, text: str) -> int:
     """Where the line begins. It is asked of the file: a count kept here would be wrong after a Ctrl-C."""
-    line = json.dumps(value).encode() + b"\n"
+    line = text.encode() + b"\n"
     while True:
         begin = os.fstat(file).st_size
         try:
@@ -318,6 +330,8 @@ def _append(file: int, value: Any) -> int:
 
 
 def _say(line: str) -> None:
+    from contextlib import suppress
+
     # stderr is a log on the same full disk, or was closed: neither may stop the training
     with suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(f"{line}\n")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import types
-from collections.abc import Iterable, Mapping
-from typing import Any, Union
-
 from runyard.context import format as layout
 from runyard.errors import RunyardException, UserErrorException
 
-Plain = Union[float, int, bool, str, None]
+TYPE_CHECKING = False  # typing itself takes longer to import than this module
+if TYPE_CHECKING:
+    from typing import Any, Union
+
+    Plain = Union[float, int, bool, str, None]
 
 _PLAIN = (float, int, bool, str, type(None))
 _LATEST_S = 1e11  # the year 5138
-_MANY = (list, tuple, range, dict, set, frozenset, types.GeneratorType)
+_MANY = (list, tuple, range, dict, set, frozenset, type(_ for _ in ()))
 
 
 def checked_name(name: Any) -> str:
@@ -63,6 +63,8 @@ def scalar(name: str, value: Any) -> Plain:
 
 def list_of(name: str, values: Any) -> list[Plain]:
     """For ``log_list``: any iterable of values; a type that is not known is refused before anything is written."""
+    from collections.abc import Iterable, Mapping
+
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise RunyardException(
             f"metric {name!r}: log_list takes a list of values, not a {type(values).__name__}",
@@ -81,7 +83,7 @@ def kind_of(value: Plain) -> int:
     return layout.FLOAT if isinstance(value, float) else layout.TEXT
 
 
-def row_of(name: str, columns: Mapping[str, Any]) -> dict[str, Plain]:
+def row_of(name: str, columns: dict[str, Any]) -> dict[str, Plain]:
     if not columns:
         raise UserErrorException(f"metric {name!r}: log_row needs at least one column", hint="log_row(name, x=1, y=2)")
     return {_column(name, key): _strict(name, f"column {key!r}", value) for key, value in columns.items()}
@@ -89,6 +91,8 @@ def row_of(name: str, columns: Mapping[str, Any]) -> dict[str, Plain]:
 
 def table_of(name: str, table: Any) -> dict[str, list[Plain]]:
     """For ``log_table``: columns of equal length. Plain values instead of lists are a table of one row."""
+    from collections.abc import Iterable, Mapping
+
     if not isinstance(table, Mapping) or not table:
         raise UserErrorException(
             f"metric {name!r}: log_table takes a dict of columns, not {_shown(table)}",

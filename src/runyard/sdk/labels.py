@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from runyard.errors import UserErrorException
+
+TYPE_CHECKING = False  # typing itself takes longer to import than this module
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def as_labels(labels: Any, what: str) -> dict[str, str | None]:

@@ -1,22 +1,23 @@
 """Run: one run, looked at from outside or from inside its own script.
 
-Every training script imports this, and few of them submit anything: what submitting needs is imported when it is done.
+Every training script imports this, and most of them only log: what all the rest needs is imported when it is done.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Optional, Union
 
 from runyard.errors import RunEnvironmentException, RunNotFound, UserErrorException
 from runyard.sdk.labels import as_labels
 from runyard.sdk.run_metrics import MetricLogging
 from runyard.sdk.run_of_v1 import RunOfV1
-from runyard.spec.names import ENDED, RUN_ID
 
+TYPE_CHECKING = False  # typing itself takes longer to import than this module
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import Any, BinaryIO, Optional, Union
+
     from runyard.client.transport import Connection
     from runyard.sdk.experiment import Experiment
     from runyard.sdk.model import Model
@@ -32,6 +33,8 @@ class Run(MetricLogging, RunOfV1):
     def __init__(
         self, experiment: Experiment, run_id: str, outputs: Any = None, *, _view: dict[str, Any] | None = None, **_: Any
     ) -> None:
+        from runyard.spec.names import RUN_ID
+
         if not isinstance(run_id, str) or not run_id:
             raise UserErrorException(f"a run id is a text, not {run_id!r}")
         if not RUN_ID.fullmatch(run_id):
@@ -42,7 +45,7 @@ class Run(MetricLogging, RunOfV1):
         self._interactive: Any = None  # the hold of the process that opened the run
         self._connection: Connection = experiment.workspace.connection
         self._view = _view if _view is not None else self._connection.get(f"/api/runs/{run_id}")
-        super().__init__(Path(self._view["folder"]), rank=0)
+        super().__init__(self._view["folder"], rank=0)
         if "RUNYARD_YARD_ELSEWHERE" in os.environ:
             self._keep_no_journal()
 
@@ -108,6 +111,8 @@ class Run(MetricLogging, RunOfV1):
         return opened(self.experiment, self._connection.get(f"/api/runs/{parent_id}")) if parent_id else None
 
     def get_status(self) -> str:
+        from runyard.spec.names import ENDED
+
         if self.status not in ENDED:
             self._refresh()
         return self.status
@@ -128,6 +133,8 @@ class Run(MetricLogging, RunOfV1):
         return details
 
     def get_portal_url(self) -> str:
+        from pathlib import Path
+
         return Path(self._view["folder"]).as_uri()
 
     # waiting and ending
@@ -297,6 +304,8 @@ class Run(MetricLogging, RunOfV1):
         existing = self._refresh()["snapshot_id"]
         if existing:
             return str(existing)
+        from pathlib import Path
+
         from runyard.sdk.submitting import take_snapshot
 
         snapshot_id = take_snapshot(self._connection, Path(file_or_folder_path))
@@ -376,6 +385,8 @@ class Run(MetricLogging, RunOfV1):
         self.upload_file(name, data)
 
     def _hold(self, outputs: Path | None) -> None:
+        from pathlib import Path
+
         from runyard.sdk.interactive import Hold
 
         self._interactive = Hold(self, Path(self._view["folder"]), outputs)

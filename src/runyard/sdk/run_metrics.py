@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import io
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Optional, Union
 
 from runyard.context.journal import Journal
 from runyard.errors import RunyardException, UserErrorException
 from runyard.spec.folder import RunFolder
 
+TYPE_CHECKING = False  # typing itself takes longer to import than this module
 if TYPE_CHECKING:
     from datetime import datetime
+    from pathlib import Path
+    from typing import Any, BinaryIO, Optional, Union
 
     Moment = Union[float, datetime, None]
     Document = Union[str, dict[str, Any]]
 
 
 class MetricLogging:
-    def __init__(self, folder: Path, *, rank: int) -> None:
-        self._journal = Journal(RunFolder(folder).journal, rank=rank)
+    def __init__(self, folder: str, *, rank: int) -> None:
+        self._journal = Journal(f"{folder}/{RunFolder.JOURNAL}", rank=rank)
         self._log = self._journal.log
 
     def _keep_no_journal(self) -> None:
@@ -67,11 +68,11 @@ class MetricLogging:
     ) -> None:
         """A picture: a file by its path, or a matplotlib figure (or ``plt`` itself, for the current one)."""
         source = image_source(name, path, plot)
-        if isinstance(source, Path):
-            artifact = "/".join(part for part in source.parts if part not in ("/", "..", "."))
-        else:
+        if isinstance(source, io.BytesIO):
             # the second may be the same for several pictures of one name: a step tells them apart
             artifact = f"{name}_{int(time.time())}{'' if step is None else f'_{step}'}.png"
+        else:
+            artifact = "/".join(part for part in source.parts if part not in ("/", "..", "."))
         self._keep_image(artifact, source)
         self._journal.log_image(name, artifact, step, timestamp)
 
@@ -137,6 +138,8 @@ def image_source(name: str, path: Any, plot: Any) -> Path | io.BytesIO:
     if (path is None) == (plot is None):
         raise RunyardException(f"log_image({name!r}) takes either path or plot", hint="give exactly one of the two")
     if path is not None:
+        from pathlib import Path
+
         if not Path(path).is_file():
             raise UserErrorException(f"there is no image {str(path)!r} to log as {name!r}")
         return Path(path)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Optional
 
 from runyard.sdk.run import Run
 from runyard.sdk.run_metrics import MetricLogging
 
+TYPE_CHECKING = False  # typing itself takes longer to import than this module
 if TYPE_CHECKING:
+    from typing import Any, Optional
+
     from runyard.client.transport import Connection
     from runyard.sdk.experiment import Experiment
 
@@ -23,9 +24,7 @@ class RunOfThisScript(Run):
         self._interactive = None
         self._of: Optional[Experiment] = None
         self._fetched: dict[str, Any] | None = None
-        MetricLogging.__init__(
-            self, Path(os.environ["RUNYARD_RUN_FOLDER"]), rank=int(os.environ.get("RUNYARD_RANK", "0"))
-        )
+        MetricLogging.__init__(self, os.environ["RUNYARD_RUN_FOLDER"], rank=int(os.environ.get("RUNYARD_RANK", "0")))
 
     # Both below are made when they are asked for: a script that only logs has nobody to connect to.
 

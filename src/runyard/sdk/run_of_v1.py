@@ -6,13 +6,14 @@ What only a cloud could do is refused in one error that says what to do here ins
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Optional
 
 from runyard.errors import RunyardException, UserErrorException
 
+TYPE_CHECKING = False  # typing itself takes longer to import than this module
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, ClassVar, Optional
+
     from runyard.client.transport import Connection
     from runyard.sdk.data_reference import DataPath
     from runyard.sdk.environment import Environment
@@ -179,6 +180,8 @@ class RunOfV1(Portal):
 
     def get_all_logs(self, destination: Optional[str] = None) -> Any:
         """Writes every log below ``destination`` (default: ``assets/<run id>``) and returns where each one is."""
+        from pathlib import Path
+
         folder = Path(destination) if destination else Path("assets") / self.id
         if folder.exists() and not folder.is_dir():
             raise UserErrorException(f"{str(folder)!r} is a file, and logs go into a folder")

@@ -6,12 +6,16 @@ which was away reads on from where it stopped, and nothing depends on it being t
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import NamedTuple
+TYPE_CHECKING = False  # every training script imports this, and typing or dataclasses would take 10 ms more
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
-class RunFolder(NamedTuple):  # every training script imports it, and dataclasses alone would take 8 ms more
-    root: Path
+class RunFolder:
+    JOURNAL = "journal"
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
 
     @property
     def order(self) -> Path:
@@ -52,7 +56,7 @@ class RunFolder(NamedTuple):  # every training script imports it, and dataclasse
     @property
     def journal(self) -> Path:
         """Metrics, one pair of files per process that logs."""
-        return self.root / "journal"
+        return self.root / self.JOURNAL
 
     @property
     def system(self) -> Path:

@@ -1,4 +1,4 @@
-"""Which names runs and experiments can have. On its own, since every training script imports it."""
+"""Which names runs and experiments can have. On its own, and without anything else of ours: scripts import it too."""
 
 from __future__ import annotations
 

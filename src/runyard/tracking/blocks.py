@@ -6,13 +6,15 @@ import json
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from runyard.context import format as layout
-from runyard.context.values import Plain
+
+if TYPE_CHECKING:
+    from runyard.context.values import Plain
 
 BLOCK_POINTS = 4096
 STRETCH_POINTS = 256  # a block's summary has the least and the greatest of each such stretch

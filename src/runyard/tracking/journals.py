@@ -52,8 +52,8 @@ class JournalReader:
         parts: list[Records] = []
         rank = taken = 0
         while taken < limit:
-            segment = _Segment.open(layout.segment_path(self._folder, self._stem, position.segment))
-            followed = layout.segment_path(self._folder, self._stem, position.segment + 1).exists()
+            segment = _Segment.open(self._folder / layout.segment_name(self._stem, position.segment))
+            followed = (self._folder / layout.segment_name(self._stem, position.segment + 1)).exists()
             if segment is None:
                 if not followed:
                     break
