@@ -47,8 +47,10 @@ def test_a_table_that_is_open_sees_a_run_from_its_beginning_to_its_end(
             lambda row: row["run_id"] == run.id and all(row[key] == value for key, value in wanted.items()),
         )
 
-    assert of_run(status="Running")["ended_at"] is None
-    assert of_run(metrics={"loss": 1.0})["status"] == "Running"
+    row = of_run(status="Running")
+    assert row["ended_at"] is None
+    if row["metrics"] != {"loss": 1.0}:  # on a busy machine both come at once
+        assert of_run(metrics={"loss": 1.0})["status"] == "Running"
     go.touch()
     row = of_run(status="Completed")
     assert row["metrics"] == {"loss": 0.5}

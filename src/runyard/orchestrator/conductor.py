@@ -29,6 +29,7 @@ from runyard.store.database import is_full
 from runyard.store.runs import Labels, RunRecord, entered
 
 log = logging.getLogger(__name__)
+Told = tuple[on.Event, tuple[str, ...]]  # by an agent: what happened, with warnings
 _FULL_DISK_S = 1.0
 
 
@@ -323,11 +324,25 @@ class Conductor:
 
     def read_news(self, run_id: str) -> None:
         """What the agent wrote since; reading a line twice is harmless."""
-        for event, warnings in begin.news(self.rooms, run_id):
-            if event is not None:
-                self.post(run_id, event)
-            elif set(warnings) - set(self.rooms.runs.load(run_id).warnings):
-                self.post(run_id, on.Noted(), warnings=warnings)
+        told = [(event or on.Noted(), warnings) for event, warnings in begin.news(self.rooms, run_id)]
+        while told:
+            told = self._take_in(run_id, told)
+
+    def _take_in(self, run_id: str, told: list[Told]) -> list[Told]:
+        """Up to the first event that something has to be done about, saved once; what is left over is returned. A short
+        script's start and end are read together: each saved by itself, every run would cost one commit more."""
+        with self._deciding:
+            record = before = self.rooms.runs.load(run_id)
+            actions: list[do.Action] = []
+            while told and not actions:
+                (event, warnings), told = told[0], told[1:]
+                record, actions = self._decide(_with_environment(record, record.environment_key, warnings), event)
+            if record != before:
+                record = self.rooms.runs.save(record)
+            elif not actions:
+                return told
+        self._carry_out(record, actions)
+        return told
 
     def _finalize(self, record: RunRecord) -> None:
         self.activities.set(record.run_id, "keeping outputs")
