@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from alembic import command
 from alembic.config import Config
+from sqlalchemy.exc import OperationalError
 from alembic.script import ScriptDirectory
 
 from runyard.errors import StoreCorrupted
@@ -113,3 +114,20 @@ def test_an_old_database_gets_the_parameters_of_its_runs_and_a_change_for_each(t
         assert connection.exec_driver_sql("SELECT * FROM params").all() == [("r-1", "lr", "0.1")]
         assert connection.exec_driver_sql("SELECT run_id FROM changes ORDER BY change").all() == [("r-1",), ("r-2",)]
     database.close()
+
+
+def test_a_migration_that_does_not_come_through_leaves_the_database_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "yard.db"
+    config = Config()
+    config.set_main_option("script_location", str(Path(opening.__file__).parent / "migrations"))
+    config.attributes["url"] = f"sqlite:///{path}"
+    command.upgrade(config, "0001")
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE sweeps (in_the_way)")  # what a later step makes
+    before = shape(path)
+    for _ in range(2):  # the second try begins where the first did
+        with pytest.raises(OperationalError, match="table sweeps already exists"):
+            open_database(path)
+        assert shape(path) == shape(backup_of(path)) == before
+        with sqlite3.connect(path) as connection:
+            assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0001",)]
