@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from alembic import command
 from alembic.config import Config
-from sqlalchemy.exc import OperationalError
 from alembic.script import ScriptDirectory
+from sqlalchemy.exc import OperationalError
 
 from runyard.errors import StoreCorrupted
 from runyard.store import opening

@@ -155,6 +155,11 @@ def test_a_wrong_request_is_answered_with_a_problem(yard: Path, method: str, tar
     assert len(Workspace().connection.get("/api/runs")["runs"]) == before
 
 
+@pytest.mark.parametrize("place", ["runs/nobody", "models/nobody", "services/nobody"])
+def test_what_is_not_there_is_not_found(yard: Path, place: str) -> None:
+    assert "nobody" in is_problem(say(yard, "GET", f"/api/{place}"), 404)["message"]
+
+
 @pytest.mark.parametrize(
     "query",
     [

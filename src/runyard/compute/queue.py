@@ -31,7 +31,7 @@ def check(resources: Resources, capacity: Capacity) -> None:
         problems.append(
             (
                 f"asks for {resources.memory_gb:g} GB of memory; this machine has {capacity.memory_gb:g} GB",
-                "ask for less, or leave memory_gb at 0",
+                "ask for less, or for none: then it is not counted",
             )
         )
     have = len(capacity.gpus)

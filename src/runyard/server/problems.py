@@ -16,6 +16,7 @@ from runyard.server.answers import as_json
 from runyard.store.database import is_full
 from runyard.store.models import NoSuchModel
 from runyard.store.opening import corrupted
+from runyard.store.services import NoSuchService
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +28,7 @@ STATUS_OF: dict[type[errors.RunyardException], int] = {
     errors.SnapshotException: 409,
     errors.ModelInUse: 409,
     NoSuchModel: 404,
+    NoSuchService: 404,
 }
 
 

@@ -15,6 +15,10 @@ from runyard.store.schema import images, service_versions, services
 RETIRED = "Retired"  # of a version that served once
 
 
+class NoSuchService(WebserviceException):
+    """Where the SDK v1 says WebserviceException, and HTTP 404."""
+
+
 @dataclass(frozen=True)
 class ServiceRecord:
     name: str
@@ -74,7 +78,7 @@ class ServiceStore:
         found = self.find(name)
         if found is None:
             names = [record.name for record in self.all()]
-            raise WebserviceException(
+            raise NoSuchService(
                 f"no service is named {name!r} here",
                 hint=f"services here: {', '.join(names)}" if names else "Model.deploy makes one",
             )

@@ -175,7 +175,9 @@ def upload(
     """Upload a folder with all that is in it, or a file. What is there already is left, unless --overwrite."""
     path = Path(source).expanduser().absolute()
     if not path.exists():
-        raise UserErrorException(f"there is no file or folder {source!r}")
+        raise UserErrorException(
+            f"there is no file or folder {source!r}", hint="the source comes first: runyard data upload SOURCE PLACE"
+        )
     connection = Connection()
     name, below = _place(connection, place)
     request: dict[str, Any] = {"kind": "upload", "datastore": name, "path": below, "overwrite": overwrite}
