@@ -145,8 +145,8 @@ class Run(MetricLogging, RunOfV1):
         """The details of the ended run; a failed one raises ActivityFailedException, a canceled one does not."""
         from runyard.sdk import run_details, run_waiting
 
-        self._view = run_waiting.wait(self._connection, self._view, show_output)
-        found = run_details.details(self._view, self._file_names(), self.experiment.workspace)
+        self._view, files = run_waiting.wait(self._connection, self._view, show_output)
+        found = run_details.details(self._view, files, self.experiment.workspace)
         return run_waiting.verdict(found, raise_on_error)
 
     def cancel(self) -> None:

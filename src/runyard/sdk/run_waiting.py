@@ -16,24 +16,29 @@ from runyard.lifecycle.state import TERMINAL
 _ENDED = frozenset(state.value for state in TERMINAL)
 
 
-def wait(connection: Connection, view: dict[str, Any], show_output: bool) -> dict[str, Any]:
-    """The run as it ended. A yard that goes away meanwhile is started again, and the logs go on where they were."""
+def wait(connection: Connection, view: dict[str, Any], show_output: bool) -> tuple[dict[str, Any], list[str]]:
+    """The run as it ended, and its files. A yard that goes away meanwhile is started again, and the logs go on where
+    they were."""
     screen = _Screen(view) if show_output else None
     had: dict[str, int] = {}
     while True:
         after = ",".join(f"{name}:{offset}" for name, offset in had.items())
+        files: list[str] = []
         try:
-            for kind, data in connection.events(f"/api/runs/{view['run_id']}/follow", logs=show_output, after=after):
+            for kind, data in connection.events(
+                f"/api/runs/{view['run_id']}/follow", logs=show_output, after=after, files=True
+            ):
                 if kind == "log" and screen:
                     had[data["name"].rpartition("/")[2]] = data["offset"]
                     screen.log(data["name"], data["text"])
                 elif kind == "status" and screen:
                     screen.status(data)
+                elif kind == "files":
+                    files = [file["name"] for file in data]
                 elif kind == "end":
                     if screen:
                         screen.end(data)
-                    ended: dict[str, Any] = data
-                    return ended
+                    return data, files
         except (OSError, YardUnavailable):
             time.sleep(0.2)  # the connection broke: the next attempt starts the yard if it is gone
 

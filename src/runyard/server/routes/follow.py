@@ -36,17 +36,19 @@ def routes(conductor: Conductor) -> APIRouter:
 
     @router.get("/runs/{run_id}/follow")
     async def follow(
-        run_id: str, logs: bool = True, after: str = "", exact: bool = False, summary: bool = False
+        run_id: str, logs: bool = True, after: str = "", exact: bool = False, summary: bool = False, files: bool = False
     ) -> Response:
         """Events `status` (a run), `log` ({name, offset, text}), and at the end `end` (a run).
 
         `after` says what the caller has of each log already, as `name:offset,…`. With `exact`, each character of
-        a text is one byte of the log, whatever its encoding. With `summary` there is a `summary` before the end.
+        a text is one byte of the log, whatever its encoding. With `summary` there is a `summary` before the end, with
+        `files` a list of its files: who waits for a run asks for them next.
         """
         await run_in_threadpool(conductor.rooms.runs.load, run_id)  # an unknown run is an error, not an empty stream
         folder = conductor.rooms.folder(run_id)
         tails = _Tails(folder.logs, _offsets(after), exact)
-        return StreamingResponse(_events(conductor, run_id, logs, tails, summary), media_type="text/event-stream")
+        events = _events(conductor, run_id, logs, tails, summary, files)
+        return StreamingResponse(events, media_type="text/event-stream")
 
     @router.get("/runs/{run_id}/summary", response_model=RunSummary)
     def summary(run_id: str) -> Response:
@@ -64,7 +66,9 @@ def _offsets(after: str) -> dict[str, int]:
         raise UserErrorException(f"after={after!r} is not of the form name:offset,…") from None
 
 
-async def _events(conductor: Conductor, run_id: str, logs: bool, tails: _Tails, summary: bool) -> AsyncIterator[bytes]:
+async def _events(
+    conductor: Conductor, run_id: str, logs: bool, tails: _Tails, summary: bool, files: bool
+) -> AsyncIterator[bytes]:
     told: tuple[int, str] | None = None
     spoke_at = 0.0
     rung = True
@@ -81,6 +85,8 @@ async def _events(conductor: Conductor, run_id: str, logs: bool, tails: _Tails, 
             if ended:
                 if summary:
                     yield _event("summary", as_json(await run_in_threadpool(_summary, conductor, run_id)))
+                if files:
+                    yield _event("files", as_json(await run_in_threadpool(_files, conductor, run_id)))
                 yield _event("end", as_json(run))
                 return
             if (run.version, run.activity) != told:
@@ -95,9 +101,12 @@ async def _events(conductor: Conductor, run_id: str, logs: bool, tails: _Tails, 
 
 
 def _summary(conductor: Conductor, run_id: str) -> RunSummary:
+    return RunSummary(sayable(read_last(conductor.rooms.database, run_id)), _files(conductor, run_id))
+
+
+def _files(conductor: Conductor, run_id: str) -> list[FileView]:
     rooms = conductor.rooms
-    files = list_files(rooms, rooms.runs.load(run_id))
-    return RunSummary(sayable(read_last(rooms.database, run_id)), [FileView(*file) for file in files])
+    return [FileView(*file) for file in list_files(rooms, rooms.runs.load(run_id))]
 
 
 def _current(conductor: Conductor, run_id: str) -> RunView:
