@@ -347,8 +347,7 @@ class Conductor:
     def _finalize(self, record: RunRecord) -> None:
         self.activities.set(record.run_id, "keeping outputs")
         warnings = finalize.finalize(self.rooms, record, self._say_for(record.run_id))
-        self.post(record.run_id, on.Finalized(), warnings=warnings)
-        finalize.tidy(self.rooms, record)
+        finalize.tidy(self.rooms, self.post(record.run_id, on.Finalized(), warnings=warnings))
 
     def _say_for(self, run_id: str) -> Callable[[str], None]:
         return lambda text: self.say(run_id, text)

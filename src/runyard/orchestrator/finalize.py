@@ -64,7 +64,7 @@ def tidy(rooms: Rooms, record: RunRecord) -> None:
     data.forget(rooms, record)
     for draft in folder.root.glob("*.draft"):  # of a yard that was killed while it wrote
         draft.unlink(missing_ok=True)
-    if _lacks_something(rooms.runs.load(record.run_id).warnings):
+    if _lacks_something(record.warnings):
         return
     end = record.life.end
     if record.life.managed and end is not None and end.reason is EndReason.LAUNCH_FAILED:  # it was not finalized

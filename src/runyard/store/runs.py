@@ -53,7 +53,8 @@ _INSERT = upsert(_runs).on_conflict_do_nothing()
 _INSERT_EXPERIMENT = upsert(schema.experiments).on_conflict_do_nothing()
 _CHANGED = insert(schema.changes).prefix_with("OR REPLACE")
 _SET_PARAM = insert(schema.params).prefix_with("OR REPLACE")
-_SAVE = update(_runs).where(_runs.c.run_id == bindparam("changed"))
+# the version is counted up where it stands: somebody may have set a tag since the record was read
+_SAVE = update(_runs).where(_runs.c.run_id == bindparam("changed")).values(version=_runs.c.version + 1)
 _LABELS = union_all(
     *(
         select(literal(place), table.c.run_id, table.c.key, table.c.value).where(
@@ -338,7 +339,6 @@ def _changing(record: RunRecord) -> dict[str, Any]:
         "warnings": list(record.warnings),
         "started_at": record.started_at,
         "ended_at": record.ended_at,
-        "version": record.version,
         "attempts": to_json(record.life.earlier) if record.life.earlier else None,
     }
 
@@ -357,6 +357,7 @@ def _columns(record: RunRecord) -> dict[str, Any]:
         "target": record.target,
         "submitted_by": record.submitted_by,
         "created_at": record.created_at,
+        "version": record.version,
     }
 
 
