@@ -71,15 +71,16 @@ def check_tidy(home: Path, runs: list[Run]) -> None:
         folder = RunFolder(home / "runs" / run.id)
         assert find(process_tag(run.id, folder)) == []
 
+    patterns = (
+        "tmp*", "artifacts/incoming-*", "environments/*.building*", "snapshots/incoming/*", "runs/*/work",
+        "runs/*/*.draft", ".writable-*", "**/*.partial*",
+    )  # fmt: skip
+
     def leftovers() -> list[str]:
-        return [
-            str(path.relative_to(home))
-            for pattern in (
-                "tmp*", "artifacts/incoming-*", "environments/*.building*", "snapshots/incoming/*", "runs/*/work",
-                "runs/*/*.draft", ".writable-*", "**/*.partial*",
-            )
-            for path in home.glob(pattern)
-        ]  # fmt: skip
+        try:
+            return [str(path.relative_to(home)) for pattern in patterns for path in home.glob(pattern)]
+        except FileNotFoundError as gone:  # a folder that is tidied up at this very moment
+            return [str(gone)]
 
     eventually(lambda: not leftovers(), f"everything is tidied up: {leftovers()}")
 
