@@ -55,6 +55,12 @@ _CHANGED = insert(schema.changes).prefix_with("OR REPLACE")
 _SET_PARAM = insert(schema.params).prefix_with("OR REPLACE")
 # the version is counted up where it stands: somebody may have set a tag since the record was read
 _SAVE = update(_runs).where(_runs.c.run_id == bindparam("changed")).values(version=_runs.c.version + 1)
+_SET_LABEL = {
+    table: (new := upsert(table)).on_conflict_do_update(
+        index_elements=["run_id", "key"], set_={"value": new.excluded.value}
+    )
+    for table in (schema.tags, schema.properties)
+}
 _LABELS = union_all(
     *(
         select(literal(place), table.c.run_id, table.c.key, table.c.value).where(
@@ -310,9 +316,9 @@ def _touch(connection: Connection, run_id: str) -> None:
 
 
 def _set_labels(connection: Connection, table: Any, run_id: str, labels: Mapping[str, str | None]) -> None:
-    for key, value in labels.items():
-        statement = upsert(table).values(run_id=run_id, key=key, value=value)
-        connection.execute(statement.on_conflict_do_update(index_elements=["run_id", "key"], set_={"value": value}))
+    if labels:
+        rows = [{"run_id": run_id, "key": key, "value": value} for key, value in labels.items()]
+        connection.execute(_SET_LABEL[table], rows)
 
 
 def _set_params(connection: Connection, run_id: str, params: Mapping[str, str]) -> None:
