@@ -63,6 +63,32 @@ def test_agents_outlive_the_nursery_and_the_next_start_brings_a_new_one(compute,
     assert end_of(second).exit_code == 0
 
 
+def test_a_script_starts_though_the_process_that_waited_for_it_was_ended(compute, tmp_path, monkeypatch):
+    monkeypatch.setenv("MARK", str(tmp_path))
+    compute.nursery.warm_up()
+
+    def waiting():
+        """The one whose parent, the spare agent, is nobody's child of ours: forked ahead to become a script."""
+        mine = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if f"MARK={tmp_path}\0".encode() in (entry / "environ").read_bytes():
+                    fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                    mine.append((int(entry.name), int(fields[1])))
+        pids = {pid for pid, _ in mine}
+        agents = {pid for pid, parent in mine if parent not in pids and pid != compute.nursery._process.pid}
+        return [pid for pid, parent in mine if parent in agents]
+
+    wait_until(waiting, "a process that waits for its script")
+    (child,) = waiting()
+    os.kill(child, signal.SIGTERM)
+    wait_until(lambda: not waiting(), "it to end")
+    order = make_order(tmp_path, "print('here')")
+    compute.start(order)
+    assert end_of(order).exit_code == 0
+    assert log_of(order) == b"here\n"
+
+
 def test_the_nursery_ends_with_its_yard_and_runs_go_on(tmp_path):
     gate = tmp_path / "gate"
     order = make_order(tmp_path, f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)")

@@ -315,3 +315,24 @@ def test_the_journal_works_on_the_oldest_python_of_this_machine(tmp_path: Path) 
     assert batch.records["value"][:2000].tolist() == list(range(2000))
     assert batch.records["kind"][2000:].tolist() == [layout.ROW, layout.LIST]
     assert JournalReader(tmp_path, stem).names() == {0: "n", 1: "row", 2: "list"}
+
+
+def test_a_handler_may_log_a_text_while_the_first_one_is_on_its_way(tmp_path: Path) -> None:
+    code = f"""
+import os, signal, sys
+from runyard.context.journal import Journal
+journal = Journal({str(tmp_path)!r})
+signal.signal(signal.SIGUSR1, lambda *_: journal.log("why", "preempted"))
+
+class Interrupting:
+    def find_spec(self, name, path, target=None):
+        if name.startswith("json."):  # in the midst of what writing a text might import
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+sys.meta_path.insert(0, Interrupting())
+journal.log("note", "text")
+os.kill(os.getpid(), signal.SIGUSR1)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    (side,) = tmp_path.glob("*.side")
+    assert set(side.read_text().splitlines()) == {'"text"', '"preempted"'}

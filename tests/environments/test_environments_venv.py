@@ -97,6 +97,22 @@ def test_runs_that_come_together_ask_one_python_once(tmp_path, depot, prepare) -
     assert asked.read_text() == "once\n"
 
 
+def test_a_python_that_does_not_answer_is_waited_for_once_by_all(tmp_path, depot, prepare) -> None:
+    asked, mine = tmp_path / "asked", tmp_path / "python"
+    mine.write_text(f"#!/bin/sh\necho once >> {asked}\nsleep 1\necho broken >&2\nexit 3\n")
+    mine.chmod(0o755)
+    spec = EnvironmentSpec(user_managed=True, interpreter=str(mine))
+
+    def failure(_: int) -> str:
+        with pytest.raises(EnvironmentException) as caught:
+            prepare(depot, spec)
+        return caught.value.message
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(failure, range(8)))) == 1
+    assert asked.read_text() == "once\n"
+
+
 def test_a_known_environment_costs_no_process_and_is_marked_as_used(
     tmp_path, depot, prepare, shelf, offline_environ
 ) -> None:

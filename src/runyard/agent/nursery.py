@@ -119,7 +119,8 @@ def _be_agent(orders: socket.socket, is_ahead: bool) -> NoReturn:
         null = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):  # the yard's own streams may be pipes that somebody waits to see closed
             os.dup2(null, stream)
-        os.close(null)
+        if null > 2:  # else it is one of them
+            os.close(null)
         child = None
         if is_ahead:
             with suppress(CannotStart):  # then it is tried once more when there is a script to start

@@ -6,7 +6,6 @@ import marshal
 import os
 import signal
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import NoReturn, Optional
 
 from runyard.agent.linux import die_with_parent, take_host_name
@@ -21,11 +20,16 @@ class CannotStart(Exception):
     """Its text is the reason, in a person's words."""
 
 
+class ChildGone(CannotStart):
+    """Somebody ended the process while it waited; another can be forked."""
+
+
 class Child:
     """A process that waits to be told what to become. It may be forked ahead, so that the fork is not on a run's way;
     untold, it ends with whoever forked it."""
 
     def __init__(self) -> None:
+        _fill_streams()
         pipes = (*os.pipe(), *os.pipe())
         told_read, self._told, self._reason, reason_write = pipes
         try:
@@ -47,10 +51,19 @@ class Child:
     ) -> None:
         """Returns once it is the program that was asked for; raises CannotStart otherwise."""
         # UTF-8 whatever the locale of the agent is: the bytes that were submitted are the bytes that arrive
-        words = [_bytes(argument) for argument in argv]
-        environment = {_bytes(name): _bytes(value) for name, value in variables.items()}
-        with suppress(BrokenPipeError), open(self._told, "wb") as told:  # killed while it waited: it is reaped as such
-            told.write(marshal.dumps((words, environment, cwd, log, host_name)))
+        try:
+            words = [_bytes(argument) for argument in argv]
+            environment = {_bytes(name): _bytes(value) for name, value in variables.items()}
+        except UnicodeEncodeError as error:
+            self.dismiss()
+            raise CannotStart(f"cannot run {argv[0]!r}: {error.object!r} is not valid text") from error
+        try:
+            with open(self._told, "wb", closefd=False) as told:
+                told.write(marshal.dumps((words, environment, cwd, log, host_name)))
+        except BrokenPipeError:
+            self.dismiss()
+            raise ChildGone("cannot become the script: its process was ended while it waited") from None
+        os.close(self._told)
         with open(self._reason, "rb") as pipe:  # closed by a successful exec, so an empty answer is a good one
             reason = pipe.read().decode("utf-8", "replace")
         if reason:
@@ -78,6 +91,15 @@ def start(
     return child.pid
 
 
+def _fill_streams() -> None:
+    """Where one of the three is closed, what is opened next would get its number, and be taken for it."""
+    while True:
+        opened = os.open(os.devnull, os.O_RDWR)
+        if opened > 2:
+            os.close(opened)
+            return
+
+
 def _become(agent: int, told_read: int, reason_write: int) -> NoReturn:
     doing = "prepare its process"
     try:
@@ -91,7 +113,7 @@ def _become(agent: int, told_read: int, reason_write: int) -> NoReturn:
         with open(told_read, "rb") as told:
             words = told.read()
         if not words:
-            os._exit(0)
+            os._exit(127)
         argv, environment, cwd, log, host_name = marshal.loads(words)
         doing = f"write the log {log}"
         output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)

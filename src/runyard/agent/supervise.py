@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Optional
@@ -18,7 +19,7 @@ from runyard.agent.others import Others
 from runyard.agent.processes import find, stop_everything
 from runyard.agent.report import Report
 from runyard.agent.stall import Standstill, look_every_s
-from runyard.agent.start import CannotStart, Child, start
+from runyard.agent.start import CannotStart, Child, ChildGone, start
 from runyard.agent.system import Sampler
 from runyard.agent.talk import Alone
 from runyard.agent.team import Team
@@ -84,11 +85,17 @@ class _Holding:
         argv = (*self.order.argv[:1], *expand(self.order.argv[1:], variables))
         self.log = str(self.folder.driver_log())
         announce(self.order, self.folder.driver_log())
-        child = child or Child()
-        child.become(argv, variables, cwd=str(self.folder.work), log=self.log)
-        self.pid = child.pid
+        self.pid = self._script(child, argv, variables)
         self.variables = variables
         self.sampler = Sampler(self.folder, self._node(), 0, variables.get("CUDA_VISIBLE_DEVICES"))
+
+    def _script(self, child: Optional[Child], argv: Sequence[str], variables: Mapping[str, str]) -> int:
+        cwd = str(self.folder.work)
+        if child is not None:
+            with suppress(ChildGone):  # it may have waited for hours, and somebody met it
+                child.become(argv, variables, cwd=cwd, log=self.log)
+                return child.pid
+        return start(argv, variables, cwd=cwd, log=self.log)
 
     def to_the_end(self) -> End:
         stop = self._wait()

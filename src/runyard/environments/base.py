@@ -72,7 +72,7 @@ class EnvironmentDepot:
         self._channels = conda.Channels()
         self._images = container.Images()
         self._own: dict[str, tuple[Interpreter, tuple[int, ...]]] = {}
-        self._asking: dict[str, threading.Lock] = {}
+        self._asking: dict[str, _Flight] = {}
         self._interpreters: Interpreters | None = None
 
     def prepare(
@@ -97,7 +97,7 @@ class EnvironmentDepot:
         if spec.container is not None:
             return self._in_container(request, spec.container)
         if spec.user_managed:
-            return self._user_managed(spec)
+            return _as_it_is(spec, self._own_python(spec, abandoned))
         return self._built(request)
 
     def at_once(self, spec: EnvironmentSpec, *, has_gpu: bool, say: Say) -> Prepared | None:
@@ -105,7 +105,8 @@ class EnvironmentDepot:
         if spec.container is not None:
             return None
         if spec.user_managed:
-            return self._user_managed(spec) if self._known_own(spec.interpreter or sys.executable) else None
+            found = self._known_own(spec.interpreter or sys.executable)
+            return None if found is None else _as_it_is(spec, found)
         gpu = requirements.wants_gpu_packages(spec, has_gpu=has_gpu)
         by_conda = requirements.wants_conda(spec)  # one that conda could not answer is asked again, in its own time
         wanted = requirements.wanted(spec, gpu=gpu, conda_answers=by_conda)
@@ -279,23 +280,37 @@ class EnvironmentDepot:
             watch.say(note)
         return uv, Watch(watch.say, watch.abandoned, watch.root, watch.stall_s, last_stall_s=uv.pip.timeout_s)
 
-    def _user_managed(self, spec: EnvironmentSpec) -> Prepared:
+    def _own_python(self, spec: EnvironmentSpec, abandoned: threading.Event) -> Interpreter:
+        """Asked once, until its packages change: each start of it costs tens of milliseconds, and of two runs that ask
+        in one moment the later would come first as often as not. One that does not answer is waited for once by all."""
         asked = spec.interpreter or sys.executable
-        # asked once, until its packages change: each start of it costs tens of milliseconds, and of two runs that ask
-        # in one moment the later would come first as often as not
-        with self._asking.setdefault(asked, threading.Lock()):
-            found = self._known_own(asked)
-            if found is None:
+        while True:
+            with self._lock:
+                found = self._known_own(asked)
+                if found is not None:
+                    return found
+                flight = self._asking.get(asked)
+                mine = flight is None
+                if flight is None:
+                    flight = self._asking[asked] = _Flight("")
+            if not mine:
+                while not flight.done.wait(_LOOK_EVERY_S):
+                    if abandoned.is_set():
+                        raise PreparationAbandoned(f"abandoned while {asked} was asked for its packages")
+                if flight.failure is not None:
+                    raise _same(flight.failure)
+                continue
+            try:
                 found = user_managed(spec.interpreter, self._environ)
                 self._own[asked] = (found, _times(found))
-        packages = "".join(f"{line}\n" for line in found.packages)
-        return Prepared(
-            key=environment_key(kind="user-managed", python=found.path, platform=_platform()),
-            python=found.path,
-            path_entries=(str(Path(found.path).parent),) if os.sep in found.path else (),
-            variables=dict(spec.variables),
-            lock=f"# Python {found.version} at {found.path}, as it is\n{packages}",
-        )
+                return found
+            except RunyardException as error:
+                flight.failure = error
+                raise
+            finally:
+                with self._lock:
+                    del self._asking[asked]
+                flight.done.set()
 
     def _known_own(self, asked: str) -> Interpreter | None:
         found, times = self._own.get(asked, (None, ()))
@@ -344,6 +359,17 @@ class EnvironmentDepot:
             overlay=overlay,
             warnings=warnings,
         )
+
+
+def _as_it_is(spec: EnvironmentSpec, found: Interpreter) -> Prepared:
+    packages = "".join(f"{line}\n" for line in found.packages)
+    return Prepared(
+        key=environment_key(kind="user-managed", python=found.path, platform=_platform()),
+        python=found.path,
+        path_entries=(str(Path(found.path).parent),) if os.sep in found.path else (),
+        variables=dict(spec.variables),
+        lock=f"# Python {found.version} at {found.path}, as it is\n{packages}",
+    )
 
 
 def _say_decisions(spec: EnvironmentSpec, wanted: Wanted, has_gpu: bool, say: Say) -> tuple[str, ...]:

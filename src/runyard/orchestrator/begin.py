@@ -45,6 +45,8 @@ def start(rooms: Rooms, record: RunRecord, say: ground.Say, abandoned: threading
         take_up(rooms, record)
         _ask_again(rooms, record)
         return
+    if target.queue.placement(record.run_id) is None and is_handed_over(rooms, record):
+        take_up(rooms, record)  # by a yard that was killed before it had an agent: on the same nodes, with its share
     placement = target.queue.placement(record.run_id) or Placement(record.run_id)
     # its steps were said when it was prepared
     ready = ground.prepare(rooms, record, lambda text: None, threading.Event(), placement)

@@ -15,7 +15,7 @@ from sqlalchemy.exc import OperationalError
 from runyard import clock
 from runyard.compute.targets import Target
 from runyard.environments.base import Prepared
-from runyard.errors import RunyardException
+from runyard.errors import RunNotFound, RunyardException
 from runyard.lifecycle import actions as do
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, RunState
@@ -71,6 +71,8 @@ class Conductor:
                     self.place_waiting(self.rooms.target(record))
                 raise
             if admitted is None:
+                if ready is not None:
+                    self.rooms.target(record).queue.leave(record.run_id)
                 return self.rooms.runs.load(record.run_id)
         self._carry_out(admitted, actions)
         return admitted
@@ -180,6 +182,9 @@ class Conductor:
             if not record.life.managed:
                 self.live.add(record.run_id)
             try:
+                if record.life.state is RunState.STARTING and not begin.is_handed_over(self.rooms, record):
+                    # nobody was asked to start it, and its place in line is forgotten: it asks for one again
+                    self.post(record.run_id, on.Waiting())
                 self.post(record.run_id, on.YardRestarted())
             except RunyardException as error:  # one run that cannot go on must not keep the yard closed
                 log.warning("run %s cannot be taken up: %s", record.run_id, error)
@@ -192,6 +197,8 @@ class Conductor:
             start = partial(self.post, placement.run_id, on.Placed())
             try:
                 start()
+            except RunNotFound:  # in line and never taken in: there was no room on the disk for it
+                target.queue.leave(placement.run_id)
             except OperationalError as error:
                 if not is_full(error):
                     raise

@@ -42,7 +42,9 @@ def at_once(rooms: Rooms, record: RunRecord) -> Prepared | None:
     if prepared is not None and not folder.lock_file.exists():  # else it is a submission that was sent again
         lines = "".join(f"[{0.0:7.2f} s] {text}\n" for text in said)
         folder.environment_log.write_text(lines, encoding="utf-8", errors="replace")
-        folder.lock_file.write_text(prepared.lock, encoding="utf-8")
+        draft = folder.lock_file.with_suffix(".draft")  # half of it, on a full disk, would be taken for the whole
+        draft.write_text(prepared.lock, encoding="utf-8")
+        draft.replace(folder.lock_file)
     return prepared
 
 

@@ -146,6 +146,7 @@ class Run(MetricLogging, RunOfV1):
         from runyard.sdk import run_details, run_waiting
 
         self._view, files = run_waiting.wait(self._connection, self._view, show_output)
+        files = self._file_names() if files is None else files
         found = run_details.details(self._view, files, self.experiment.workspace)
         return run_waiting.verdict(found, raise_on_error)
 

@@ -16,14 +16,14 @@ from runyard.lifecycle.state import TERMINAL
 _ENDED = frozenset(state.value for state in TERMINAL)
 
 
-def wait(connection: Connection, view: dict[str, Any], show_output: bool) -> tuple[dict[str, Any], list[str]]:
-    """The run as it ended, and its files. A yard that goes away meanwhile is started again, and the logs go on where
-    they were."""
+def wait(connection: Connection, view: dict[str, Any], show_output: bool) -> tuple[dict[str, Any], list[str] | None]:
+    """The run as it ended, and its files, which an older yard does not tell. A yard that goes away meanwhile is started
+    again, and the logs go on where they were."""
     screen = _Screen(view) if show_output else None
     had: dict[str, int] = {}
     while True:
         after = ",".join(f"{name}:{offset}" for name, offset in had.items())
-        files: list[str] = []
+        files: list[str] | None = None
         try:
             for kind, data in connection.events(
                 f"/api/runs/{view['run_id']}/follow", logs=show_output, after=after, files=True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from typing import Any
 
@@ -24,7 +25,16 @@ def as_json(value: Any) -> bytes:
     try:
         return orjson.dumps(value, default=os.fspath)
     except orjson.JSONEncodeError:
-        return json.dumps(to_json(value), default=os.fspath).encode()
+        return json.dumps(_finite(to_json(value)), default=os.fspath).encode()
+
+
+def _finite(value: Any) -> Any:
+    """What is no number is null, as it is for orjson: no browser reads the words that Python writes for it."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    return [_finite(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def views(conductor: Conductor, records: list[RunRecord]) -> list[RunView]:

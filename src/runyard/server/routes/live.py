@@ -169,7 +169,7 @@ class _Seen:
     status: tuple[int, str] | None = None
     counts: dict[str, int] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
-    files: int = -1
+    files: dict[str, int] = field(default_factory=dict)
     files_at: float = 0.0
 
     def look(self, conductor: Conductor, run_id: str) -> list[tuple[str, Any]]:
@@ -191,11 +191,12 @@ class _Seen:
         if not ended and clock.monotonic() < self.files_at:
             return []
         self.files_at = clock.monotonic() + _FILES_EVERY_S
-        count = len(list_files(conductor.rooms, record))
-        if count == self.files:
+        sizes = [size for _, size in list_files(conductor.rooms, record)]
+        found = {"count": len(sizes), "bytes": sum(sizes)}
+        if found == self.files:
             return []
-        self.files = count
-        return [("files", {"count": count})]
+        self.files = found
+        return [("files", found)]
 
 
 def _news(name: str, known: dict[str, int], found: dict[str, int]) -> list[tuple[str, Any]]:
