@@ -127,7 +127,88 @@ def test_a_command_that_starts_a_python_script_is_that_script(command: Any, proj
     assert (spec.script, spec.arguments) == ("train.py", ("--lr", "1"))
 
 
-@pytest.mark.parametrize("command", [["ls"], ["bash", "x.sh"], ["python", "-m", "x"], "python"])
+@pytest.mark.parametrize(
+    ("command", "part"),
+    [
+        ("python train.py && echo done", "'&&'"),
+        ("python train.py || true", "'[|][|]'"),
+        ("python train.py; python other.py", "';'"),
+        ("python train.py | tee log.txt", "'[|]'"),
+        ("python train.py > outputs/log.txt", "'>'"),
+        ("python train.py 2>&1", "'>'"),
+        ("python train.py < data.txt", "'<'"),
+        ("python train.py &", "'&'"),
+        ("python train.py\npython other.py", "a second line"),
+    ],
+)
+def test_a_command_that_needs_a_shell_is_refused_at_once_by_the_part_that_does(command: str, part: str) -> None:
+    with pytest.raises(RunConfigurationException, match=f"command has {part}, which only a shell") as caught:
+        ScriptRunConfig(".", command=command)
+    assert "put it into a Python script" in caught.value.hint
+
+
+def test_a_command_with_an_open_quote_is_one_error() -> None:
+    with pytest.raises(RunConfigurationException, match="command cannot be read: No closing quotation"):
+        ScriptRunConfig(".", command="python train.py --name 'x")
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        (
+            'python train.py --text \'a && b; c\' --more "x > \\" y" a\\;b',
+            ("--text", "a && b; c", "--more", 'x > " y', "a;b"),
+        ),
+        ("\n  python train.py \\\n    --lr 1\n", ("--lr", "1")),
+        (["python", "train.py", "&&", "a\nb"], ("&&", "a\nb")),
+        ("python -u train.py --lr 1", ("--lr", "1")),
+    ],
+)
+def test_what_is_quoted_or_given_as_a_list_is_an_argument_as_it_is(
+    command: Any, arguments: tuple[str, ...], project: Path
+) -> None:
+    spec = ScriptRunConfig(project, command=command)._submission().spec
+    assert (spec.script, spec.arguments) == ("train.py", arguments)
+
+
+@pytest.mark.parametrize(
+    ("version", "user_managed", "has"),
+    [
+        ("3.11", False, "Python 3.11"),
+        (None, False, "no version of its own choice"),
+        (None, True, r"Python 3\.\d+\.\d+"),
+    ],
+)
+def test_a_command_with_another_python_than_the_environments_is_refused(
+    version: Any, user_managed: bool, has: str, project: Path
+) -> None:
+    config = ScriptRunConfig(project, command="python3.99 train.py")
+    python = config.run_config.environment.python
+    python.user_managed_dependencies = user_managed
+    if version:
+        python.conda_dependencies.set_python_version(version)
+    with pytest.raises(RunConfigurationException, match=f"asks for python3.99, and .* has {has}") as caught:
+        config._submission()
+    assert ("interpreter_path" if user_managed else "set_python_version('3.99')") in caught.value.hint
+
+
+def test_a_command_with_the_python_of_the_environment_is_taken(project: Path, caplog: pytest.LogCaptureFixture) -> None:
+    config = ScriptRunConfig(project, command="python3.11 train.py")
+    config.run_config.environment.python.conda_dependencies.set_python_version("3.11")
+    assert config._submission().spec.environment.python == "3.11"
+    config.run_config.environment.python.user_managed_dependencies = True
+    config.run_config.environment.python.interpreter_path = config.command = "/opt/conda/bin/python3.9"
+    config.command += " train.py"
+    assert config._submission().spec.script == "train.py"
+    assert caplog.text == ""
+    config.command = "/usr/bin/python train.py"
+    config._submission()
+    assert "the run has the Python of its environment, and not /usr/bin/python" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "command", [["ls"], ["bash", "x.sh"], ["python", "-m", "x"], "python", "python2 train.py", "python-config train.py"]
+)
 def test_other_commands_are_refused(command: Any, project: Path) -> None:
     with pytest.raises(RunConfigurationException, match="only commands that start a Python script"):
         ScriptRunConfig(project, command=command)._submission()

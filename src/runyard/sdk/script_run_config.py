@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
 from typing import Any, Optional
 
@@ -12,6 +14,11 @@ from runyard.sdk.environment import Environment
 from runyard.sdk.resuming import resume_arguments
 from runyard.sdk.run_configuration import DockerConfiguration, RunConfiguration
 from runyard.sdk.submission import Submission, submission_of
+from runyard.spec.environment import EnvironmentSpec
+
+_QUOTED = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
+_OF_A_SHELL = re.compile(r"&&|\|\||>>|<<|[;|<>&\n]")
+_PYTHON = re.compile(r"python(3(\.\d+)?)?")
 
 
 class ScriptRunConfig:
@@ -39,6 +46,8 @@ class ScriptRunConfig:
         self.script = checks.path("script", script, error=RunConfigurationException)
         self.arguments = command_line.of_list("arguments", arguments, RunConfigurationException)
         self.command = command
+        if command:
+            words_of_command(command)
         self._resume = resume_arguments(resume_from)
         if run_config is None:
             self.run_config = RunConfiguration()
@@ -124,23 +133,69 @@ class ScriptRunConfig:
         if command:
             if script or arguments:
                 raise RunConfigurationException("command excludes script and arguments", hint="give one or the other")
-            script, arguments = script_of_command(command)
-        return submission_of(
+            python, script, *arguments = words_of_command(command)
+        submission = submission_of(
             config, source_directory=self.source_directory, script=script, arguments=[*arguments, *self._resume]
         )
+        if command:
+            _refuse_another_python(python, submission.spec.environment)
+        return submission
 
 
-def script_of_command(command: Any) -> tuple[str, list[Any]]:
+def words_of_command(command: Any) -> list[Any]:
     """``['python', 'train.py', '--lr', 0.1]``: a command that starts a Python script; others are refused."""
-    if isinstance(command, str):
-        import shlex
-
-        command = shlex.split(command)
-    words = command_line.of_list("command", command, RunConfigurationException) or []
-    starts_python = len(words) > 1 and isinstance(words[0], str) and Path(words[0]).name.startswith("python")
+    words = _split(command) if isinstance(command, str) else command
+    words = command_line.of_list("command", words, RunConfigurationException) or []
+    if words[1:2] == ["-u"]:  # scripts of a run write through at once by themselves
+        words = [words[0], *words[2:]]
+    starts_python = len(words) > 1 and isinstance(words[0], str) and _PYTHON.fullmatch(Path(words[0]).name)
     if not starts_python or str(words[1]).startswith("-"):
         raise RunConfigurationException(
             f"only commands that start a Python script are available in this version, not {command!r}",
             hint="write ['python', 'train.py', …], or give script and arguments",
         )
-    return str(words[1]), words[2:]
+    return [words[0], str(words[1]), *words[2:]]
+
+
+def _split(command: str) -> list[str]:
+    import shlex
+
+    text = command.replace("\\\n", " ").strip()
+    # no shell reads it: `&& echo done` would be three arguments of the script, and the run be completed
+    found = _OF_A_SHELL.search(_QUOTED.sub(lambda quoted: "_" * len(quoted[0]), text))
+    if found:
+        part = "a second line" if found[0] == "\n" else repr(found[0])
+        raise RunConfigurationException(
+            f"command has {part}, which only a shell understands, and none reads it: {command!r}",
+            hint="put it into a Python script that the command starts, which may start a shell script: "
+            "subprocess.run(['sh', 'steps.sh'], check=True); quotes make it a plain argument",
+        )
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise RunConfigurationException(
+            f"command cannot be read: {error} in {command!r}", hint="give it as a list: ['python', 'train.py', …]"
+        ) from None
+
+
+def _refuse_another_python(python: str, environment: EnvironmentSpec) -> None:
+    """The run has the Python of its environment, whichever one the command names."""
+    if python == environment.interpreter:
+        return
+    name = Path(python).name
+    version = name.removeprefix("python")
+    asked = environment.python or ""
+    if environment.interpreter == sys.executable:
+        asked = ".".join(map(str, sys.version_info[:3]))
+    if "." in version and not f"{asked}.".startswith(f"{version}."):
+        has = f"Python {asked}" if asked else "no version of its own choice"
+        section = "environment.python"
+        way = f"{section}.conda_dependencies.set_python_version({version!r})"
+        if environment.user_managed:
+            way = f"{section}.interpreter_path = {python!r}"
+        raise RunConfigurationException(
+            f"the command asks for {name}, and the environment {environment.name!r} has {has}",
+            hint=f"write 'python' in the command, and say which one in the environment: {way}",
+        )
+    if python != name:
+        checks.log.warning("the run has the Python of its environment, and not %s of the command", python)
