@@ -111,3 +111,42 @@ def test_wrong_variables_arguments_and_modes_are_named() -> None:
         config.arguments = "--lr 1"  # type: ignore[assignment]
     with pytest.raises(UserErrorException, match="mode takes 'mount', 'download' or 'upload'"):
         DataReferenceConfiguration(mode="copy")
+
+
+@pytest.mark.parametrize(
+    ("setting", "given", "known"),
+    [
+        (
+            "communicator",
+            "OpenMpii",
+            "'None', 'Mpi', 'IntelMpi', 'OpenMpi', 'Horovod', 'ParameterServer', 'Nccl', 'Gloo'",
+        ),
+        ("communicator", "Ncll", "'None', 'Mpi', "),
+        ("communicator", "ParamServer", "'None', 'Mpi', "),
+        ("communicator", 2, "'None', 'Mpi', "),
+        ("framework", "Pyton", "'Python', 'PyTorch', 'TensorFlow', 'PySpark', 'CNTK'"),
+    ],
+)
+def test_a_misspelt_communicator_or_framework_is_refused_at_once_by_those_there_are(
+    setting: str, given: Any, known: str
+) -> None:
+    with pytest.raises(RunConfigurationException, match=f"{setting} takes one of {known}"):
+        RunConfiguration(**{setting: given})
+    with pytest.raises(RunConfigurationException, match=f"{setting} takes one of {known}"):
+        setattr(RunConfiguration(), setting, given)
+
+
+@pytest.mark.parametrize(
+    ("setting", "given", "kept"),
+    [
+        *(("communicator", name, name) for name in ("none", "MPI", "intelmpi", "OpenMpi", "Horovod", "NCCL", "gloo")),
+        *(("framework", name, name) for name in ("python", "PYTORCH", "TensorFlow", "PySpark", "cntk")),
+        ("communicator", None, "None"),
+        ("framework", None, "Python"),
+    ],
+)
+def test_communicators_and_frameworks_are_taken_in_any_case(setting: str, given: Any, kept: str) -> None:
+    config = RunConfiguration(**{setting: given})
+    assert getattr(config, setting) == kept
+    setattr(config, setting, given)
+    assert getattr(config, setting) == kept

@@ -13,7 +13,8 @@ from runyard.spec.launch import Launch
 if TYPE_CHECKING:
     from runyard.sdk.run_configuration import RunConfiguration
 
-MPI_COMMUNICATORS = ("mpi", "intelmpi", "openmpi")
+MPI_COMMUNICATORS = ("mpi", "intelmpi", "openmpi", "horovod")
+COMMUNICATORS = ("None", "Mpi", "IntelMpi", "OpenMpi", "Horovod", "ParameterServer", "Nccl", "Gloo")
 
 
 class _Distribution:

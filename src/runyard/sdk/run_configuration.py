@@ -9,7 +9,7 @@ from runyard.lifecycle.state import MAY_BE_RETRIED
 from runyard.sdk import arguments as command_line
 from runyard.sdk import checks
 from runyard.sdk.conda_dependencies import CondaDependencies
-from runyard.sdk.distributed import MpiConfiguration, PyTorchConfiguration, TensorflowConfiguration
+from runyard.sdk.distributed import COMMUNICATORS, MpiConfiguration, PyTorchConfiguration, TensorflowConfiguration
 from runyard.sdk.environment import Environment
 from runyard.sdk.sections import Section
 from runyard.spec.run import RETRY_ON
@@ -18,6 +18,7 @@ from runyard.spec.run import RETRY_ON
 DEFAULT_CPU_IMAGE = "azureml/base:cpu"
 DEFAULT_GPU_IMAGE = "azureml/base:gpu"
 THROW_AWAY_CLUSTER = "amlcompute"
+FRAMEWORKS = ("Python", "PyTorch", "TensorFlow", "PySpark", "CNTK")
 
 
 class AmlComputeConfiguration(Section):
@@ -111,8 +112,6 @@ class RunConfiguration(Section):
     _takes = {
         "stall": (StallConfiguration,),
         "script": (str, type(None)),
-        "framework": (str,),
-        "communicator": (str,),
         "node_count": (int,),
         "max_run_duration_seconds": (int, type(None)),
         "environment": (Environment,),
@@ -140,8 +139,8 @@ class RunConfiguration(Section):
         self.script = script
         self.arguments = arguments or []
         self.command = command
-        self.framework = framework or "Python"
-        self.communicator = communicator or "None"
+        self.framework = framework
+        self.communicator = communicator
         self.target = "local"
         self.node_count = 1
         self.max_run_duration_seconds: Optional[int] = None
@@ -189,6 +188,23 @@ class RunConfiguration(Section):
     @target.setter
     def target(self, target: Any) -> None:
         self._target = target_name("target", target, error=RunConfigurationException)
+
+    @property
+    def framework(self) -> str:
+        return self._framework
+
+    @framework.setter
+    def framework(self, framework: Optional[str]) -> None:
+        self._framework = _one_of("framework", FRAMEWORKS, framework)
+
+    @property
+    def communicator(self) -> str:
+        return self._communicator
+
+    @communicator.setter
+    def communicator(self, communicator: Optional[str]) -> None:
+        # one that nobody knows would be none: a job of many processes would run as one, and be completed
+        self._communicator = _one_of("communicator", COMMUNICATORS, communicator)
 
     @property
     def max_attempts(self) -> int:
@@ -246,3 +262,14 @@ def target_name(parameter: str, target: Any, *, error: type[Any] = RunConfigurat
     if not isinstance(name, str) or not name:
         raise checks.wrong(parameter, target, "a compute target or its name, such as 'local'", error=error)
     return name
+
+
+def _one_of(parameter: str, known: tuple[str, ...], given: Any) -> str:
+    """As it was written, in capitals or not; the first where nothing is said."""
+    if given is None or given == "":
+        return known[0]
+    if not isinstance(given, str) or given.lower() not in map(str.lower, known):
+        hint = checks.nearest(given, known).strip() if isinstance(given, str) else ""
+        wanted = f"one of {', '.join(map(repr, known))}"
+        raise checks.wrong(parameter, given, wanted, error=RunConfigurationException, hint=hint)
+    return given
