@@ -165,10 +165,11 @@ def _split(command: str) -> list[str]:
     found = _OF_A_SHELL.search(_QUOTED.sub(lambda quoted: "_" * len(quoted[0]), text))
     if found:
         part = "a second line" if found[0] == "\n" else repr(found[0])
+        plain = "a backslash at its end continues a line" if found[0] == "\n" else "quotes make it a plain argument"
         raise RunConfigurationException(
             f"command has {part}, which only a shell understands, and none reads it: {command!r}",
             hint="put it into a Python script that the command starts, which may start a shell script: "
-            "subprocess.run(['sh', 'steps.sh'], check=True); quotes make it a plain argument",
+            f"subprocess.run(['sh', 'steps.sh'], check=True); {plain}",
         )
     try:
         return shlex.split(text)
