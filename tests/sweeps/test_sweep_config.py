@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from runyard import Estimator
+from runyard import Estimator, Experiment, ScriptRunConfig
+from runyard.errors import HyperDriveException
 from runyard.hyperdrive import (
     BanditPolicy,
     BayesianParameterSampling,
@@ -14,6 +16,7 @@ from runyard.hyperdrive import (
     HyperbandPolicy,
     HyperDriveConfig,
     HyperDriveConfigException,
+    HyperDriveRun,
     HyperDriveRunConfig,
     MedianStoppingPolicy,
     PrimaryMetricGoal,
@@ -93,10 +96,33 @@ def test_what_makes_no_sense_is_refused(made: Any) -> None:
         made()
 
 
-def test_a_goal_that_is_a_text_is_an_attribute_error() -> None:
+@pytest.mark.parametrize("goal", ["MAXIMIZE", "maximize", None])
+def test_a_goal_that_is_no_goal_names_the_two_that_there_are_and_is_an_attribute_error_too(goal: Any) -> None:
     """B13.83."""
-    with pytest.raises(AttributeError):
-        config(primary_metric_goal="MAXIMIZE")
+    with pytest.raises(HyperDriveConfigException, match=r"PrimaryMetricGoal\.MAXIMIZE or .*\.MINIMIZE, not") as caught:
+        config(primary_metric_goal=goal)
+    assert isinstance(caught.value, AttributeError)
+
+
+@pytest.mark.parametrize(
+    ("given", "where"),
+    [
+        ({}, "script_params"),
+        ({"estimator": None, "run_config": ScriptRunConfig(".", "train.py", ["--lr", 1])}, "arguments"),
+    ],
+)
+def test_a_value_that_the_sweep_varies_is_said_to_be_unused_where_it_was_given(
+    given: Any, where: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    config(**given)._say_what_is_overridden(("--lr", "1"))
+    assert caplog.messages == [f"--lr is varied by the sweep: the value in {where} is not used"]
+
+
+@pytest.mark.parametrize("top", ["a", None, 1.5, True])
+def test_how_many_children_are_wanted_is_a_number(experiment: Experiment, tmp_path: Path, top: Any) -> None:
+    sweep = HyperDriveRun(experiment, "HD_1", _view={"type": "hyperdrive", "folder": str(tmp_path), "run_id": "HD_1"})
+    with pytest.raises(HyperDriveException, match="top takes a whole number, 0 for all children, not"):
+        sweep.get_children_sorted_by_primary_metric(top=top)
 
 
 def test_the_old_name_gives_the_same_thing() -> None:

@@ -36,6 +36,10 @@ class PrimaryMetricGoal(enum.Enum):
             raise HyperDriveConfigException(f"the goal is MAXIMIZE or MINIMIZE, not {goal!r}") from None
 
 
+class NoGoal(HyperDriveConfigException, AttributeError):
+    """Also by the name under which scripts written for the SDK v1 know this mistake."""
+
+
 class HyperDriveConfig:
     """Submitted like an estimator: ``experiment.submit(HyperDriveConfig(…))`` gives a HyperDriveRun."""
 
@@ -74,7 +78,12 @@ class HyperDriveConfig:
             raise HyperDriveConfigException("hyperparameter_sampling says what to vary: give a sampling")
         if not isinstance(primary_metric_name, str) or not primary_metric_name:
             raise HyperDriveConfigException(f"primary_metric_name must be a text, not {primary_metric_name!r}")
-        self._goal = MAXIMIZE if primary_metric_goal.name == "MAXIMIZE" else MINIMIZE
+        if not isinstance(primary_metric_goal, PrimaryMetricGoal):
+            raise NoGoal(
+                "primary_metric_goal takes PrimaryMetricGoal.MAXIMIZE or PrimaryMetricGoal.MINIMIZE, "
+                f"not {primary_metric_goal!r}"
+            )
+        self._goal = MAXIMIZE if primary_metric_goal is PrimaryMetricGoal.MAXIMIZE else MINIMIZE
         self._total = _count("max_total_runs", max_total_runs)
         self._concurrent = (
             self._total if max_concurrent_runs is None else _count("max_concurrent_runs", max_concurrent_runs)
@@ -153,10 +162,11 @@ class HyperDriveConfig:
 
     def _say_what_is_overridden(self, arguments: tuple[str, ...]) -> None:
         varied = {name.lstrip("-") for name in self._sampling._parameter_space}
+        where = "script_params" if self._estimator is not None else "arguments"
         for word in arguments:
             name = word.lstrip("-").partition("=")[0]
             if word.startswith("-") and name in varied:
-                log.warning("%s is varied by the sweep: the value in script_params is not used", word)
+                log.warning("%s is varied by the sweep: the value in %s is not used", word, where)
 
 
 class HyperDriveRunConfig(HyperDriveConfig):
