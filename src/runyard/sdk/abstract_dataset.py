@@ -27,6 +27,7 @@ class AbstractDataset:
 
     File: ClassVar[Any]
     Tabular: ClassVar[Any]
+    _AS_AN_ARGUMENT = "say how it comes there: dataset.as_named_input('name').as_mount(), or .as_download()"
 
     def __init__(self) -> None:
         raise UserErrorException(
@@ -177,8 +178,9 @@ class AbstractDataset:
 
     def __repr__(self) -> str:
         sources = ", ".join(f"{one.datastore}/{one.path}" if one.datastore else one.url for one in _few(self))
-        named = f"name={self.name!r}, version={self.version}, " if self.name else ""
-        return f"{type(self).__name__}({named}source=[{sources}])"
+        named = [f"name={self.name!r}", f"version={self.version}"] if self.name else []
+        told = [*named, f"source=[{sources}]"] if sources else named  # a script is given the files alone
+        return f"{type(self).__name__}({', '.join(told)})"
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self._definition == other._definition and self.id == other.id
@@ -248,7 +250,7 @@ class AbstractDataset:
     def _not_an_argument(self) -> UserErrorException:
         return UserErrorException(
             f"a {type(self).__name__} cannot be an argument or an input as it is",
-            hint="say how it comes there: dataset.as_named_input('name').as_mount(), or .as_download()",
+            hint=self._AS_AN_ARGUMENT,
         )
 
 

@@ -15,10 +15,17 @@ from runyard.sdk.partitions import keys_of, of_path
 from runyard.spec.dataset import DROP, FILE, KEEP, PART, SAMPLE, SKIP, TAKE, Reading, Step
 
 _PATH = "Path"  # the column that include_path adds
+_BY_TIME = "frame[frame['time'] < '2020-01-01'] chooses rows by their time"
+_DESCRIBED = "frame.describe(include='all') describes it"
 
 
 class TabularDataset(AbstractDataset):
     """Rows and columns. pandas is needed where they are read, and nowhere else."""
+
+    _AS_AN_ARGUMENT = (
+        "give it a name: dataset.as_named_input('name'); "
+        "the script reads run.input_datasets['name'].to_pandas_dataframe()"
+    )
 
     def keep_columns(self, columns: Union[str, Sequence[str]], validate: bool = False) -> TabularDataset:
         return self._of_columns(KEEP, columns, validate)
@@ -39,6 +46,59 @@ class TabularDataset(AbstractDataset):
 
     def to_parquet_files(self) -> Any:
         return self._as_files("to_parquet_files", "parquet")
+
+    # what the SDK v1 did by an engine of its own
+
+    def __getitem__(self, column: Any) -> Any:
+        raise _unavailable("dataset[…]", "frame['column'] is a column, and frame[frame['column'] > 0] chooses rows")
+
+    def filter(self, expression: Any) -> Any:
+        raise _unavailable("filter", "frame[frame['column'] > 0] chooses rows")
+
+    def with_timestamp_columns(
+        self, timestamp: Any = None, partition_timestamp: Any = None, validate: bool = False, **_: Any
+    ) -> Any:
+        raise _unavailable("with_timestamp_columns", _BY_TIME)
+
+    def time_before(self, end_time: Any, include_boundary: bool = True, validate: bool = True) -> Any:
+        raise _unavailable("time_before", _BY_TIME)
+
+    def time_after(self, start_time: Any, include_boundary: bool = True, validate: bool = True) -> Any:
+        raise _unavailable("time_after", _BY_TIME)
+
+    def time_between(self, start_time: Any, end_time: Any, include_boundary: bool = True, validate: bool = True) -> Any:
+        raise _unavailable("time_between", _BY_TIME)
+
+    def time_recent(self, time_delta: Any, include_boundary: bool = True, validate: bool = True) -> Any:
+        raise _unavailable("time_recent", _BY_TIME)
+
+    def get_profile(self, workspace: Any = None) -> Any:
+        raise _unavailable("get_profile", _DESCRIBED)
+
+    def get_profile_runs(self, workspace: Any = None) -> Any:
+        raise _unavailable("get_profile_runs", _DESCRIBED)
+
+    def submit_profile_run(self, compute_target: Any, experiment: Any, cache_datastore_name: Any = None) -> Any:
+        raise _unavailable("submit_profile_run", _DESCRIBED)
+
+    def partition_by(
+        self,
+        partition_keys: Any,
+        target: Any,
+        name: Any = None,
+        show_progress: bool = True,
+        partition_as_file_dataset: bool = False,
+    ) -> Any:
+        raise _unavailable("partition_by", "frame.to_parquet(folder, partition_cols=['key']) writes a folder for each")
+
+    def get_partition_key_values(self, partition_keys: Any = None) -> Any:
+        raise _unavailable("get_partition_key_values", "frame[['key']].drop_duplicates(): each key is a column")
+
+    def to_dask_dataframe(self, *_: Any, **__: Any) -> Any:
+        raise _unavailable("to_dask_dataframe", "dask.dataframe.from_pandas(frame, npartitions=8)")
+
+    def to_spark_dataframe(self) -> Any:
+        raise _unavailable("to_spark_dataframe", "spark.createDataFrame(frame)")
 
     @property
     def _reading(self) -> Reading:
@@ -172,6 +232,13 @@ def _pandas() -> Any:
             hint="pip install pandas; for the script of a run, add pandas to its pip_packages",
         ) from None
     return pandas
+
+
+def _unavailable(name: str, way: str) -> UserErrorException:
+    called = name if name.startswith("dataset") else f"TabularDataset.{name}"
+    return UserErrorException(
+        f"{called} is not available in this version", hint=f"by pandas: frame = dataset.to_pandas_dataframe(); {way}"
+    )
 
 
 def unsupported(name: str, why: str) -> UserErrorException:
