@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli_support import CommandLine
-from runyard import AmlCompute, ComputeTarget, Estimator, Experiment, Workspace
+from runyard import AmlCompute, ComputeTarget, Environment, Estimator, Experiment, ScriptRunConfig, Workspace
 from runyard.sdk import no_effect
 from runyard.sdk.environment import ContainerRegistry
 from runyard.sdk.run_configuration import RunConfiguration
@@ -46,6 +46,23 @@ def test_a_registry_is_kept_and_who_signs_in_to_it_is_not(project: Callable[...,
     assert spec.environment.container.registry == "registry.example.org"
     told = {note.argument: note.value for note in spec.no_effect}
     assert told == {"base_image_registry.username": "'me'", "base_image_registry.password": "…"}
+
+
+def test_settings_of_an_environment_that_only_azure_read_are_told(project: Callable[..., Path]) -> None:
+    environment = Environment("served")
+    environment.inferencing_stack_version = "latest"
+    environment.spark.precache_packages = False
+    environment.spark.repositories = ["https://mmlspark.azureedge.net/maven"]
+    config = ScriptRunConfig(project(train="print(1)"), "train.py", environment=environment)
+    told = {(note.owner, note.argument) for note in config._submission().spec.no_effect}
+    assert told == {
+        ("Environment", "inferencing_stack_version"),
+        ("SparkSection", "precache_packages"),
+        ("SparkSection", "repositories"),
+    }
+    assert environment.inferencing_stack_version == "latest"
+    plain = ScriptRunConfig(project(train="print(1)"), "train.py", environment=Environment("plain"))
+    assert plain._submission().spec.no_effect == ()
 
 
 def test_explain_shows_what_the_run_its_workspace_and_its_target_were_told(

@@ -20,6 +20,7 @@ from runyard.spec.json import from_json
 _REGISTERED = "/api/environments/registered"
 # Base images that the SDK v1 put under every run: they hold nothing but a Python, so an isolated environment serves.
 _V1_BASE_IMAGE = re.compile(r"(?:.*/)?azureml/(?:base|intelmpi|openmpi)[^/]*", re.IGNORECASE)
+_NO_SPARK = "there is no Spark cluster: pyspark among the pip_packages runs in the script"
 _SIGN_IN = "credentials are not kept by the yard; sign in with podman login or docker login"
 
 
@@ -75,8 +76,23 @@ class DockerSection(Section):
         self._complete()
 
 
+class SparkSection(Section):
+    """Kept for scripts that set it; nothing reads it."""
+
+    def __init__(self) -> None:
+        self.repositories: list[str] = []
+        self.packages: list[Any] = []
+        self.precache_packages = True
+        self._complete()
+
+    def _tell(self) -> None:
+        for setting in ("repositories", "packages"):
+            no_effect.told(self, setting, getattr(self, setting) or None, _NO_SPARK)
+        no_effect.told(self, "precache_packages", None if self.precache_packages else False, _NO_SPARK)
+
+
 class Environment(Section, EnvironmentOfV1):
-    _takes = {"python": (PythonSection,), "docker": (DockerSection,), "name": (str,)}
+    _takes = {"python": (PythonSection,), "docker": (DockerSection,), "spark": (SparkSection,), "name": (str,)}
 
     def __init__(self, name: str, **settings: Any) -> None:
         if not isinstance(name, str) or not name.strip() or "/" in name:
@@ -85,6 +101,8 @@ class Environment(Section, EnvironmentOfV1):
         self.version: Optional[str] = None  # given by the yard when it is registered
         self.python = PythonSection()
         self.docker = DockerSection()
+        self.spark = SparkSection()
+        self._inferencing_stack: Optional[str] = None
         self._variables: dict[str, Any] = {}
         self._frameworks: tuple[Framework, ...] = ()
         self._complete()
@@ -160,6 +178,7 @@ class Environment(Section, EnvironmentOfV1):
         made = Environment(new_name)
         made.python = copy.deepcopy(self.python)
         made.docker = copy.deepcopy(self.docker)
+        made.spark = copy.deepcopy(self.spark)
         made._variables, made._frameworks = dict(self._variables), self._frameworks
         return made
 
@@ -172,10 +191,20 @@ class Environment(Section, EnvironmentOfV1):
         checks.variables("environment_variables", value, error=UserErrorException)
         self._variables = {} if value is None else value
 
+    @property
+    def inferencing_stack_version(self) -> Optional[str]:
+        return self._inferencing_stack
+
+    @inferencing_stack_version.setter
+    def inferencing_stack_version(self, value: Optional[str]) -> None:
+        no_effect.told(self, "inferencing_stack_version", value, "the yard serves models by a server of its own")
+        self._inferencing_stack = value
+
     def to_spec(self, source_directory: Optional[Path] = None) -> EnvironmentSpec:
         """What the yard builds. ``source_directory`` is where a relative ``conda_dependencies_file`` lies."""
         variables = checks.variables("environment_variables", self._variables, error=UserErrorException) or {}
         container = self._container()
+        self.spark._tell()
         if self.python.user_managed_dependencies:
             return EnvironmentSpec(
                 name=self.name,
