@@ -147,6 +147,22 @@ def test_names_of_a_star_import_and_of_a_module_are_known(tmp_path: Path) -> Non
     ]
 
 
+def test_a_class_that_is_not_here_is_not_taken_for_another_one(tmp_path: Path) -> None:
+    report = script(
+        tmp_path,
+        """
+        from azureml.core.model import ModelPackage
+        from azureml.data import OutputFileDatasetConfig
+        from azureml.exceptions import ProjectSystemException
+        """,
+    )
+    assert told(report) == [
+        ("azure-only", "azureml.core.model.ModelPackage", 1),
+        ("azure-only", "azureml.data.OutputFileDatasetConfig", 2),
+    ]
+    assert "as_upload()" in report.findings[1].remedy
+
+
 def test_an_attribute_that_a_configuration_would_refuse_is_found_where_it_is_set(tmp_path: Path) -> None:
     report = script(
         tmp_path,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard import Experiment
+from runyard import Experiment, Run, Workspace
 from runyard.environments.kit import kit
 from runyard.sdk.azureml_modules import VERSION, home_of
 from runyard.sdk.azureml_names import HOMES, MODULES
@@ -85,6 +85,17 @@ def test_what_is_not_there_is_said_to_be_missing_by_runyard() -> None:
         ),
         ("from azureml.core.compute import AksCompute", ImportError, "Instead: a service on this machine"),
         ("import azureml.core\nazureml.core.Keyvault", AttributeError, "run.get_secret(name) reads them there"),
+        (
+            "from azureml.data import OutputFileDatasetConfig",
+            ImportError,
+            "'azureml.data': it stands for outputs that Azure makes datasets of. Instead: datastore.path('results')",
+        ),
+        ("import azureml.data.output_dataset_config", ModuleNotFoundError, "as_upload()"),
+        (
+            "from azureml.core.model import ModelPackage",
+            ImportError,
+            "'azureml.core.model': it stands for images that Azure builds of models. Instead: Model.deploy(…)",
+        ),
         ("import azureml.contrib.notebook", ModuleNotFoundError, "nbconvert"),
         ("import azureml.contrib.nothing", ModuleNotFoundError, "azureml.contrib.services and azureml.contrib.tens"),
     ],
@@ -92,6 +103,17 @@ def test_what_is_not_there_is_said_to_be_missing_by_runyard() -> None:
 def test_what_is_refused_says_why_and_what_to_do_instead(line: str, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=re.escape(words)):
         exec(line, {})
+
+
+def test_errors_that_notebooks_catch_are_those_that_are_raised_here(tmp_path: Path) -> None:
+    from azureml.core.run import _OfflineRun
+    from azureml.exceptions import AuthenticationException, ProjectSystemException
+
+    (tmp_path / "config.json").write_text("{")
+    for kind in (ProjectSystemException, AuthenticationException):
+        with pytest.raises(kind, match="cannot be read"):
+            Workspace.from_config(str(tmp_path / "config.json"))
+    assert isinstance(Run.get_context(), _OfflineRun)
 
 
 def test_whether_a_refused_name_is_there_can_still_be_asked() -> None:

@@ -63,8 +63,8 @@ class _Finder:
         if name in MODULES:
             from importlib.machinery import ModuleSpec
 
-            package = any(other.startswith(f"{name}.") for other in MODULES)
-            return ModuleSpec(name, _Loader(), origin="runyard.sdk.azureml_names", is_package=package)  # type: ignore[arg-type]
+            # each a package: of a name that a plain module has not, Python says in its own words that it is not there
+            return ModuleSpec(name, _Loader(), origin="runyard.sdk.azureml_names", is_package=True)  # type: ignore[arg-type]
         parent, _, last = name.rpartition(".")
         if last in MODULES.get(parent, "").split():
             return None  # a class, asked for as a module: Python says by itself that it is none

@@ -35,7 +35,7 @@ MODULES = {
     "azureml.core.datastore": "Datastore",
     "azureml.core.environment": """
         CondaDependencies ContainerRegistry DEFAULT_CPU_IMAGE DEFAULT_GPU_IMAGE DockerSection Environment
-        PythonSection
+        PythonSection SparkSection
     """,
     "azureml.core.experiment": "Experiment Run Workspace",
     "azureml.core.image": "ContainerImage Image",
@@ -43,7 +43,7 @@ MODULES = {
     "azureml.core.image.image": "Image Model",
     "azureml.core.model": "Dataset Environment InferenceConfig Model",
     "azureml.core.resource_configuration": "ResourceConfiguration",
-    "azureml.core.run": "ActivityFailedException Environment Run",
+    "azureml.core.run": "ActivityFailedException Environment Run _OfflineRun",
     "azureml.core.runconfig": """
         AmlComputeConfiguration ComputeTarget CondaDependencies ContainerRegistry DEFAULT_CPU_IMAGE
         DEFAULT_GPU_IMAGE DataReferenceConfiguration DatasetConsumptionConfig DockerConfiguration DockerSection
@@ -69,15 +69,16 @@ MODULES = {
     "azureml.data.file_dataset": "FileDataset",
     "azureml.data.tabular_dataset": "FileDataset TabularDataset",
     "azureml.exceptions": """
-        ActivityFailedException AzureMLException ComputeTargetException ExperimentExecutionException
-        HyperDriveConfigException HyperDriveException ModelNotFoundException ModelPathNotFoundException
-        RunConfigurationException RunEnvironmentException SnapshotException TrainingException UserErrorException
-        WebserviceException
+        ActivityFailedException AuthenticationException AzureMLException ComputeTargetException
+        ExperimentExecutionException HyperDriveConfigException HyperDriveException ModelNotFoundException
+        ModelPathNotFoundException ProjectSystemException RunConfigurationException RunEnvironmentException
+        SnapshotException TrainingException UserErrorException WebserviceException
     """,
     "azureml.exceptions._azureml_exception": """
-        ActivityFailedException AzureMLException ComputeTargetException ExperimentExecutionException
-        ModelNotFoundException ModelPathNotFoundException RunConfigurationException RunEnvironmentException
-        SnapshotException TrainingException UserErrorException WebserviceException
+        ActivityFailedException AuthenticationException AzureMLException ComputeTargetException
+        ExperimentExecutionException ModelNotFoundException ModelPathNotFoundException ProjectSystemException
+        RunConfigurationException RunEnvironmentException SnapshotException TrainingException UserErrorException
+        WebserviceException
     """,
     "azureml.mlflow": "",
     "azureml.telemetry": "set_diagnostics_collection",
@@ -114,10 +115,11 @@ MODULES = {
 # a module of Runyard -> the names that are there; `here=there` where Runyard has it under another name
 HOMES = {
     "runyard.errors": """
-        ActivityFailedException AzureMLException=RunyardException ComputeTargetException
-        ExperimentExecutionException HyperDriveConfigException HyperDriveException ModelNotFoundException
-        ModelPathNotFoundException RunConfigurationException RunEnvironmentException SnapshotException
-        TrainingException UserErrorException WebserviceException
+        ActivityFailedException AuthenticationException=UserErrorException AzureMLException=RunyardException
+        ComputeTargetException ExperimentExecutionException HyperDriveConfigException HyperDriveException
+        ModelNotFoundException ModelPathNotFoundException ProjectSystemException=UserErrorException
+        RunConfigurationException RunEnvironmentException SnapshotException TrainingException UserErrorException
+        WebserviceException
     """,
     "runyard.sdk.abstract_dataset": "AbstractDataset",
     "runyard.sdk.amlcompute_status": "AmlComputeStatus",
@@ -141,7 +143,7 @@ HOMES = {
     "runyard.sdk.distributed": """
         Gloo Mpi MpiConfiguration Nccl ParameterServer PyTorchConfiguration TensorflowConfiguration
     """,
-    "runyard.sdk.environment": "ContainerRegistry DockerSection Environment PythonSection",
+    "runyard.sdk.environment": "ContainerRegistry DockerSection Environment PythonSection SparkSection",
     "runyard.sdk.estimator": "Estimator",
     "runyard.sdk.experiment": "Experiment",
     "runyard.sdk.file_dataset": "FileDataset",
@@ -160,6 +162,7 @@ HOMES = {
     "runyard.sdk.image": "ContainerImage Image",
     "runyard.sdk.inference": "InferenceConfig",
     "runyard.sdk.model": "Model",
+    "runyard.sdk.offline": "_OfflineRun=OfflineRun",
     "runyard.sdk.resource_configuration": "ResourceConfiguration",
     "runyard.sdk.run": "Run",
     "runyard.sdk.run_configuration": """

@@ -27,6 +27,10 @@ _KUBERNETES = Service(
     "Kubernetes clusters of Azure", "a service on this machine: AciWebservice and AksWebservice are here"
 )
 _EXPLAIN = Service("explanations kept in Azure", "use the package that it wraps, and keep what it says under outputs/")
+_OUTPUT = Service(
+    "outputs that Azure makes datasets of",
+    "datastore.path('results').as_upload() among the arguments: what the script writes there goes to the datastore",
+)
 _DATA = Service("open datasets served by Azure", "put the files into a datastore once: Datastore.upload")
 
 MODULES = {
@@ -34,6 +38,7 @@ MODULES = {
     "azureml.train.automl": _AUTOML,
     "azureml.automl": _AUTOML,
     "azureml.core.keyvault": KEYS,
+    "azureml.data.output_dataset_config": _OUTPUT,
     "azureml.contrib.pipeline": _PIPELINES,
     "azureml.contrib.notebook": Service(
         "notebooks as steps of runs", "make a script of it: jupyter nbconvert --to script"
@@ -70,6 +75,10 @@ CLASSES = {
     "DataFactoryCompute": Service("Azure Data Factory", "Datastore.upload and download move data"),
     "BatchCompute": Service("Azure Batch", "a cluster: AmlCompute, or a Slurm partition"),
     "Keyvault": KEYS,
+    "ModelPackage": Service(
+        "images that Azure builds of models", "Model.deploy(…) serves them here, model.download() gives their files"
+    ),
+    "OutputFileDatasetConfig": _OUTPUT,
     "PrivateEndPoint": Service("networks of Azure", "leave it out: a yard listens to its owner only"),
     "ParallelRunConfig": _PIPELINES,
     "ParallelRunStep": _PIPELINES,

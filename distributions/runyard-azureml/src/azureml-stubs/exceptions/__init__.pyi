@@ -1,4 +1,5 @@
 from runyard.errors import ActivityFailedException as ActivityFailedException
+from runyard.errors import UserErrorException as UserErrorException
 from runyard.errors import RunyardException as RunyardException
 from runyard.errors import ComputeTargetException as ComputeTargetException
 from runyard.errors import ExperimentExecutionException as ExperimentExecutionException
@@ -6,6 +7,7 @@ from runyard.errors import HyperDriveConfigException as HyperDriveConfigExceptio
 from runyard.errors import HyperDriveException as HyperDriveException
 from runyard.errors import ModelNotFoundException as ModelNotFoundException
 from runyard.errors import ModelPathNotFoundException as ModelPathNotFoundException
+from runyard.errors import UserErrorException as UserErrorException
 from runyard.errors import RunConfigurationException as RunConfigurationException
 from runyard.errors import RunEnvironmentException as RunEnvironmentException
 from runyard.errors import SnapshotException as SnapshotException
@@ -13,4 +15,8 @@ from runyard.errors import TrainingException as TrainingException
 from runyard.errors import UserErrorException as UserErrorException
 from runyard.errors import WebserviceException as WebserviceException
 
+AuthenticationException = UserErrorException
+
 AzureMLException = RunyardException
+
+ProjectSystemException = UserErrorException

@@ -1,9 +1,11 @@
 from runyard.errors import ActivityFailedException as ActivityFailedException
+from runyard.errors import UserErrorException as UserErrorException
 from runyard.errors import RunyardException as RunyardException
 from runyard.errors import ComputeTargetException as ComputeTargetException
 from runyard.errors import ExperimentExecutionException as ExperimentExecutionException
 from runyard.errors import ModelNotFoundException as ModelNotFoundException
 from runyard.errors import ModelPathNotFoundException as ModelPathNotFoundException
+from runyard.errors import UserErrorException as UserErrorException
 from runyard.errors import RunConfigurationException as RunConfigurationException
 from runyard.errors import RunEnvironmentException as RunEnvironmentException
 from runyard.errors import SnapshotException as SnapshotException
@@ -11,4 +13,8 @@ from runyard.errors import TrainingException as TrainingException
 from runyard.errors import UserErrorException as UserErrorException
 from runyard.errors import WebserviceException as WebserviceException
 
+AuthenticationException = UserErrorException
+
 AzureMLException = RunyardException
+
+ProjectSystemException = UserErrorException
