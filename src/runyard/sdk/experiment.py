@@ -181,8 +181,12 @@ class Experiment(Portal):
                 f"experiment {experiment_id!r} has runs, and is not deleted",
                 hint="archive() takes it out of the list",
             )
-        if experiment_id in workspace.experiments:
-            Experiment(workspace, experiment_id).archive()
+        if experiment_id not in workspace.experiments:
+            raise UserErrorException(
+                f"there is no experiment {experiment_id!r} in workspace {workspace.name!r}",
+                hint="Experiment.list(workspace, view_type='All') names those that are there",
+            )
+        Experiment(workspace, experiment_id).archive()
 
     @staticmethod
     def from_directory(path: str, auth: Any = None) -> Experiment:
