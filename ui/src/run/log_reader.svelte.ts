@@ -30,8 +30,13 @@ export class LogReader {
 
   /** Sees to it that the bytes from `from` to `to` are here. */
   async read(from: number, to: number): Promise<void> {
-    const stretches = this.document.wanted(Math.max(0, from), to).filter(([offset]) => !this.#asking.has(offset));
-    await Promise.all(stretches.map(([offset, length]) => this.#fetch(offset, Math.min(length, MOST_AT_ONCE))));
+    const { size } = this.document;
+    const parts = this.document.wanted(Math.max(0, from), to).flatMap(partsOf);
+    const fresh = parts.filter(([offset]) => !this.#asking.has(offset)).reverse(); // its end is looked at first
+    await Promise.all(fresh.map(([offset, length]) => this.#fetch(offset, length)));
+    const grown = this.document.size;
+    // it grew meanwhile: who asked for its end has to get it, also when it never grows again
+    if (fresh.length && to >= size && grown > size) await this.read(grown - (to - from), grown);
   }
 
   /** The pieces around a place: enough to go some screens up and down. */
@@ -51,4 +56,15 @@ export class LogReader {
       this.version++;
     }
   }
+}
+
+/** What is fetched by one request each. They begin where pieces do: bytes that come before those ahead of them count. */
+function partsOf([offset, length]: [number, number]): [number, number][] {
+  const found: [number, number][] = [];
+  for (let at = offset; at < offset + length; ) {
+    const end = Math.min(offset + length, (Math.floor(at / MOST_AT_ONCE) + 1) * MOST_AT_ONCE);
+    found.push([at, end - at]);
+    at = end;
+  }
+  return found;
 }
