@@ -13,8 +13,10 @@ export class LiveRun {
   counts = $state.raw<Record<string, number>>({});
   sizes = $state.raw<Record<string, number>>({});
   files = $state(0); // how many there are
+  fileBytes = $state(0); // of all of them
   trouble = $state.raw<Problem | null>(null);
   state = $state<LiveState>("connecting");
+  refused = $state.raw<Problem | null>(null); // the yard answers, but does not tell us: trying again is no help
   seriesKnown = $state(false);
   logsKnown = $state(false);
   now = $state(Date.now() / 1000);
@@ -33,14 +35,20 @@ export class LiveRun {
         status: (data) => this.#changed(data as RunView),
         metrics: (data) => this.#counted(data as Record<string, number>),
         logs: (data) => this.#grown(data as Record<string, number>),
-        files: (data) => (this.files = (data as { count: number }).count),
+        files: (data) => {
+          ({ count: this.files, bytes: this.fileBytes } = data as { count: number; bytes: number });
+        },
         end: (data) => {
           const known = this.ended && this.seriesKnown; // it had ended before we came: nothing is new
           this.#changed(data as RunView);
           if (!known) void this.#reload().catch(() => {});
         },
       },
-      state: (state) => (this.state = state),
+      state: (state, problem) => {
+        this.state = state;
+        if (state === "live") this.refused = null;
+        else if (problem) this.refused = problem.status >= 400 && problem.status < 500 ? problem : null;
+      },
     });
     const timer = setInterval(() => {
       if (!this.ended) this.now = Date.now() / 1000;
@@ -57,7 +65,7 @@ export class LiveRun {
 
   async #load(): Promise<void> {
     try {
-      this.run = await getRun(this.id);
+      this.#take(await getRun(this.id));
       await this.#reload();
     } catch (error) {
       this.trouble = asProblem(error);
@@ -84,9 +92,17 @@ export class LiveRun {
 
   #changed(run: RunView): void {
     const before = this.run;
-    if (before && before.version > run.version) return; // an answer that was overtaken
+    if (!this.#take(run)) return;
+    if (this.trouble) {
+      this.trouble = null; // the yard tells again: also what it did not when it was asked first
+      void this.#reload().catch((error: unknown) => (this.trouble = asProblem(error)));
+    } else if (before?.status !== run.status) void this.#readTimeline().catch(() => {});
+  }
+
+  #take(run: RunView): boolean {
+    if (this.run && this.run.version > run.version) return false; // an answer that was overtaken
     this.run = run;
-    if (!before || before.status !== run.status) void this.#readTimeline().catch(() => {});
+    return true;
   }
 
   #counted(counts: Record<string, number>): void {
