@@ -160,7 +160,7 @@ def test_how_charts_are_drawn_is_in_the_address(studio, place, million) -> None:
     page.get_by_role("slider", name="Smoothing").fill("0.6")
     page.get_by_text("Duration", exact=True).click()
     page.get_by_label("Log scale", exact=True).check()
-    expect(page).to_have_url(re.compile("smooth=0.6.*axis=relative.*log=1"))
+    expect(page).to_have_url(re.compile("smooth=0.6.*axis=relative.*scale=log"))
     page.reload()
     plot = chart(page, "loss")
     plot.focus()

@@ -8,7 +8,7 @@ const AXES: readonly string[] = ["step", "time", "relative"];
 class ChartSettings {
   smoothing = $derived(fraction(router.query.get("smooth")));
   axis = $derived(axisOf(router.query.get("axis")));
-  logarithmic = $derived(router.query.get("log") === "1");
+  logarithmic = $derived(router.query.get("scale") === "log");
 
   setSmoothing(weight: number): void {
     router.set({ smooth: weight > 0 ? weight : null });
@@ -19,7 +19,7 @@ class ChartSettings {
   }
 
   setLogarithmic(on: boolean): void {
-    router.set({ log: on ? 1 : null });
+    router.set({ scale: on ? "log" : null });
   }
 }
 
