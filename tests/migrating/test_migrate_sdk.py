@@ -147,20 +147,26 @@ def test_names_of_a_star_import_and_of_a_module_are_known(tmp_path: Path) -> Non
     ]
 
 
-def test_a_class_that_is_not_here_is_not_taken_for_another_one(tmp_path: Path) -> None:
+def test_a_class_whose_work_is_done_otherwise_here_is_not_taken_for_one_of_a_like_name(tmp_path: Path) -> None:
     report = script(
         tmp_path,
         """
         from azureml.core.model import ModelPackage
         from azureml.data import OutputFileDatasetConfig
         from azureml.exceptions import ProjectSystemException
+        import azureml.data
+        azureml.data.OutputFileDatasetConfig
         """,
     )
     assert told(report) == [
-        ("azure-only", "azureml.core.model.ModelPackage", 1),
-        ("azure-only", "azureml.data.OutputFileDatasetConfig", 2),
+        ("unknown-name", "azureml.core.model.ModelPackage", 1),
+        ("unknown-name", "azureml.data.OutputFileDatasetConfig", 2),
+        ("unknown-name", "azureml.data.OutputFileDatasetConfig", 5),
     ]
-    assert "as_upload()" in report.findings[1].remedy
+    served, sent, same = (finding.remedy for finding in report.findings)
+    assert "Model.deploy(…) serves them here" in served
+    assert sent == same
+    assert "datastore.path('results').as_upload()" in sent
 
 
 def test_an_attribute_that_a_configuration_would_refuse_is_found_where_it_is_set(tmp_path: Path) -> None:

@@ -88,13 +88,12 @@ def test_what_is_not_there_is_said_to_be_missing_by_runyard() -> None:
         (
             "from azureml.data import OutputFileDatasetConfig",
             ImportError,
-            "'azureml.data': it stands for outputs that Azure makes datasets of. Instead: datastore.path('results')",
+            "'azureml.data': it stands for outputs that Azure made datasets of. Instead: datastore.path('results')",
         ),
-        ("import azureml.data.output_dataset_config", ModuleNotFoundError, "as_upload()"),
         (
             "from azureml.core.model import ModelPackage",
             ImportError,
-            "'azureml.core.model': it stands for images that Azure builds of models. Instead: Model.deploy(…)",
+            "'azureml.core.model': it stands for images that Azure built of models. Instead: Model.deploy(…)",
         ),
         ("import azureml.contrib.notebook", ModuleNotFoundError, "nbconvert"),
         ("import azureml.contrib.nothing", ModuleNotFoundError, "azureml.contrib.services and azureml.contrib.tens"),

@@ -65,7 +65,8 @@ class SdkRules:
             if service is not None:
                 yield _azure(full, service, node.lineno)
             else:
-                yield _unknown(full, f"is not in {path}", nearest(alias.name, here).strip() or _GUIDE, node.lineno)
+                remedy = _otherwise(alias.name) or nearest(alias.name, here).strip() or _GUIDE
+                yield _unknown(full, f"is not in {path}", remedy, node.lineno)
 
     def _attribute(self, node: ast.Attribute) -> Iterator[Finding]:
         owners = self._names.values(node.value)
@@ -82,7 +83,9 @@ class SdkRules:
             service = services.CLASSES.get(node.attr) or services.of_module(full)
             if node.attr.startswith("__"):
                 return None
-            return _azure(full, service, node.lineno) if service else _unknown(full, "is not here", _GUIDE, node.lineno)
+            if service is not None:
+                return _azure(full, service, node.lineno)
+            return _unknown(full, "is not here", _otherwise(node.attr) or _GUIDE, node.lineno)
         if not isinstance(owner, (Class, Instance)) or self._surface.kinds[owner.name].answers_to_all:
             return None
         members = self._surface.members_of(owner.name)
@@ -122,6 +125,10 @@ class SdkRules:
             owner, _, member = value.title.partition(".")
             return self._surface.callables(owner, member) if member else [self._surface.functions[owner]]
         return [Callable("")]
+
+
+def _otherwise(name: str) -> str:
+    return services.OTHERWISE[name].remedy if name in services.OTHERWISE else ""
 
 
 def _azure(name: str, service: services.Service, line: int) -> Finding:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from runyard.sdk import azureml_refused
-from runyard.sdk.azureml_refused import CLASSES, KEYS, SPARK, Service
+from runyard.sdk.azureml_refused import CLASSES, KEYS, OTHERWISE, SPARK, Service
 
-__all__ = ["CLASSES", "COMMANDS", "MEMBERS", "MODULES", "Service", "of_module"]
+__all__ = ["CLASSES", "COMMANDS", "MEMBERS", "MODULES", "OTHERWISE", "Service", "of_module"]
 
 _STORAGE = Service(
     "Azure's storage by its own client", "a datastore: ws.get_default_datastore(), or one registered under a name"

@@ -68,9 +68,9 @@ class _Finder:
         parent, _, last = name.rpartition(".")
         if last in MODULES.get(parent, "").split():
             return None  # a class, asked for as a module: Python says by itself that it is none
-        from runyard.sdk.azureml_refused import CLASSES, why_not
+        from runyard.sdk.azureml_refused import of_class, why_not
 
-        if last in CLASSES and parent in MODULES:
+        if of_class(last) and parent in MODULES:
             # `from azureml.core import Keyvault`: of a ModuleNotFoundError Python would say in its own words, without
             # the reason, that it cannot import the name
             raise ImportError(f"cannot import name {last!r} from {parent!r}: {why_not(name)}", name=parent)
@@ -113,6 +113,6 @@ def fill(module: ModuleType) -> None:
 def _why_no_class(module: str, wanted: str) -> str:
     if not wanted[:1].isupper():  # Python itself asks modules for `__path__` and the like: nothing is loaded for that
         return ""
-    from runyard.sdk.azureml_refused import CLASSES, why_not
+    from runyard.sdk.azureml_refused import of_class, why_not
 
-    return f": {why_not(f'{module}.{wanted}')}" if wanted in CLASSES else ""
+    return f": {why_not(f'{module}.{wanted}')}" if of_class(wanted) else ""

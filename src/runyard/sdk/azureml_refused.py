@@ -27,10 +27,6 @@ _KUBERNETES = Service(
     "Kubernetes clusters of Azure", "a service on this machine: AciWebservice and AksWebservice are here"
 )
 _EXPLAIN = Service("explanations kept in Azure", "use the package that it wraps, and keep what it says under outputs/")
-_OUTPUT = Service(
-    "outputs that Azure makes datasets of",
-    "datastore.path('results').as_upload() among the arguments: what the script writes there goes to the datastore",
-)
 _DATA = Service("open datasets served by Azure", "put the files into a datastore once: Datastore.upload")
 
 MODULES = {
@@ -38,7 +34,6 @@ MODULES = {
     "azureml.train.automl": _AUTOML,
     "azureml.automl": _AUTOML,
     "azureml.core.keyvault": KEYS,
-    "azureml.data.output_dataset_config": _OUTPUT,
     "azureml.contrib.pipeline": _PIPELINES,
     "azureml.contrib.notebook": Service(
         "notebooks as steps of runs", "make a script of it: jupyter nbconvert --to script"
@@ -75,10 +70,6 @@ CLASSES = {
     "DataFactoryCompute": Service("Azure Data Factory", "Datastore.upload and download move data"),
     "BatchCompute": Service("Azure Batch", "a cluster: AmlCompute, or a Slurm partition"),
     "Keyvault": KEYS,
-    "ModelPackage": Service(
-        "images that Azure builds of models", "Model.deploy(…) serves them here, model.download() gives their files"
-    ),
-    "OutputFileDatasetConfig": _OUTPUT,
     "PrivateEndPoint": Service("networks of Azure", "leave it out: a yard listens to its owner only"),
     "ParallelRunConfig": _PIPELINES,
     "ParallelRunStep": _PIPELINES,
@@ -86,6 +77,21 @@ CLASSES = {
     "PipelineData": _PIPELINES,
     "PythonScriptStep": _PIPELINES,
 }
+
+# what needs no service of Azure's, and is done here by another name
+OTHERWISE = {
+    "ModelPackage": Service(
+        "images that Azure built of models", "Model.deploy(…) serves them here, model.download() gives their files"
+    ),
+    "OutputFileDatasetConfig": Service(
+        "outputs that Azure made datasets of",
+        "datastore.path('results').as_upload() among the arguments: what the script writes there goes to the datastore",
+    ),
+}
+
+
+def of_class(name: str) -> Service | None:
+    return CLASSES.get(name) or OTHERWISE.get(name)
 
 
 def of_module(path: str, modules: Mapping[str, Service] = MODULES) -> Service | None:
@@ -99,7 +105,7 @@ def of_module(path: str, modules: Mapping[str, Service] = MODULES) -> Service | 
 
 def why_not(name: str) -> str:
     """Of ``azureml.core.Keyvault`` or ``azureml.pipeline``, after a colon: the reason, and what to do instead."""
-    service = CLASSES.get(name.rpartition(".")[2]) or of_module(name)
+    service = of_class(name.rpartition(".")[2]) or of_module(name)
     if service is not None:
         return f"it stands for {service.what}. Instead: {service.remedy}"
     return "Runyard answers for a part of the SDK v1 (`runyard migrate PATH` says what of a script is not in it)"
