@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -20,10 +21,11 @@ from runyard.data.cache import copy_tree, note_trees
 from runyard.data.move import Place, Progress, Upload
 from runyard.data.network_errors import of_disk
 from runyard.data.provide import Found, Tree
+from runyard.data.spots import Spot
 from runyard.data.transfers import to_upload
 from runyard.environments.container import ContainerPrepared
 from runyard.environments.prepared import Prepared
-from runyard.errors import RunyardException, UserErrorException
+from runyard.errors import RunNotFound, RunyardException, UserErrorException
 from runyard.orchestrator.rooms import Rooms
 from runyard.spec.data import DOWNLOAD, MODES, UPLOAD, DataUse
 from runyard.spec.folder import RunFolder
@@ -57,6 +59,7 @@ def check(rooms: Rooms, spec: RunSpec) -> None:
         return
     on_hosts = isinstance(rooms.targets.get(spec.target).compute, SshCompute)
     names: set[str] = set()
+    spots: set[Path] = set()
     for use in spec.data:
         if use.mode not in MODES:
             raise UserErrorException(
@@ -73,6 +76,14 @@ def check(rooms: Rooms, spec: RunSpec) -> None:
                 f"data {use.label!r}: path_on_compute {str(place)!r} is not below the run's working directory",
                 hint="name it relative, such as 'data'; the script finds it by $AZUREML_DATAREFERENCE_…",
             )
+        if _is_linked(use):
+            spot = _spot(rooms, use)
+            if spot.path in spots:
+                raise UserErrorException(
+                    f"two uses of data are to be at {spot.path}", hint="give them paths of their own"
+                )
+            spots.add(spot.path)
+            spot.check()
         if use.dataset is not None:
             continue
         rooms.provider.stores.record(use.datastore)
@@ -102,13 +113,17 @@ def lay_out(rooms: Rooms, record: RunRecord, placement: Placement, say: Say, aba
     """After the working copy is there: every use has its path, on this machine or on the hosts."""
     if not uses_of(record):
         return Given()
-    paths, shared, outside = {}, [], []
+    paths: dict[str, str] = {}
+    shared: list[str] = []
+    outside: list[str] = []
     with _told(rooms.folder(record.run_id), say) as tell:
         for use in uses_of(record):
-            path = _path_of(rooms, record, use, placement, tell, abandoned)
+            path = real = _path_of(rooms, record, use, placement, tell, abandoned)
+            if _is_linked(use):
+                path = str(_spot(rooms, use).put(Path(real), record.run_id, lambda run_id: _is_over(rooms, run_id)))
             paths[use.name] = path
             if use.mode != UPLOAD and not _wants_copy(use):
-                shared.append(path)
+                shared += [real, path]
             elif not Path(path).is_relative_to(rooms.folder(record.run_id).root):
                 outside.append(path)
     return Given(paths, tuple(dict.fromkeys(shared)), tuple(dict.fromkeys(outside)))
@@ -174,6 +189,8 @@ def forget(rooms: Rooms, record: RunRecord) -> None:
     folder = rooms.folder(record.run_id)
     for use in uses_of(record):
         rooms.provider.ready.pop((record.run_id, use.name), None)
+        if _is_linked(use):
+            _spot(rooms, use).leave(record.run_id)
     shutil.rmtree(folder.data, ignore_errors=True)
     folder.data_record.unlink(missing_ok=True)
 
@@ -202,12 +219,12 @@ def _path_of(
         path = rooms.provider.planted(tree, found, abandoned)
         rooms.provider.cache.hold(tree.key, -1)
         return str(path)
-    target = _absolute(folder, use) if use.path_on_compute else folder.data / use.name
+    target = _absolute(folder, use) if _is_in_work(use) else folder.data / use.name
     return _copied(rooms, record, use, target, in_place is not None, tell, abandoned)
 
 
 def _wants_copy(use: DataUse) -> bool:
-    return use.mode == DOWNLOAD or (use.mode != UPLOAD and bool(use.path_on_compute))
+    return use.mode == DOWNLOAD or (use.mode != UPLOAD and _is_in_work(use))
 
 
 def _copied(
@@ -235,7 +252,7 @@ def _copied(
         planted = rooms.provider.planted(tree, found, abandoned)
         rooms.provider.cache.hold(tree.key, -1)
         root = planted.parents[len(Path(tree.leaves[0].path).parts) - 1] if tree.alone else planted
-        if use.path_on_compute and target.exists():  # a folder of the code: its files stay, unless they are the same
+        if _is_in_work(use) and target.exists():  # a folder of the code: its files stay, unless they are the same
             for leaf in tree.leaves:
                 (target / leaf.path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(root / leaf.path, target / leaf.path)
@@ -288,6 +305,25 @@ def _upload_place(use: DataUse) -> str:
 
 def _is_absolute(use: DataUse) -> bool:
     return bool(use.path_on_compute) and Path(str(use.path_on_compute)).is_absolute()
+
+
+def _is_in_work(use: DataUse) -> bool:
+    return bool(use.path_on_compute) and not _is_absolute(use)
+
+
+def _is_linked(use: DataUse) -> bool:
+    return use.mode != UPLOAD and _is_absolute(use)
+
+
+def _spot(rooms: Rooms, use: DataUse) -> Spot:
+    return Spot(rooms.home / "data" / "spots", Path(os.path.normpath(str(use.path_on_compute))), use.label)
+
+
+def _is_over(rooms: Rooms, run_id: str) -> bool:
+    try:
+        return rooms.runs.load(run_id).life.state.is_terminal
+    except RunNotFound:
+        return True
 
 
 def _absolute(folder: RunFolder, use: DataUse) -> Path:
