@@ -7,6 +7,7 @@ export interface Shortcut {
 }
 
 const TOGETHER_MS = 900;
+const PRESSED = "a, button, input, summary, [role=option], [role=menuitem]";
 
 class Keys {
   groups = $state.raw<{ title: string; shortcuts: Shortcut[] }[]>([]);
@@ -30,6 +31,7 @@ class Keys {
   #pressed(event: KeyboardEvent): void {
     if (event.defaultPrevented || event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target)) return;
     if (document.querySelector("dialog[open]")) return;
+    if (isForItself(event)) return;
     const now = performance.now();
     const both = now - this.#at < TOGETHER_MS ? `${this.#before} ${event.key}` : "";
     this.#before = event.key;
@@ -44,6 +46,11 @@ class Keys {
       }
     }
   }
+}
+
+/** Enter and Space press the button or link that has the focus: a shortcut must not take them away. */
+function isForItself({ key, target }: KeyboardEvent): boolean {
+  return (key === "Enter" || key === " ") && target instanceof Element && target.closest(PRESSED) !== null;
 }
 
 function isTyping(target: EventTarget | null): boolean {
