@@ -94,6 +94,19 @@ def test_a_run_is_hidden_and_left_out_and_the_address_knows(studio, three) -> No
     expect(page.get_by_role("list", name="Compared runs").get_by_role("listitem")).to_have_count(2)
 
 
+def test_a_difference_stays_while_its_runs_change(studio, three) -> None:
+    home, runs = three
+    tab = studio(home)
+    asked: list[str] = []
+    tab.page.on("request", lambda request: asked.append(request.url) if "/api/diff/" in request.url else None)
+    page = tab.open(f"/compare?runs={runs[0].id},{runs[2].id}&tab=code")
+    expect(page.get_by_role("table", name="Changes of train.py")).to_be_visible()
+    runs[0].display_name = "the first"
+    expect(page.get_by_label("From").get_by_role("option", name="the first")).to_have_count(1)
+    assert len(asked) == 1
+    runs[0].display_name = runs[0].id  # other tests look for it
+
+
 def test_comparing_nothing_says_how_it_is_done(studio, three) -> None:
     home, _ = three
     page = studio(home).open("/compare")

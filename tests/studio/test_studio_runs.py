@@ -161,6 +161,44 @@ def test_the_keyboard_is_enough(studio, many) -> None:
     page.wait_for_url(re.compile("/runs/speech_"))
 
 
+def test_enter_and_space_press_what_has_the_focus(studio, many) -> None:
+    page = studio(many).open("/runs?sort=created_at")
+    expect(page.locator("#run-row-0")).to_be_visible()
+    page.keyboard.press("j")
+    page.get_by_role("button", name="Columns").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name="Columns")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.locator("#run-row-1").get_by_role("checkbox").focus()
+    page.keyboard.press("Space")
+    expect(page.locator("#run-row-1").get_by_role("checkbox")).to_be_checked()
+    expect(page.get_by_role("toolbar")).to_contain_text("1 run chosen")
+    page.get_by_role("checkbox", name="Choose none").click()
+    expect(page.locator("#run-row-1").get_by_role("checkbox")).not_to_be_checked()
+    page.get_by_role("checkbox", name="Choose the first runs of this list").click()
+    expect(page.locator("#run-row-1").get_by_role("checkbox")).to_be_checked()
+    page.get_by_role("checkbox", name="Choose none").click()
+    expect(page.get_by_role("toolbar")).to_have_count(0)
+    page.keyboard.press("j")  # to the table again, which has them for its rows
+    page.keyboard.press("k")
+    page.keyboard.press("Space")
+    expect(page.get_by_role("toolbar")).to_contain_text("1 run chosen")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("/runs/digits_"))
+
+
+def test_a_page_that_is_no_longer_signed_in_says_so(studio, own_home) -> None:
+    tab = studio(own_home)
+    tab.expected += ["ERR_", "Failed to fetch", "status of 401"]
+    page = tab.open("/runs")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    page.context.clear_cookies()
+    page.reload()
+    expect(page.get_by_role("alert")).to_have_count(1)
+    expect(page.get_by_role("alert")).to_contain_text("runyard studio")
+    expect(page.get_by_text("Not signed in", exact=True)).to_be_visible()
+
+
 def test_chosen_runs_are_canceled(studio, own_home, project, tmp_path) -> None:
     folder = project(train=LIVE.format(go=str(tmp_path / "never")))
     page = studio(own_home).open("/runs")

@@ -7,6 +7,7 @@ import type { Compute, Row } from "./shapes";
 
 export interface Listener {
   run?: (row: Row) => void;
+  removed?: (runId: string) => void;
   computes?: (computes: Compute[]) => void;
   /** The stream begins, or begins again, at this version of the table of runs: what is older may have missed something. */
   from?: (version: number) => void;
@@ -17,8 +18,12 @@ const LINGER_MS = 2000;
 class Yard {
   state = $state<LiveState | "closed">("closed");
   problem = $state.raw<Problem | null>(null);
+  /** Why the yard does not let us in: no waiting will help, as it does where it only is away. */
+  refusal = $derived(this.problem?.status === 401 || this.problem?.status === 403 ? this.problem : null);
   words = $derived(
-    { closed: "", connecting: "Connecting…", live: "Live", lost: "Reconnecting…", resting: "Paused" }[this.state],
+    this.refusal
+      ? "Not signed in"
+      : { closed: "", connecting: "Connecting…", live: "Live", lost: "Reconnecting…", resting: "Paused" }[this.state],
   );
 
   #listeners = new Set<Listener>();
@@ -42,11 +47,12 @@ class Yard {
         hello: (data) => this.#each((l) => l.from?.((data as { version: number }).version)),
         reset: () => this.#each((l) => l.from?.(Number.POSITIVE_INFINITY)),
         run: (data) => this.#each((l) => l.run?.(data as Row)),
+        removed: (data) => this.#each((l) => l.removed?.((data as { run_id: string }).run_id)),
         computes: (data) => this.#each((l) => l.computes?.(data as Compute[])),
       },
       state: (state, problem) => {
         this.state = state;
-        this.problem = problem;
+        if (state !== "connecting") this.problem = problem; // the next try is no answer yet
       },
     });
   }
@@ -55,6 +61,7 @@ class Yard {
     this.#stop?.();
     this.#stop = null;
     this.state = "closed";
+    this.problem = null;
   }
 
   #each(tell: (listener: Listener) => void): void {

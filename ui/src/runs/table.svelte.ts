@@ -70,11 +70,15 @@ export class RunsTable {
       this.#soon();
       return;
     }
-    const before = page[place % PAGE];
     page[place % PAGE] = row;
     this.tick += 1;
     const byAge = this.#sort === "-created_at" || this.#sort === "created_at";
-    if (!byAge || (this.#query !== "" && before?.status !== row.status)) this.#soon();
+    if (!byAge || this.#query !== "") this.#soon();
+  }
+
+  /** A run is gone, and those below it move up. */
+  removed(): void {
+    this.#soon();
   }
 
   /** The stream of news begins at this version: rows that are older may have missed some. */
