@@ -127,6 +127,15 @@ def test_a_service_is_tried_and_watched(made: Made, studio: Callable[..., object
     page.get_by_role("tab", name="Requests").click()
     page.get_by_label("Only what was refused or failed").check()
     expect(page.get_by_role("table", name="Requests")).to_contain_text(request_id)
+    twice = json.dumps(
+        [
+            {**one, "id": "again"}
+            for one in page.request.get(f"{page.url.split('/services')[0]}/api/services/digits-svc/requests").json()
+        ]
+    )
+    page.route("**/requests?*", lambda route: route.fulfill(body=twice, content_type="application/json"))
+    expect(page.get_by_role("table", name="Requests")).to_contain_text("again")  # as when a client retries
+    page.unroute("**/requests?*")
     page.get_by_role("tab", name="Log").click()
     expect(page.get_by_role("log")).to_contain_text(request_id)
 

@@ -1,6 +1,6 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import type { Point, Service } from "./asks";
-import { curlLine, errorParts, historyLine, milliseconds, readable, sampleBody, servedModels, sharesWrong, workerWords } from "./figures";
+import { curlLine, errorParts, historyLine, milliseconds, oneLine, readable, requestTime, sampleBody, servedModels, sharesWrong, workerWords } from "./figures";
 
 const point = (at: number, rps: number, p50: number) => ({ at, requests_per_second: rps, p50_ms: p50 }) as Point;
 const worker = (state: string) => ({ state });
@@ -42,9 +42,26 @@ it("begins with the example of the service itself", () => {
 });
 
 it("opens up an answer that is JSON in a text", () => {
-  expect(readable("[1, 2]", '"[1, 2]"')).toBe("[\n  1,\n  2\n]");
-  expect(readable("plain", '"plain"')).toBe("plain");
-  expect(readable(null, "not JSON")).toBe("not JSON");
+  expect(readable('"[1, 2]"')).toBe("[\n  1,\n  2\n]");
+  expect(readable('"plain"')).toBe("plain");
+  expect(readable("not JSON")).toBe("not JSON");
+});
+
+it("shows an answer as it came where a number would become another", () => {
+  for (const text of ["[NaN, 1.0]", '{"a": -Infinity}', "[12345678901234567890]"]) {
+    expect(readable(text)).toBe(text);
+    expect(readable(JSON.stringify(text))).toBe(text);
+    expect(oneLine(text)).toBe(text);
+  }
+  expect(readable("[0.7310585786300049]")).toBe("[\n  0.7310585786300049\n]");
+  expect(readable('["12345678901234567890"]')).toBe('[\n  "12345678901234567890"\n]');
+});
+
+it("tells when a request came by the reader's clock", () => {
+  vi.stubEnv("TZ", "Asia/Tokyo");
+  expect(requestTime("2026-11-16T20:03:09")).toBe("2026-11-17 05:03:09");
+  expect(requestTime("?")).toBe("?");
+  vi.unstubAllEnvs();
 });
 
 it("sends shares that make a hundred", () => {

@@ -2,9 +2,12 @@
 
 import type { Line } from "../charts/lines";
 import { nameAndVersion } from "../format/name";
+import { dateTime } from "../format/time";
 import type { Point, Service } from "./asks";
 
 const LINE = 72; // letters: what is longer is easier to change when it is spread out
+const LONG_NUMBER = /(?<![\d.])\d{16,}(?![\d.eE])/; // a fraction's digits are all there
+const STRING = /"(?:[^"\\]|\\.)*"/g;
 
 type Look = Pick<Line, "key" | "label" | "colour">;
 
@@ -23,6 +26,12 @@ export function milliseconds(ms: number | null | undefined): string {
   if (ms === null || ms === undefined || !Number.isFinite(ms)) return "–";
   if (ms >= 1000) return `${(ms / 1000).toPrecision(3)} s`;
   return `${Number(ms.toPrecision(ms < 10 ? 2 : 3))} ms`;
+}
+
+/** When a request came, in the reader's time zone: the log of a service has no zone and means UTC. */
+export function requestTime(at: string): string {
+  const ms = Date.parse(`${at}Z`);
+  return Number.isNaN(ms) ? at : dateTime(ms / 1000);
 }
 
 /** Which models answer now, those with the larger share first. */
@@ -55,16 +64,27 @@ export function sampleBody(openapi: Record<string, unknown> | null): string {
 }
 
 /** An answer to be read: a text that is JSON in itself is opened up, as many scripts return one. */
-export function readable(json: unknown, text: string): string {
-  let value = json;
-  if (typeof value === "string") {
-    try {
-      value = JSON.parse(value) as unknown;
-    } catch {
-      return value as string;
-    }
+export function readable(text: string): string {
+  const whole = parsed(text);
+  const shown = typeof whole === "string" ? whole : text;
+  const value = parsed(shown);
+  return value === undefined ? shown : JSON.stringify(value, null, 2);
+}
+
+/** On one line, if it is JSON. */
+export function oneLine(text: string): string {
+  const value = parsed(text);
+  return value === undefined ? text : JSON.stringify(value);
+}
+
+/** The value, where it says all that the text says: NaN is no JSON, and long whole numbers would lose their last digits. */
+function parsed(text: string): unknown {
+  if (LONG_NUMBER.test(text.replace(STRING, '""'))) return undefined;
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
   }
-  return value === null || value === undefined ? text : JSON.stringify(value, null, 2);
 }
 
 /** Whether the shares can be sent: whole numbers that make a hundred. */
