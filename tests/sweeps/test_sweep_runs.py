@@ -153,6 +153,16 @@ def test_running_children_have_a_value_where_no_policy_looks_at_it(sweep_of: Sta
     sweep.wait_for_completion()
 
 
+def test_a_child_tells_when_it_began(sweep_of: Start) -> None:
+    sweep = sweep_of(max_total_runs=2)
+    sweep.wait_for_completion()
+    told = {child["run_id"]: child["began_at"] for child in sweep._sweep()["children"]}
+    assert told == {
+        child.id: child._connection.get(f"/api/runs/{child.id}")["started_at"] for child in sweep.get_children()
+    }
+    assert all(told.values())
+
+
 def test_a_metric_that_is_never_logged_is_said_after_the_first_child(sweep_of: Start) -> None:
     script = "from runyard import Run\nRun.get_context().log('loss', 1.0)\n"
     sweep = sweep_of(script, max_total_runs=2, max_concurrent_runs=1)

@@ -218,11 +218,12 @@ class RunStore:
             row = connection.execute(_NEXT_NUMBER, {"wanted": run_id}).one()
         return None if row.is_there else (row.last or 0) + 1
 
-    def states_below(self, parent_id: str) -> dict[str, str]:
-        """The state of each child by its id."""
-        query = select(_runs.c.run_id, _runs.c.state).where(_runs.c.parent_id == parent_id)
+    def begun_below(self, parent_id: str) -> dict[str, tuple[str, float]]:
+        """Of each child by its id: the state, and when it started, or was submitted."""
+        columns = _runs.c.run_id, _runs.c.state, _runs.c.started_at, _runs.c.created_at
         with self._database.read() as connection:
-            return {row.run_id: row.state for row in connection.execute(query)}
+            rows = connection.execute(select(*columns).where(_runs.c.parent_id == parent_id))
+            return {run_id: (state, started or created) for run_id, state, started, created in rows}
 
     def errors_below(self, parent_id: str) -> dict[str, str]:
         """Why each child failed that did, by its id."""

@@ -38,6 +38,7 @@ class TrialView:
     stopped: str  # why it was ended early
     resumes: str  # the run that it goes on from
     error: str = ""  # why it failed
+    began_at: Optional[float] = None  # when it started; until then, when it was submitted
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ export interface Child {
   stopped: string;
   resumes: string;
   error?: string; // why it failed
+  began_at?: number | null; // when it started; until then, when it was submitted
 }
 
 export interface Sweep {

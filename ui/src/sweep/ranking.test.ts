@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Child, Sweep } from "./asks";
-import { asRow, parameterNames, policyWords, progressOf, ranked } from "./ranking";
+import { asRow, chartedOf, parameterNames, policyWords, progressOf, ranked } from "./ranking";
 
 function child(number: number, best: number | null, more: Partial<Child> = {}): Child {
   return { number, run_id: `HD_${number}`, parameters: { "--lr": 0.1 }, status: "Completed", best, reports: 1, stopped: "", resumes: "", ...more };
@@ -42,6 +42,14 @@ test("a child as a row has its values without dashes and its best as the metric"
   const row = asRow(sweep([]), child(4, 0.25));
   expect(row.params).toEqual({ lr: 0.1 });
   expect(row.metrics).toEqual({ acc: 0.25 });
+});
+
+test("a line counts from its own child's beginning", () => {
+  const children = [child(0, 1, { began_at: 1000 }), child(1, 2, { began_at: 1060, stopped: "why" }), child(2, null, { reports: 0 })];
+  expect(chartedOf(sweep(children), children, 24).map((one) => [one.origin, one.label])).toEqual([
+    [1000, "child 0"],
+    [1060, "child 1 (stopped)"],
+  ]);
 });
 
 test("parameters of nested spaces are all named", () => {

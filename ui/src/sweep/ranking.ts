@@ -1,6 +1,8 @@
 // The children of a sweep in order, and as the rows that the views of Compare draw.
 
 import { hasEnded, type Row } from "../api/shapes";
+import type { Charted } from "../charts/chart_lines";
+import { seriesToken } from "../design/theme.svelte";
 import type { Child, Sweep } from "./asks";
 
 /** The best first; those without a report at the end, the newest of them first. */
@@ -11,6 +13,25 @@ export function ranked(sweep: Sweep): Child[] {
     if (a.best !== null || b.best !== null) return a.best !== null ? -1 : 1;
     return b.number - a.number;
   });
+}
+
+/** The first of the children as lines of their metric; those that were stopped are grey. */
+export function chartedOf(sweep: Sweep, children: readonly Child[], most: number): Charted[] {
+  return children
+    .filter((child) => child.reports > 0 || child.status === "Running")
+    .slice(0, most)
+    .map((child) => ({
+      runId: child.run_id,
+      name: sweep.primary_metric,
+      label: `child ${child.number}${child.stopped ? " (stopped)" : ""}`,
+      colour: child.stopped ? "--off" : seriesToken(child.number),
+      origin: child.began_at ?? 0,
+    }));
+}
+
+/** What every child has reached, to be compared: a better result is as new as one more. */
+export function resultsOf(sweep: Sweep): string {
+  return sweep.children.map((child) => `${child.number}:${child.best}`).join();
 }
 
 /** The names of all parameters, in the order in which they are first met. */

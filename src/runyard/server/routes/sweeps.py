@@ -63,18 +63,20 @@ def _known(store: SweepStore, sweep_id: str) -> SweepSpec:
 
 def _view(conductor: Conductor, sweep_id: str, spec: SweepSpec, trials: list[Trial]) -> SweepView:
     record = conductor.rooms.runs.load(sweep_id)
-    states, errors = conductor.rooms.runs.states_below(sweep_id), conductor.rooms.runs.errors_below(sweep_id)
+    begun, errors = conductor.rooms.runs.begun_below(sweep_id), conductor.rooms.runs.errors_below(sweep_id)
+    unknown = ("NotStarted", None)
     children = [
         TrialView(
             trial.number,
             trial.run_id,
             trial.parameters,
-            states.get(trial.run_id, "NotStarted"),
+            begun.get(trial.run_id, unknown)[0],
             trial.best,
             trial.reports,
             trial.stopped,
             trial.resumes,
             errors.get(trial.run_id, ""),
+            begun.get(trial.run_id, unknown)[1],
         )
         for trial in trials
     ]
