@@ -1,6 +1,7 @@
 // Runs: the table, its fields, its completions; what can be done to a run.
 
 import { getJson, part, query, sendJson, type Options } from "./http";
+import { lettersTo, placeAfter } from "./letters";
 import type { Completion, Field, RunView, Table } from "./shapes";
 
 export interface TableQuery {
@@ -18,8 +19,10 @@ export async function fields(options: Options = {}): Promise<Field[]> {
   return (await getJson<{ fields: Field[] }>("/api/runs/fields", options)).fields;
 }
 
-export function complete(text: string, at: number, options: Options = {}): Promise<Completion> {
-  return getJson(`/api/runs/complete${query({ query: text, at })}`, options);
+export async function complete(text: string, at: number, options: Options = {}): Promise<Completion> {
+  const asked = query({ query: text, at: lettersTo(text, at) });
+  const got = await getJson<Completion>(`/api/runs/complete${asked}`, options);
+  return { ...got, from: placeAfter(text, got.from), to: placeAfter(text, got.to) };
 }
 
 export function cancel(id: string): Promise<RunView> {
