@@ -17,7 +17,7 @@ import pytest
 
 from data_servers import S3_SECRET, Wire
 from runyard import Datastore, Workspace
-from runyard.data.base import Abandoned
+from runyard.data.base import Abandoned, Unreachable
 from runyard.data.kinds import opened, split
 from runyard.data.network_errors import Asked, explained
 from runyard.errors import DataException, UserErrorException
@@ -281,3 +281,28 @@ def test_a_bucket_without_credentials_says_how_to_give_them_in_python_and_on_the
         raise GenericError("error sending request for url (http://169.254.169.254/latest/api/token)")
     assert caught.value.message.startswith("datastore 'lake' needs credentials")
     assert all(word in caught.value.hint for word in ("--credentials", "anonymous=True", "--anonymous"))
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        ("Generic MicrosoftAzure error: Invalid Access Key: Invalid input length: 5", "account_key"),
+        ("Generic MicrosoftAzure error: Missing component in SAS query pair", "sas_token"),
+        ("Generic GCS error: GCP credential error: Unable to decode service account file: x", "service_account_key"),
+    ],
+)
+def test_credentials_that_cannot_be_any_are_named_and_not_taken_for_a_server_that_is_away(
+    said: str, named: str
+) -> None:
+    from obstore.exceptions import GenericError
+
+    with pytest.raises(DataException) as caught, explained(Asked("blobs", "azure_blob")):
+        raise GenericError(f"{said}\n\nDebug source:\nGeneric")
+    assert f"wrong credentials: its {named} cannot be one" in caught.value.message
+    assert not isinstance(caught.value, Unreachable)
+    assert "overwrite=True" in caught.value.hint
+
+
+def test_half_an_account_key_is_refused_when_its_datastore_is_registered(workspace: Workspace, new_name) -> None:
+    with pytest.raises(DataException, match="its account_key cannot be one"):
+        Datastore.register_azure_blob_container(workspace, new_name(), "c", "lab", account_key="wrong")

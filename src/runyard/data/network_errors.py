@@ -17,6 +17,17 @@ _STATUS = re.compile(r"status code: (\d{3})")
 _SIGNED = re.compile(r"((?:sig|signature|x-amz-[a-z-]+|se|sp|sv|token|key)=)[^&\s\"']+", re.IGNORECASE)
 _REFUSED = ("401", "403")
 _OWN_CLOUD, _OWN_GOOGLE = "169.254.169.254", "metadata.google"
+# what the library says of credentials that it cannot even read, before anybody is asked -> which they are
+_UNREADABLE = {
+    "Invalid Access Key": "account_key",
+    "SAS query pair": "sas_token",
+    "service account file": "service_account_key",
+    "reading pem file": "service_account_key",
+}
+_AGAIN = (
+    "register it again with the right ones: Datastore.register_…(…, overwrite=True), "
+    "or runyard data add NAME … --overwrite"
+)
 _NO_PARTS = "non-partial response"
 
 
@@ -88,8 +99,14 @@ def _in_words(asked: Asked, path: str, error: Exception) -> DataException:
     ):
         return DataException(
             f"{where} refuses the credentials that it was registered with: {reason}",
-            hint="register it again with the right ones: Datastore.register_…(…, overwrite=True), "
-            "or runyard data add NAME … --overwrite",
+            hint=_AGAIN,
+        )
+    unreadable = next((name for words, name in _UNREADABLE.items() if words in text), None)
+    if unreadable is not None:
+        return DataException(
+            f"{where} was registered with wrong credentials: its {unreadable} cannot be one: "
+            f"{reason.partition(' error: ')[2] or reason}",
+            hint=_AGAIN,
         )
     if code and code[1] in ("NoSuchBucket", "ContainerNotFound"):
         return DataException(
