@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from runyard import Experiment, Run, ScriptRunConfig, Workspace
+from runyard import CondaDependencies, Experiment, Run, ScriptRunConfig, Workspace
 from runyard.errors import (
     ActivityFailedException,
+    EnvironmentException,
     ExperimentExecutionException,
     RunEnvironmentException,
     RunyardException,
@@ -62,6 +63,40 @@ def test_missing_folders_and_scripts_are_told_at_submission(experiment: Experime
         with pytest.raises((ExperimentExecutionException, UserErrorException, RunyardException)):
             experiment.submit(ScriptRunConfig(str(source), script=script))
     assert list(experiment.get_runs()) == []
+
+
+@pytest.mark.parametrize("asked", [{"pip": ["num py"]}, {"python": "2.7"}])
+def test_packages_that_no_environment_could_have_are_told_at_submission(
+    experiment: Experiment, project, asked: dict
+) -> None:
+    config = ScriptRunConfig(project(train="print('never')"), script="train.py")
+    packages = CondaDependencies.create(pip_packages=asked.get("pip", []))
+    if "python" in asked:
+        packages.set_python_version(asked["python"])
+    config.run_config.environment.python.conda_dependencies = packages
+    with pytest.raises(EnvironmentException, match=r"num py|2\.7"):
+        experiment.submit(config)
+    assert list(experiment.get_runs()) == []
+
+
+def test_ctrl_c_while_the_output_is_shown_says_that_the_run_goes_on(
+    experiment: Experiment, project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = tmp_path / "go"
+    wait = f"import os, time\nprint('here', flush=True)\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
+    run = experiment.submit(with_this_python(project(train=wait)))
+
+    class Screen(io.StringIO):
+        def write(self, text: str) -> int:
+            if "here" in text:
+                raise KeyboardInterrupt
+            return super().write(text)
+
+    monkeypatch.setattr("sys.stdout", Screen())
+    with pytest.raises(ExperimentExecutionException, match="the run goes on"):
+        run.wait_for_completion(show_output=True)
+    go.touch()
+    assert run.wait_for_completion()["status"] == "Completed"
 
 
 def test_every_status_is_a_word_of_old(experiment: Experiment, project) -> None:

@@ -32,12 +32,10 @@ def prepare(rooms: Rooms, record: RunRecord, say: Callable[[str], None], abandon
 
 def at_once(rooms: Rooms, record: RunRecord) -> Prepared | None:
     """For a new run whose environment is there: it takes its place in line as it comes in, and nobody who came later
-    is before it because a thread was quicker. None: ``prepare`` has something to do, or to refuse."""
+    is before it because a thread was quicker. None: ``prepare`` has something to do. What no environment could be is
+    refused here, before there is a run."""
     said: list[str] = []
-    try:
-        prepared = ground.at_once(rooms, record, said.append)
-    except RunyardException:
-        return None
+    prepared = ground.at_once(rooms, record, said.append)
     folder = rooms.folder(record.run_id)
     if prepared is not None and not folder.lock_file.exists():  # else it is a submission that was sent again
         lines = "".join(f"[{0.0:7.2f} s] {text}\n" for text in said)

@@ -10,7 +10,7 @@ from typing import Any
 
 from runyard.client.transport import Connection
 from runyard.clock import duration_text
-from runyard.errors import ActivityFailedException, YardUnavailable
+from runyard.errors import ActivityFailedException, ExperimentExecutionException, YardUnavailable
 from runyard.lifecycle.state import TERMINAL
 
 _ENDED = frozenset(state.value for state in TERMINAL)
@@ -39,6 +39,13 @@ def wait(connection: Connection, view: dict[str, Any], show_output: bool) -> tup
                     if screen:
                         screen.end(data)
                     return data, files
+        except KeyboardInterrupt:
+            if screen is None:
+                raise
+            raise ExperimentExecutionException(
+                f"the output of run {view['run_id']} is not shown any more; the run goes on",
+                hint="run.cancel() ends it; run.wait_for_completion(show_output=True) shows it again",
+            ) from None
         except (OSError, YardUnavailable):
             time.sleep(0.2)  # the connection broke: the next attempt starts the yard if it is gone
 
