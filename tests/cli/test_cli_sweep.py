@@ -119,3 +119,33 @@ def test_a_file_without_a_section_is_no_sweep(cli: CommandLine) -> None:
     assert "no section `sweep`" in cli("sweep", "job.yaml").err
     (cli.folder / "job.yaml").write_text("script: train.py\nsweep: {parameter: {--x: [1]}}\n")
     assert "did you mean 'parameters'" in cli("sweep", "job.yaml").err
+
+
+@pytest.mark.parametrize(
+    ("section", "hint"),
+    [
+        ("{parameters: {--x: '1,2'}}", "hint: metric: accuracy"),
+        ("{metric: score}", "hint: parameters: {"),
+        ("{metric: score, parameters: {--x: '1,2'}}", "hint: max_total_runs: 20"),
+        ("{metric: score, parameters: {--x: '1,2'}, max_total_runs: 2, goal: up}", "hint: goal: maximize"),
+        ("{metric: score, parameters: {--x: 'uniform(0'}, max_total_runs: 2}", "error: parameters: --x: 'uniform(0'"),
+        ("{metric: score, parameters: {--x: '1,2'}, max_total_runs: 2, policy: 'bandit(1'}", "error: policy: "),
+    ],
+)
+def test_what_a_file_lacks_is_told_in_the_words_of_a_file(cli: CommandLine, section: str, hint: str) -> None:
+    cli.script("train.py", SCRIPT)
+    cli.script("sweep.yaml", f"script: train.py\nsweep: {section}\n")
+    done = cli("sweep", "sweep.yaml")
+    assert done.code == 1
+    assert hint in done.err, done.err
+
+
+def test_the_beginning_of_a_sweeps_id_means_the_sweep_however_many_children_it_has(cli: CommandLine) -> None:
+    cli.script("train.py", "pass")
+    for name, values in (("few", "1,2"), ("many", "1,2,3,4,5,6,7,8,9,10,11,12")):
+        done = cli("run", "-d", "-e", name, "--sweep", f"x={values}", "--metric", "m", "--sampling", "grid", "train.py")
+        sweep_id = done.text.strip()
+        cli("logs", "-f", sweep_id, "--name", "hyperdrive")
+        assert json.loads(cli("show", sweep_id[:-2], "--json").out)["run_id"] == sweep_id
+        ambiguous = cli("show", f"{sweep_id}_")
+        assert "is the beginning or the end of several runs" in ambiguous.err

@@ -15,6 +15,7 @@ from runyard.spec.json import sayable
 NEWEST = ("@last", "latest", "last")
 _CANDIDATES = 10
 _OFFERED = 30
+_ALL = 10_000  # what the yard gives at most
 
 
 def find_run(connection: Connection, text: str) -> dict[str, Any]:
@@ -34,15 +35,28 @@ def find_run(connection: Connection, text: str) -> dict[str, Any]:
         found = connection.get("/api/runs", fragment=text, include_children=True, limit=_CANDIDATES + 1)["runs"]
         if not found or not text:
             raise
-    if len(found) > 1:
+    meant = _parent_of_all(connection, text, found)
+    if meant is None:
         named = "\n".join(f"  {run['run_id']}  {run['status']}" for run in found[:_CANDIDATES])
         more = "\n  and more" if len(found) > _CANDIDATES else ""
         raise UserErrorException(
             f"{text!r} is the beginning or the end of several runs:\n{named}{more}",
             hint="give more of the id; the last characters differ",
         )
-    one: dict[str, Any] = found[0]
-    return one
+    return meant
+
+
+def _parent_of_all(connection: Connection, text: str, found: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The only one that was found, or that which the others are children of: their ids begin with its own."""
+    shortest: dict[str, Any] = min(found, key=lambda run: len(run["run_id"]))
+    if len(found) > _CANDIDATES:  # the newest of more: the parent is older than its children
+        tops = connection.get("/api/runs", fragment=text, limit=2)["runs"]
+        if len(tops) != 1:
+            return None
+        shortest = tops[0]
+        found = connection.get("/api/runs", fragment=text, include_children=True, limit=_ALL)["runs"]
+    others = (run["run_id"] for run in found if run["run_id"] != shortest["run_id"])
+    return shortest if all(other.startswith(f"{shortest['run_id']}_") for other in others) else None
 
 
 def complete_run(incomplete: str) -> list[str]:

@@ -47,6 +47,7 @@ KEYS = {
     "tags": "mapping of names to values",
     "sweep": "mapping: what `runyard sweep` varies, see below",
 }
+_MEANT = {"args": "arguments", "params": "script_params", "parameters": "script_params"}  # by no spelling near
 _RESOURCES = ("cpus_per_process", "gpus_per_process", "memory_gb", "share_gpus")
 _PACKAGES = ("pip_packages", "pip_requirements_file", "conda_packages", "conda_dependencies_file")
 
@@ -67,6 +68,7 @@ def read_job(file: str) -> Job:
         raise UserErrorException(f"{file} names no script", hint="add the line  script: train.py")
     if "arguments" in said and "script_params" in said:
         raise UserErrorException(f"{file} has both arguments and script_params", hint="keep one of them")
+    _check_arguments(file, said.get("arguments"))
     return Job(
         experiment=str(said.get("experiment") or experiment_name(str(folder))),
         estimator=_swept(file, said, _estimator(file, folder, said)),
@@ -80,7 +82,7 @@ def _swept(file: str, said: dict[str, Any], estimator: Any) -> Any:
     if not section:
         return estimator
     _check_keys(file, "sweep: ", section, tuple(SWEEP_KEYS))
-    return sweep_of(estimator, section)
+    return sweep_of(estimator, section, in_file=True)
 
 
 def _estimator(file: str, folder: Path, said: dict[str, Any]) -> Any:
@@ -167,9 +169,24 @@ def _parsed(path: Path) -> dict[str, Any]:
 def _check_keys(file: str, where: str, said: dict[str, Any], known: tuple[str, ...]) -> None:
     unknown = [key for key in said if key not in known]
     if unknown:
-        near = "".join(nearest(key, known) for key in unknown)
+        meant = {key: _MEANT[key] for key in unknown if _MEANT.get(key) in known}
+        near = "".join(f"did you mean {meant[key]!r}? " if key in meant else nearest(key, known) for key in unknown)
         named = ", ".join(repr(key) for key in unknown)
         raise UserErrorException(f"{file}: {where}there is no key {named}", hint=f"{near}keys: {', '.join(known)}")
+
+
+def _check_arguments(file: str, given: Any) -> None:
+    """Here, since the SDK would say how it is written in Python."""
+    import yaml
+
+    if given is None or isinstance(given, list):
+        return
+    words = given.split() if isinstance(given, str) else ["--lr", 0.1]
+    if isinstance(given, dict):
+        hint = "script_params takes a mapping"
+    else:
+        hint = f"arguments: {yaml.safe_dump(words, default_flow_style=True, width=1000).strip()}"
+    raise UserErrorException(f"{file}: arguments takes a list, not {given!r}", hint=hint)
 
 
 def _mapping(file: str, said: dict[str, Any], key: str) -> dict[str, Any]:

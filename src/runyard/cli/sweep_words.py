@@ -32,18 +32,28 @@ _POLICY_EXAMPLES = {
     "hyperband": "hyperband()",
 }
 _AT_ONCE = 4
+# what is lacking -> how it is said on the command line, and in a file
+_HINTS = {
+    "parameters": ("--sweep 'lr=loguniform(-6, -1)'", "parameters: {--lr: 'loguniform(-6, -1)'}"),
+    "metric": ("--metric accuracy", "metric: accuracy"),
+    "max_total_runs": ("--max-runs 20", "max_total_runs: 20"),
+    "goal": (
+        "--goal maximize for an accuracy, --goal minimize for a loss",
+        "goal: maximize for an accuracy, goal: minimize for a loss",
+    ),
+}
 
 
-def sweep_of(estimator: Any, said: dict[str, Any]) -> Any:
+def sweep_of(estimator: Any, said: dict[str, Any], *, in_file: bool = False) -> Any:
     """A HyperDriveConfig of the section's words; ``said`` holds keys of SWEEP_KEYS only."""
     from runyard import hyperdrive
     from runyard.spec.space import grid_size
 
     space = said.get("parameters")
     if not isinstance(space, dict) or not space:
-        raise UserErrorException("the sweep has no parameters", hint="--sweep 'lr=loguniform(-6, -1)'")
+        raise UserErrorException("the sweep has no parameters", hint=_HINTS["parameters"][in_file])
     if not said.get("metric"):
-        raise UserErrorException("the sweep has no metric to compare its children by", hint="--metric accuracy")
+        raise UserErrorException("the sweep has no metric to compare its children by", hint=_HINTS["metric"][in_file])
     kinds = {
         "random": hyperdrive.RandomParameterSampling,
         "grid": hyperdrive.GridParameterSampling,
@@ -55,18 +65,21 @@ def sweep_of(estimator: Any, said: dict[str, Any]) -> Any:
         raise UserErrorException(
             f"there is no sampling {kind!r}", hint=nearest(kind, kinds) + f"samplings: {', '.join(kinds)}"
         )
-    parameters = {str(name): expression_of(str(name), given) for name, given in space.items()}
+    where = "parameters: " if in_file else "--sweep "
+    parameters = {str(name): expression_of(str(name), given, where) for name, given in space.items()}
     sampling = kinds[kind](parameters, seed=said.get("seed"))
     total = said.get("max_total_runs")
     if total is None:
         if kind != "grid":
-            raise UserErrorException("the sweep does not say how many children it has", hint="--max-runs 20")
+            raise UserErrorException(
+                "the sweep does not say how many children it has", hint=_HINTS["max_total_runs"][in_file]
+            )
         total = grid_size(parameters)
     goal = str(said.get("goal") or MAXIMIZE).lower()
     if goal not in (MAXIMIZE, MINIMIZE):
         raise UserErrorException(
             f"the goal is {MAXIMIZE} or {MINIMIZE}, not {goal!r}",
-            hint=nearest(goal, (MAXIMIZE, MINIMIZE)) + "--goal maximize for an accuracy, --goal minimize for a loss",
+            hint=nearest(goal, (MAXIMIZE, MINIMIZE)) + _HINTS["goal"][in_file],
         )
     at_once = said.get("max_concurrent_runs")
     more = {key: said[key] for key in ("max_duration_minutes", "max_failures_in_a_row") if said.get(key) is not None}
@@ -76,7 +89,7 @@ def sweep_of(estimator: Any, said: dict[str, Any]) -> Any:
         hyperdrive.PrimaryMetricGoal.from_str(goal),
         total,
         min(_AT_ONCE, total) if at_once is None else at_once,
-        policy=policy_of(str(said["policy"])) if said.get("policy") else None,
+        policy=policy_of(str(said["policy"]), "policy" if in_file else "--policy") if said.get("policy") else None,
         estimator=estimator,
         **more,
     )
@@ -95,7 +108,7 @@ def parameters_of(given: list[str]) -> dict[str, Any]:
     return found
 
 
-def expression_of(name: str, given: Any) -> Any:
+def expression_of(name: str, given: Any, where: str = "--sweep ") -> Any:
     """An expression from its words, from a list of options, or from ``1,2,3``."""
     from runyard import hyperdrive
 
@@ -109,10 +122,10 @@ def expression_of(name: str, given: Any) -> Any:
         )
     }
     if given.startswith("["):  # cut at its commas, a list would become texts with a bracket each
-        return _choice(name, _options(name, given))
+        return _choice(name, _options(f"{where}{name}", given))
     if "(" not in given:
         return _choice(name, [_literal(part) for part in given.split(",")])
-    word, arguments, keywords = _call(given, f"--sweep {name}")
+    word, arguments, keywords = _call(given, f"{where}{name}")
     if word not in functions:
         raise UserErrorException(
             f"{name}: there is no expression {word!r}",
@@ -134,7 +147,7 @@ def _named(name: str, make: Callable[[], Any]) -> Any:
         raise UserErrorException(f"{name}: {error.message}", hint=error.hint) from None
 
 
-def policy_of(text: str) -> Any:
+def policy_of(text: str, where: str = "--policy") -> Any:
     from runyard import hyperdrive
 
     policies = {
@@ -143,13 +156,13 @@ def policy_of(text: str) -> Any:
         "truncation": hyperdrive.TruncationSelectionPolicy,
         "hyperband": hyperdrive.HyperbandPolicy,
     }
-    word, arguments, keywords = _call(text if "(" in text else f"{text}()", "--policy")
+    word, arguments, keywords = _call(text if "(" in text else f"{text}()", where)
     if word.lower() not in policies:
         raise UserErrorException(
             f"there is no policy {word!r}", hint=nearest(word, policies) + f"policies: {', '.join(policies)}"
         )
     word = word.lower()
-    return _checked("--policy", word, policies[word], arguments, keywords, _POLICY_EXAMPLES[word])()
+    return _checked(where, word, policies[word], arguments, keywords, _POLICY_EXAMPLES[word])()
 
 
 def _checked(
@@ -188,12 +201,12 @@ def _call(text: str, where: str) -> tuple[str, list[Any], dict[str, Any]]:
     return parsed.func.id, arguments, keywords
 
 
-def _options(name: str, text: str) -> list[Any]:
+def _options(where: str, text: str) -> list[Any]:
     try:
         return list(ast.literal_eval(text))
     except (SyntaxError, ValueError):
         raise UserErrorException(
-            f"--sweep {name}: the list {text!r} cannot be read", hint=f"'{name}=[0.1, 0.2]', or {name}=0.1,0.2"
+            f"{where}: the list {text!r} cannot be read", hint="write it as in Python: [0.1, 0.2], or 0.1,0.2"
         ) from None
 
 
