@@ -195,3 +195,17 @@ def test_lineage_says_when_it_is_of_a_run_and_when_nothing_is_linked(cli):
     part = cli("lineage", "unlinked")
     assert part.err.startswith(f"no dataset and no model is named 'unlinked'; the run {run_id} is shown\n")
     assert cli("lineage", "unlinked", "--kind", "run").err == exact.err
+
+
+def test_show_of_a_run_with_children_says_how_many_and_how_to_list_them(cli, trained):
+    code = "from runyard import Run\nfor child in Run.get_context().create_children(3): child.complete()\n"
+    run_id = cli("run", "-e", "with-children", cli.script("parent.py", code)).err.split("  ", 1)[0]
+    assert "\nchildren     3: runyard runs --all -e with-children\n" in cli("show", run_id).text
+    assert len(json.loads(cli("runs", "--all", "-e", "with-children", "--json").out)) == 4
+    assert "children" not in cli("show", trained).text
+
+
+def test_an_export_without_tables_counts_their_series(cli):
+    code = "from runyard import Run\nfor name in 'ab': Run.get_context().log_row(name, x=1)\n"
+    run_id = cli("run", cli.script("tables.py", code)).err.split("  ", 1)[0]
+    assert "2 series of tables, images or texts" in cli("export", run_id).err

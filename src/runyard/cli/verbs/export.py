@@ -56,7 +56,7 @@ def export(
     said += f", {count_text(done.files, 'file')}" if files else ""
     say(said)
     if done.left_out:
-        say(f"{count_text(done.left_out, 'series')} of tables, images or texts: only --format json has those")
+        say(f"{done.left_out:,} series of tables, images or texts: only --format json has those")
 
 
 def _chosen(connection: Connection, what: str | None) -> Any:

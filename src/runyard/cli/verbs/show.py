@@ -15,6 +15,7 @@ from runyard.clock import duration_text
 
 app = new_verb()
 _STATES = ("NotStarted", "Preparing", "Data", "Queued", "Starting", "Running", "CancelRequested", "Finalizing")
+_COUNTED = 1000
 _WORDS = {"NotStarted": "snapshot", "CancelRequested": "stopping"}
 
 
@@ -32,7 +33,7 @@ def show(run: RunArgument, as_json: Json = False) -> None:
     if traceback:
         print("\n" + "\n".join(f"    {line}" for line in traceback.rstrip().splitlines()))
     print()
-    for name, text in _facts(view, summary, data_lines(connection, view)):
+    for name, text in _facts(view, summary, data_lines(connection, view), _children(connection, view)):
         print(f"{name:<13}{text}")
     if view["type"] == "hyperdrive":
         print()
@@ -51,7 +52,17 @@ def budget(view: dict[str, Any], now: float) -> dict[str, float]:
     return spent
 
 
-def _facts(view: dict[str, Any], summary: dict[str, Any], data: list[str]) -> list[tuple[str, str]]:
+def _children(connection: Connection, view: dict[str, Any]) -> str:
+    if view["type"] == "hyperdrive":  # they stand in its table
+        return ""
+    found = connection.get("/api/runs", parent=view["run_id"], include_children=True, limit=_COUNTED)
+    if not found["runs"]:
+        return ""
+    count = f"{len(found['runs']):,}" if found["next"] is None else f"more than {_COUNTED:,}"
+    return f"{count}: runyard runs --all -e {view['experiment']}"
+
+
+def _facts(view: dict[str, Any], summary: dict[str, Any], data: list[str], children: str) -> list[tuple[str, str]]:
     now = clock.now()
     found = [
         ("experiment", f"{view['experiment']}" + (f", child of {view['parent_id']}" if view["parent_id"] else "")),
@@ -59,6 +70,7 @@ def _facts(view: dict[str, Any], summary: dict[str, Any], data: list[str]) -> li
             "submitted",
             f"{_local(view['created_at'])} ({_ago(now - view['created_at'])}) by {view['submitted_by'] or 'nobody'}",
         ),
+        ("children", children),
         ("time", ", ".join(f"{word} {short_duration(spent)}" for word, spent in budget(view, now).items())),
     ]
     spec = view["spec"]
