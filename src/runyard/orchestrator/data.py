@@ -184,13 +184,19 @@ def send(rooms: Rooms, record: RunRecord, say: Say) -> list[str]:
     return warnings
 
 
+def leave_spots(rooms: Rooms, record: RunRecord) -> None:
+    """The paths outside of the run where its data was; more than once does no harm."""
+    for use in uses_of(record):
+        if _is_linked(use):
+            _spot(rooms, use).leave(record.run_id)
+
+
 def forget(rooms: Rooms, record: RunRecord) -> None:
     """The run has ended: its own copies go, and it holds nothing in the cache any more."""
     folder = rooms.folder(record.run_id)
     for use in uses_of(record):
         rooms.provider.ready.pop((record.run_id, use.name), None)
-        if _is_linked(use):
-            _spot(rooms, use).leave(record.run_id)
+    leave_spots(rooms, record)
     shutil.rmtree(folder.data, ignore_errors=True)
     folder.data_record.unlink(missing_ok=True)
 

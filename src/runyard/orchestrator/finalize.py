@@ -44,6 +44,7 @@ def finalize(rooms: Rooms, record: RunRecord, say: Callable[[str], None]) -> tup
             except (RunyardException, OSError) as error:  # the run's verdict stands; what was lost is said
                 warnings.append(f"{name}/ was not kept whole: {error}")
     read_uploaded_event_files(rooms, record.run_id)
+    data.leave_spots(rooms, record)  # before anybody hears of the end: whoever waited for it finds nothing there
     if record.life.managed and not _lacks_something(warnings):
         # before anybody hears that the run has ended: whoever waited for it may remove its target at once
         compute.forget(handle)
