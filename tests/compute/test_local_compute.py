@@ -119,6 +119,25 @@ def test_the_nursery_ends_with_its_yard_and_runs_go_on(tmp_path):
     wait_until(lambda: not still_here(), "the agent that waited for an order to end")
 
 
+def test_a_run_that_is_tidied_up_at_that_moment_can_be_stopped(compute, tmp_path):
+    order = make_order(tmp_path, "print('never')")
+    done = []
+
+    def tidy():
+        while not done:
+            for draft in Path(order.folder).glob("*.draft"):
+                draft.unlink(missing_ok=True)
+
+    tidying = Thread(target=tidy)
+    tidying.start()
+    try:
+        for _ in range(300):
+            compute.stop(Handle(order.run_id, order.folder))
+    finally:
+        done.append(True)
+        tidying.join()
+
+
 def test_an_agent_is_neither_our_child_nor_in_our_session(compute, tmp_path):
     order = make_order(tmp_path, "import time; time.sleep(600)")
     handle = compute.start(order)

@@ -85,10 +85,11 @@ def test_a_run_whose_host_died_ends_with_that_reason_and_others_go_elsewhere(
     assert run.get_status() == "Failed"
     assert f"{host.name} has not been heard of for" in str(run.get_details()["error"])
     # the dead host is passed over, with the reason, and the other one serves
-    runs = [submit(SLOW) for _ in range(2)]
-    eventually(lambda: log(runs[0], home), "the host that is left takes the next run", 60)
-    eventually(lambda: f"{host.name}: cannot be reached" in activity(runs[1]), "the other waits and says for what", 60)
-    for each in runs:
+    taken = submit(SLOW)
+    eventually(lambda: log(taken, home), "the host that is left takes the next run", 60)
+    waiting = submit(SLOW)  # not before: of two that are prepared at the same time, either may be the first
+    eventually(lambda: f"{host.name}: cannot be reached" in activity(waiting), "the other waits and says for what", 60)
+    for each in (taken, waiting):
         each.cancel()
         each.wait_for_completion(show_output=False, raise_on_error=False)
 

@@ -133,6 +133,6 @@ def _write_whole(path: Path, value: Any) -> None:
     """All of it or nothing: a reader never meets half a file."""
     draft = path.with_name(f"{path.name}.{threading.get_ident()}.draft")
     draft.write_text(json.dumps(value), encoding="utf-8")
-    draft.chmod(0o600)  # variables may hold what only the owner should read
     with suppress(FileNotFoundError):  # the run has ended meanwhile, and what was half-made of it is tidied away
+        draft.chmod(0o600)  # variables may hold what only the owner should read
         draft.replace(path)
