@@ -1,5 +1,6 @@
 """The local target passes the contract of every target, and what only it promises."""
 
+import json
 import os
 import shlex
 import signal
@@ -136,6 +137,9 @@ def test_a_run_that_is_tidied_up_at_that_moment_can_be_stopped(compute, tmp_path
     finally:
         done.append(True)
         tidying.join()
+    compute.stop(Handle(order.run_id, order.folder), "out of time")
+    assert [path.name for path in Path(order.folder).glob("stop.json*")] == ["stop.json"]
+    assert json.loads(Path(order.folder, "stop.json").read_bytes()) == {"reason": "out of time"}
 
 
 def test_an_agent_is_neither_our_child_nor_in_our_session(compute, tmp_path):

@@ -96,12 +96,16 @@ def test_somebody_elses_database_is_not_touched(tmp_path: Path) -> None:
     assert list(shape(path)) == ["mine"]
 
 
-def test_an_old_database_gets_the_parameters_of_its_runs_and_a_change_for_each(tmp_path: Path) -> None:
-    path = tmp_path / "yard.db"
+def begin_at_the_first_version(path: Path) -> None:
     config = Config()
     config.set_main_option("script_location", str(Path(opening.__file__).parent / "migrations"))
     config.attributes["url"] = f"sqlite:///{path}"
     command.upgrade(config, "0001")
+
+
+def test_an_old_database_gets_the_parameters_of_its_runs_and_a_change_for_each(tmp_path: Path) -> None:
+    path = tmp_path / "yard.db"
+    begin_at_the_first_version(path)
     with sqlite3.connect(path) as connection:
         for run_id, spec in (("r-1", {"arguments": ["--lr", "0.1"]}), ("r-2", None)):
             connection.execute(
@@ -118,10 +122,7 @@ def test_an_old_database_gets_the_parameters_of_its_runs_and_a_change_for_each(t
 
 def test_a_migration_that_does_not_come_through_leaves_the_database_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "yard.db"
-    config = Config()
-    config.set_main_option("script_location", str(Path(opening.__file__).parent / "migrations"))
-    config.attributes["url"] = f"sqlite:///{path}"
-    command.upgrade(config, "0001")
+    begin_at_the_first_version(path)
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE sweeps (in_the_way)")  # what a later step makes
     before = shape(path)

@@ -12,12 +12,13 @@ import platform
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from runyard import clock
 from runyard.environments import conda, container, inventory, requirements, venv
+from runyard.environments.flights import Flight, Flights
 from runyard.environments.horovod.patches import RECIPE
 from runyard.environments.interpreters import Interpreter, Interpreters, checked_python, user_managed
 from runyard.environments.key import environment_key
@@ -26,7 +27,7 @@ from runyard.environments.prepared import EnvironmentInfo, PreparationAbandoned,
 from runyard.environments.process import Watch
 from runyard.environments.requirements import Wanted
 from runyard.environments.solve import Uv
-from runyard.errors import EnvironmentException, RunyardException
+from runyard.errors import EnvironmentException
 from runyard.spec.environment import Container, EnvironmentSpec
 
 __all__ = ["EnvironmentDepot", "EnvironmentInfo", "PreparationAbandoned", "Prepared", "Say"]
@@ -35,15 +36,6 @@ Infos = list[EnvironmentInfo]  # in the class below, `list` is a method
 
 _WAITING_EVERY_S = 5.0
 _LOOK_EVERY_S = 0.1
-
-
-@dataclass
-class _Flight:
-    """One build on its way, and how it ended for those who wait for it."""
-
-    run_id: str
-    done: threading.Event = field(default_factory=threading.Event)
-    failure: RunyardException | None = None
 
 
 @dataclass(frozen=True)
@@ -67,12 +59,10 @@ class EnvironmentDepot:
         self.root = root
         self._environ = dict(os.environ if environ is None else environ)
         self._stall_s = stall_s
-        self._flights: dict[str, _Flight] = {}
-        self._lock = threading.Lock()
+        self._flights = Flights()  # environments on their way, and Pythons that are being asked
         self._channels = conda.Channels()
         self._images = container.Images()
         self._own: dict[str, tuple[Interpreter, tuple[int, ...]]] = {}
-        self._asking: dict[str, _Flight] = {}
         self._interpreters: Interpreters | None = None
 
     def prepare(
@@ -131,7 +121,7 @@ class EnvironmentDepot:
         for info in self.list():
             unused_s = clock.now() - info.last_used_at
             chosen = all or info.key in named or (older_than_s is not None and unused_s >= older_than_s)
-            with self._lock:
+            with self._flights.lock:
                 if chosen and info.key not in spared and info.key not in self._flights:
                     inventory.remove(info.path)
                     gone.append(info)
@@ -209,36 +199,23 @@ class EnvironmentDepot:
         *,
         with_python: bool = True,
     ) -> inventory.Meta:
-        """Builds, or waits for the run that does. When that one is cancelled, one of those who wait takes over."""
-        while True:
-            with self._lock:
-                # looked at again under the lock: it may have been finished just before
-                meta = inventory.known(self.root, key, with_python=with_python)
-                if meta is not None:
-                    return meta
-                flight = self._flights.get(key)
-                mine = flight is None
-                if flight is None:
-                    flight = self._flights[key] = _Flight(request.run_id)
-            if not mine:
-                self._wait(request.watch, flight)
-                if flight.failure is not None and not isinstance(flight.failure, PreparationAbandoned):
-                    raise _same(flight.failure)
-                continue
+        """Builds, or waits for the run that does."""
+
+        def built() -> inventory.Meta:
             try:
                 return build(request, key, wanted)
-            except RunyardException as error:
-                flight.failure = error
-                raise
             except OSError as error:
-                flight.failure = _from_os(error, self.root)
-                raise flight.failure from error
-            finally:
-                with self._lock:
-                    del self._flights[key]
-                flight.done.set()
+                raise _from_os(error, self.root) from error
 
-    def _wait(self, watch: Watch, flight: _Flight) -> None:
+        return self._flights.once(
+            key,
+            request.run_id,
+            lambda: inventory.known(self.root, key, with_python=with_python),
+            built,
+            lambda flight: self._wait(request.watch, flight),
+        )
+
+    def _wait(self, watch: Watch, flight: Flight) -> None:
         started = clock.monotonic()
         watch.say(f"waiting for the same environment, being built for run {flight.run_id}")
         said_at = started
@@ -251,7 +228,7 @@ class EnvironmentDepot:
 
     def _build_venv(self, request: _Request, key: str, wanted: Wanted) -> inventory.Meta:
         uv, watch = self._tools(request)
-        with self._lock:
+        with self._flights.lock:
             if self._interpreters is None:
                 self._interpreters = Interpreters(uv.path, self._environ)
         python = self._interpreters.find(wanted.python, watch.say)
@@ -284,33 +261,18 @@ class EnvironmentDepot:
         """Asked once, until its packages change: each start of it costs tens of milliseconds, and of two runs that ask
         in one moment the later would come first as often as not. One that does not answer is waited for once by all."""
         asked = spec.interpreter or sys.executable
-        while True:
-            with self._lock:
-                found = self._known_own(asked)
-                if found is not None:
-                    return found
-                flight = self._asking.get(asked)
-                mine = flight is None
-                if flight is None:
-                    flight = self._asking[asked] = _Flight("")
-            if not mine:
-                while not flight.done.wait(_LOOK_EVERY_S):
-                    if abandoned.is_set():
-                        raise PreparationAbandoned(f"abandoned while {asked} was asked for its packages")
-                if flight.failure is not None:
-                    raise _same(flight.failure)
-                continue
-            try:
-                found = user_managed(spec.interpreter, self._environ)
-                self._own[asked] = (found, _times(found))
-                return found
-            except RunyardException as error:
-                flight.failure = error
-                raise
-            finally:
-                with self._lock:
-                    del self._asking[asked]
-                flight.done.set()
+
+        def ask() -> Interpreter:
+            found = user_managed(spec.interpreter, self._environ)
+            self._own[asked] = (found, _times(found))
+            return found
+
+        def wait(flight: Flight) -> None:
+            while not flight.done.wait(_LOOK_EVERY_S):
+                if abandoned.is_set():
+                    raise PreparationAbandoned(f"abandoned while {asked} was asked for its packages")
+
+        return self._flights.once(asked, "", lambda: self._known_own(asked), ask, wait)
 
     def _known_own(self, asked: str) -> Interpreter | None:
         found, times = self._own.get(asked, (None, ()))
@@ -411,11 +373,6 @@ def _times(interpreter: Interpreter) -> tuple[int, ...]:
         with contextlib.suppress(OSError):
             times.append(Path(place).stat().st_mtime_ns)
     return tuple(times)
-
-
-def _same(failure: RunyardException) -> EnvironmentException:
-    """The failure again for another run: one exception object raised in many threads would mix their tracebacks."""
-    return EnvironmentException(failure.message, hint=failure.hint, inner_exception=failure, **failure.facts)
 
 
 def _from_os(error: OSError, root: Path) -> EnvironmentException:

@@ -61,8 +61,8 @@ class Conductor:
                 number = self.rooms.runs.next_number(record.run_id)  # it waits in line by it
                 if number is None:
                     return self.rooms.runs.load(record.run_id)
-                found = replace(_with_environment(decided, ready.key, ready.warnings), number=number)
-                decided, actions = self._decide(found, on.Prepared())
+                noted = replace(_noted(decided, ready.warnings, ready.key), number=number)
+                decided, actions = self._decide(noted, on.Prepared())
             try:
                 admitted = self.rooms.runs.insert(decided, tags, properties)
             except BaseException:
@@ -90,7 +90,7 @@ class Conductor:
         with self._deciding:
             before = self.rooms.runs.load(run_id)
             begun = {} if phase is None else {phase: clock.now()}
-            noted = _with_environment(before, environment_key or before.environment_key, warnings)
+            noted = _noted(before, warnings, environment_key)
             noted = replace(noted, timeline={**begun, **before.timeline})
             record, actions = self._decide(noted, event)
             if record != before:
@@ -343,7 +343,7 @@ class Conductor:
             actions: list[do.Action] = []
             while told and not actions:
                 (event, warnings), told = told[0], told[1:]
-                record, actions = self._decide(_with_environment(record, record.environment_key, warnings), event)
+                record, actions = self._decide(_noted(record, warnings), event)
             if record != before:
                 record = self.rooms.runs.save(record)
             elif not actions:
@@ -360,6 +360,6 @@ class Conductor:
         return lambda text: self.say(run_id, text)
 
 
-def _with_environment(record: RunRecord, key: str | None, warnings: tuple[str, ...]) -> RunRecord:
+def _noted(record: RunRecord, warnings: tuple[str, ...], environment_key: str | None = None) -> RunRecord:
     said = record.warnings + tuple(warning for warning in warnings if warning not in record.warnings)
-    return replace(record, environment_key=key, warnings=said)
+    return replace(record, warnings=said, environment_key=environment_key or record.environment_key)
