@@ -249,7 +249,7 @@ def test_another_datastore_can_be_the_default(own_home: Path, tmp_path: Path) ->
     store.set_as_default()
     assert workspace.get_default_datastore().name == "disk"
     assert Datastore(workspace).name == "disk"
-    assert sorted(workspace.datastores) == ["disk", "workspaceblobstore"]
+    assert sorted(workspace.datastores) == ["disk", "workspaceartifactstore", "workspaceblobstore"]
     workspace.set_default_datastore("workspaceblobstore")
     assert Datastore.get_default(workspace).name == "workspaceblobstore"
     with pytest.raises(UserErrorException, match="for another place"):

@@ -42,6 +42,8 @@ class DataStore(ABC):
     another try, the others are not. No message names a credential."""
 
     kind: str
+    is_here = False  # on this machine: a copy in the cache would gain nothing
+    writable = True  # else it is there to be read, and ``put`` and ``delete`` refuse
 
     @abstractmethod
     def list(self, prefix: str = "") -> Iterator[Stored]:
@@ -76,8 +78,12 @@ class DataStore(ABC):
         return None
 
     def local_path(self, path: str) -> Path | None:
-        """Where the file or folder is on this machine, if it is."""
+        """Where the file or folder is on this machine, under its own name, if it is."""
         return None
+
+    def content_path(self, path: str) -> Path | None:
+        """A file of this machine with the content of that one, whatever it is called."""
+        return self.local_path(path)
 
 
 def clean_path(path: str, what: str = "path") -> str:

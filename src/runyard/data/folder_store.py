@@ -20,6 +20,7 @@ _HALF = ".runyard-half"  # ends the name of a file that is on its way; nobody is
 
 class FolderStore(DataStore):
     kind = "folder"
+    is_here = True
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -96,7 +96,7 @@ def upload(
         if old is not None and old.size == file.size and _same(place, file, old, known.get(file.path), abandoned):
             progress.done(skipped=True, size=file.size)
             return
-        if file.size > _LONG_TO_HASH and place.store.local_path("") is None:
+        if file.size > _LONG_TO_HASH and not place.store.is_here:
             progress.say(f"{_HASHING} {file.source.name} before it is sent")
         try:
             stored, digest = patiently(
@@ -261,7 +261,7 @@ _NOTHING = object()
 def _listed(place: Place, files: Sequence[Upload], progress: Progress, abandoned: threading.Event) -> list[Stored]:
     if not files:
         return []
-    if place.store.local_path("") is not None:  # asked one by one it costs a stat, which listing costs too
+    if place.store.is_here:  # asked one by one it costs a stat, which listing costs too
         found = (place.store.head(file.path) for file in files)
         return [stored for stored in found if stored is not None]
     common = _common([file.path for file in files])

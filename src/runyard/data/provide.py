@@ -92,6 +92,16 @@ class Provider:
         items = (Item(stored.path[cut:], use.datastore, stored) for stored in listed)
         return Found(tuple(sorted(items, key=lambda item: item.path)), alone)
 
+    def is_here(self, use: DataUse) -> bool:
+        """Whether its files are on this machine, wherever."""
+        return self.open(use.datastore).is_here if use.dataset is None else self.in_place(use) is not None
+
+    def must_be_there(self, use: DataUse) -> None:
+        """Asked at once, so only of what is on this machine."""
+        store = self.open(use.datastore)
+        if self.in_place(use) is None and store.is_here and next(store.list(clean_path(use.path)), None) is None:
+            raise nothing_there(use)
+
     def in_place(self, use: DataUse) -> Path | None:
         """The file or folder itself, where it is on this machine and nothing has to be brought."""
         if use.dataset is None:
@@ -125,7 +135,7 @@ class Provider:
         def one(item: Item) -> None:
             place, stored = places[item.datastore], item.stored
             known = seen[item.datastore].get(stored.path)
-            local = None if link else place.store.local_path(stored.path)
+            local = None if link else place.store.content_path(stored.path)
             if local is not None:
                 is_known = known is not None and known[0] == stored.mark
                 digest, path = known[1] if known is not None and is_known else digest_of(local, abandoned)[0], local

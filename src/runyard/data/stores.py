@@ -28,16 +28,22 @@ class Datastores:
         self._records = DatastoreStore(database)
         self._secrets = Secrets(home)
         self._home = home
+        self._own: dict[str, DataStore] = {}  # of the yard itself, besides the default one
         self._opened: dict[str, DataStore] = {}
         self._lock = threading.Lock()
 
+    def add_own(self, name: str, store: DataStore) -> None:
+        """It is there without being registered, and stays."""
+        self._own[name] = store
+
     def all(self) -> list[DatastoreRecord]:
-        found = self._records.all()
+        found = [record for record in self._records.all() if record.name not in self._own]
         if all(record.name != DEFAULT_STORE for record in found):
             found.insert(0, self._first())
         if not any(record.is_default for record in found):
             found = [replace(record, is_default=record.name == DEFAULT_STORE) for record in found]
-        return found
+        own = [DatastoreRecord(name, store.kind, {}, False, self._made_at()) for name, store in self._own.items()]
+        return found + own
 
     def record(self, name: str) -> DatastoreRecord:
         everything = self.all()
@@ -54,11 +60,22 @@ class Datastores:
 
     def open(self, name: str) -> DataStore:
         """Kept open: a connection that is warm saves more than any other trick."""
+        if name in self._own:
+            return self._own[name]
         with self._lock:
             if name not in self._opened:
                 record = self.record(name)
                 self._opened[name] = kinds.opened(name, record.kind, record.configuration, self._secrets.get(name))
             return self._opened[name]
+
+    def open_to_write(self, name: str) -> DataStore:
+        store = self.open(name)
+        if not store.writable:
+            raise UserErrorException(
+                f"datastore {name!r} has the files of runs, and can only be read",
+                hint="what a script writes to ./outputs comes there; other files belong into another datastore",
+            )
+        return store
 
     def register(
         self, name: str, kind: str, given: Mapping[str, Any], *, overwrite: bool = False, unseen: bool = False
@@ -71,7 +88,7 @@ class Datastores:
             )
         shown, secrets = kinds.split(kind, given)
         known = self._records.get(name)
-        if name == DEFAULT_STORE:
+        if name == DEFAULT_STORE or name in self._own:
             raise UserErrorException(f"{name!r} is the yard's own datastore", hint="give yours another name")
         if known is not None and not overwrite and (known.kind, known.configuration) != (kind, shown):
             raise UserErrorException(
@@ -88,6 +105,7 @@ class Datastores:
         return record
 
     def make_default(self, name: str) -> None:
+        self.open_to_write(name)
         if self.record(name).name == DEFAULT_STORE and self._records.get(name) is None:
             self._records.put(DEFAULT_STORE, kinds.FOLDER, self._first().configuration)
         self._records.make_default(name)
@@ -99,6 +117,8 @@ class Datastores:
             raise UserErrorException(
                 f"{name!r} is the yard's own datastore, and stays", hint="its files can be deleted"
             )
+        if name in self._own:
+            raise UserErrorException(f"{name!r} is the yard's own datastore, and stays")
         self._records.remove(record.name)
         self._secrets.put(name, {})
         with self._lock:
@@ -114,5 +134,9 @@ class Datastores:
 
     def _first(self) -> DatastoreRecord:
         folder = self._home / "data" / DEFAULT_STORE
+        return DatastoreRecord(DEFAULT_STORE, kinds.FOLDER, {"path": str(folder)}, False, self._made_at())
+
+    def _made_at(self) -> float:
+        folder = self._home / "data" / DEFAULT_STORE
         folder.mkdir(parents=True, exist_ok=True)
-        return DatastoreRecord(DEFAULT_STORE, kinds.FOLDER, {"path": str(folder)}, False, folder.stat().st_mtime)
+        return folder.stat().st_mtime

@@ -84,6 +84,7 @@ class Transfers:
         self._stores.record(request.datastore)
         request = replace(request, path=clean_path(request.path))
         if request.kind == "upload":
+            self._stores.open_to_write(request.datastore)
             root = Path(request.local)
             if not root.is_dir():
                 raise UserErrorException(

@@ -88,8 +88,10 @@ def check(rooms: Rooms, spec: RunSpec) -> None:
             continue
         rooms.provider.stores.record(use.datastore)
         clean_path(use.path, f"data {use.name!r}: path")
-        if use.mode != UPLOAD:
-            rooms.provider.in_place(use)  # where it is on this machine, it has to be there
+        if use.mode == UPLOAD:
+            rooms.provider.stores.open_to_write(use.datastore)
+        else:
+            rooms.provider.must_be_there(use)
 
 
 def fill(rooms: Rooms, record: RunRecord, say: Say, abandoned: threading.Event) -> None:
@@ -100,7 +102,7 @@ def fill(rooms: Rooms, record: RunRecord, say: Say, abandoned: threading.Event) 
     try:
         with _told(rooms.folder(record.run_id), say) as tell:
             for use in uses_of(record):
-                if use.mode != UPLOAD and (on_hosts or rooms.provider.in_place(use) is None):
+                if use.mode != UPLOAD and (on_hosts or _comes_through_the_cache(rooms, use)):
                     ready = _gathered(rooms, record, use, tell, abandoned, link=not on_hosts, told=False)
                     rooms.provider.ready[record.run_id, use.name] = ready
     finally:
@@ -226,7 +228,11 @@ def _path_of(
         rooms.provider.cache.hold(tree.key, -1)
         return str(path)
     target = _absolute(folder, use) if _is_in_work(use) else folder.data / use.name
-    return _copied(rooms, record, use, target, in_place is not None, tell, abandoned)
+    return _copied(rooms, record, use, target, rooms.provider.is_here(use), tell, abandoned)
+
+
+def _comes_through_the_cache(rooms: Rooms, use: DataUse) -> bool:
+    return rooms.provider.in_place(use) is None and not (_wants_copy(use) and rooms.provider.is_here(use))
 
 
 def _wants_copy(use: DataUse) -> bool:

@@ -32,7 +32,13 @@ class AbstractDatastore:
     @property
     def datastore_type(self) -> str:
         """In the words of the SDK v1 where it had one."""
-        kinds = {"azure_blob": "AzureBlob", "azure_data_lake_gen2": "AzureDataLakeGen2", "s3": "S3", "gcs": "GCS"}
+        kinds = {
+            "azure_blob": "AzureBlob",
+            "azure_data_lake_gen2": "AzureDataLakeGen2",
+            "s3": "S3",
+            "gcs": "GCS",
+            "runs": "Runs",
+        }
         return kinds.get(str(self._view["kind"]), "Folder")
 
     @property

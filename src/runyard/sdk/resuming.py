@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from runyard.errors import UserErrorException
 from runyard.sdk import checks
+from runyard.spec.data import RESUME_ARGUMENT, RESUMED, RUN_FILES, place_of_run_file
 
 if TYPE_CHECKING:
     from runyard.sdk.data_reference import DataPath
     from runyard.sdk.run import Run
 
-_ARGUMENT, _NAME, _OUTPUTS = "--resume-from", "MODEL_LOCATION", "outputs"
+_OUTPUTS = "outputs"
 
 
 def resume_arguments(resume_from: Any) -> list[Any]:
@@ -28,22 +29,16 @@ def resume_arguments(resume_from: Any) -> list[Any]:
             error=UserErrorException,
             hint="run._get_outputs_datapath() is that of an earlier run's outputs, DataPath(ds, 'folder') any other",
         )
-    return [_ARGUMENT, resume_from.create_data_reference(_NAME)]
+    return [RESUME_ARGUMENT, resume_from.create_data_reference(RESUMED)]
 
 
 def outputs_datapath(run: Run) -> DataPath:
-    """The outputs of a run as a part of the default datastore, from where they come to any target."""
-    import tempfile
-
+    """The outputs of a run where the yard keeps them, from where they come to any target."""
     from runyard.sdk.data_reference import DataPath
+    from runyard.sdk.datastore import get
 
     if not any(name.startswith(f"{_OUTPUTS}/") for name in run.get_file_names()):
         raise UserErrorException(
             f"run {run.id} has no outputs to go on from", hint="a script's outputs are what it writes to ./outputs"
         )
-    store = run.experiment.workspace.get_default_datastore()
-    place = f"ExperimentRun/dcid.{run.id}/{_OUTPUTS}"
-    with tempfile.TemporaryDirectory(prefix="runyard-") as folder:
-        run.download_files(prefix=_OUTPUTS, output_directory=folder, append_prefix=False)
-        store.upload(folder, place, overwrite=True, show_progress=False)
-    return DataPath(store, place)
+    return DataPath(get(run.experiment.workspace, RUN_FILES), place_of_run_file(run.id, _OUTPUTS))

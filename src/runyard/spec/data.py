@@ -10,6 +10,13 @@ MODES = (MOUNT, DOWNLOAD, UPLOAD)
 VARIABLE = "AZUREML_DATAREFERENCE_"  # and the name of the use: where the script finds the path
 DATASET_ARGUMENT = "DatasetConsumptionConfig:"  # and the name of the input: what stands on the command line for it
 DEFAULT_STORE = "workspaceblobstore"  # made with the yard, in its home
+RUN_FILES = "workspaceartifactstore"  # the files that runs left, to be read
+RESUME_ARGUMENT, RESUMED = "--resume-from", "MODEL_LOCATION"  # how a run is given what it goes on from
+
+
+def place_of_run_file(run_id: str, path: str) -> str:
+    """In the datastore of runs' files, and in the addresses that the SDK v1 prints."""
+    return f"ExperimentRun/dcid.{run_id}/{path}"
 
 
 @dataclass(frozen=True)

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Sequence
-from pathlib import Path
 
-from runyard.orchestrator.rooms import Rooms
+from runyard.spec.data import DOWNLOAD, RESUME_ARGUMENT, RESUMED, RUN_FILES, DataUse, place_of_run_file
+from runyard.spec.json import to_json
 from runyard.spec.space import as_text
 from runyard.spec.sweep import SweepSpec, Trial
 from runyard.store.runs import RunRecord
 from runyard.wire.runs import SubmitRun
 
 
-def child_request(spec: SweepSpec, parent: RunRecord, trial: Trial, earlier: Path | None) -> SubmitRun:
-    arguments = list(arguments_of(spec.child["arguments"], trial.parameters))
-    if earlier is not None:
-        arguments += ["--resume-from", str(earlier)]
+def child_request(spec: SweepSpec, parent: RunRecord, trial: Trial, earlier: str) -> SubmitRun:
+    """``earlier``: the run whose outputs it finds; "": it begins anew."""
+    values, data = dict(trial.parameters), list(spec.child.get("data") or ())
+    if earlier:  # a copy: the earlier run keeps its own, and others may go on from it too
+        use = DataUse(RESUMED, RUN_FILES, place_of_run_file(earlier, "outputs"), DOWNLOAD)
+        values[RESUME_ARGUMENT] = use.placeholder
+        data = [*(one for one in data if one["name"] != RESUMED), to_json(use)]
     assert parent.snapshot_id is not None
     return SubmitRun(
         run_id=trial.run_id,
         experiment=parent.experiment,
-        spec={**spec.child, "arguments": arguments},
+        spec={**spec.child, "arguments": arguments_of(spec.child["arguments"], values), "data": data},
         snapshot_id=parent.snapshot_id,
         tags={"hyperparameters": json.dumps(trial.parameters)},
         properties={} if not trial.resumes else {"resumed_from": trial.resumes},
@@ -48,25 +50,6 @@ def arguments_of(given: Sequence[str], parameters: dict[str, object]) -> list[st
     for name, value in parameters.items():
         kept += [name if name.startswith("-") else f"--{name}", as_text(value)]
     return kept
-
-
-def lay_out_earlier_outputs(rooms: Rooms, trial: Trial) -> Path | None:
-    """The outputs of the run that this one goes on from, copied: the earlier run keeps its own."""
-    if not trial.resumes:
-        return None
-    folder = rooms.folder(trial.run_id).root / "resumed"
-    if folder.is_dir():  # laid out by a yard that was killed before it submitted the child
-        return folder / "outputs"
-    half = folder.with_name("resumed.half")
-    shutil.rmtree(half, ignore_errors=True)
-    (half / "outputs").mkdir(parents=True)
-    for kept in rooms.artifacts.files(trial.resumes):
-        if kept.path.startswith("outputs/"):
-            target = half / kept.path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(rooms.artifacts.path_of(trial.resumes, kept.path), target)
-    half.replace(folder)
-    return folder / "outputs"
 
 
 def _is_number(word: str) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from sqlalchemy import Connection, func, select
 
 from runyard.context.documents import as_logged
+from runyard.spec.data import place_of_run_file
 from runyard.store import schema
 from runyard.store.database import Database
 from runyard.tracking.blocks import STRETCH_POINTS, Columns, Floats, Integers, as_float, decode, extremes, join
@@ -135,7 +136,7 @@ def _value(connection: Connection, run_id: str, series: Series) -> Any:
         return _by_count(join([decode(data) for _, _, data in rows]).plain())
     entries = [entry for _, _, data in rows for entry in decode_entries(data)]
     if series.kind == IMAGE:
-        return _by_count([f"aml://artifactId/ExperimentRun/dcid.{run_id}/{entry.content}" for entry in entries])
+        return _by_count([f"aml://artifactId/{place_of_run_file(run_id, entry.content)}" for entry in entries])
     if family(series.kind) != ROW:
         return _by_count([as_logged(series.kind, entry.content) for entry in entries])
     columns: dict[str, list[Any]] = {}

@@ -37,6 +37,7 @@ from runyard.orchestrator.watch import Watcher
 from runyard.server.app import create_app
 from runyard.serving.office import Services
 from runyard.snapshots.depot import Depot
+from runyard.spec.data import RUN_FILES
 from runyard.store.computes import ComputeStore
 from runyard.store.datasets import DatasetStore
 from runyard.store.opening import back_up, backup_is_due, open_database
@@ -44,6 +45,7 @@ from runyard.store.runs import RunStore
 from runyard.store.sweeps import SweepStore
 from runyard.sweeps.driver import SweepDriver
 from runyard.tracking.artifacts import Artifacts
+from runyard.tracking.run_files import RunFiles
 from runyard.wire.yard import Listen
 from runyard.yard.listening import Listening
 
@@ -64,7 +66,9 @@ class Yard:
         compute = LocalCompute(home, Nursery(umask))
         node_kit = kit(home / "kit")
         self._listening = Listening(home)
+        artifacts = Artifacts(database, home / "artifacts")
         provider = Provider(Datastores(database, home), Cache(home / "data" / "cache", lambda: trees_in_use(home)))
+        provider.stores.add_own(RUN_FILES, RunFiles(database, artifacts))
         self._rooms = Rooms(
             home=home,
             socket=socket_of(home),
@@ -73,7 +77,7 @@ class Yard:
             runs=RunStore(database),
             snapshots=Depot(home / "snapshots"),
             environments=EnvironmentDepot(home / "environments"),
-            artifacts=Artifacts(database, home / "artifacts"),
+            artifacts=artifacts,
             targets=Targets(
                 ComputeStore(database), Around(home, node_kit, compute, self._hear, self._say, self._place)
             ),

@@ -8,6 +8,7 @@ const KINDS: Record<string, string> = {
   gcs: "Google Cloud Storage",
   azure_blob: "Azure blobs",
   azure_data_lake_gen2: "Azure Data Lake Gen2",
+  runs: "Files of runs",
 };
 
 export function kindWords(kind: string): string {
@@ -18,6 +19,7 @@ export function kindWords(kind: string): string {
 export function whereWords({ kind, configuration }: Pick<Datastore, "kind" | "configuration">): string {
   const text = (name: string) => (typeof configuration[name] === "string" ? (configuration[name] as string) : "");
   if (kind === "folder") return text("path");
+  if (kind === "runs") return "what runs left, to be read";
   const bucket = text("bucket") || [text("account_name"), text("container_name") || text("filesystem")].filter(Boolean).join("/");
   const inside = [bucket, text("prefix")].filter(Boolean).join("/");
   const at = text("endpoint") || text("region");

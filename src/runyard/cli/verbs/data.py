@@ -234,6 +234,8 @@ def _where(one: dict[str, Any]) -> str:
     known = one["configuration"]
     if one["kind"] == "folder":
         return str(known["path"])
+    if one["kind"] == "runs":
+        return "the files of runs, to be read"
     place = known.get("bucket") or known.get("container_name") or known.get("filesystem")
     account = f"{known['account_name']}/" if known.get("account_name") else ""
     below = f"/{known['prefix']}" if known.get("prefix") else ""

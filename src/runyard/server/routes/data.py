@@ -78,7 +78,7 @@ def routes(conductor: Conductor, transfers: Transfers | None) -> APIRouter:
     @router.delete("/datastores/{name}/files")
     def delete(name: str, below: str) -> Response:
         """One file, or everything below a folder; answers how many files it were."""
-        store = stores.open(name)
+        store = stores.open_to_write(name)
         found = list(store.list(clean_path(below)))
         for stored in found:
             store.delete(stored.path)
@@ -131,7 +131,8 @@ async def _events(conductor: Conductor, moving: Transfers, bell: Bell, transfer_
 
 
 def _view(stores: Datastores, record: DatastoreRecord) -> DatastoreView:
-    if record.kind == FOLDER or record.configuration.get("anonymous"):
+    is_the_yards = not record.configuration
+    if is_the_yards or record.kind == FOLDER or record.configuration.get("anonymous"):
         credentials = "none"
     else:
         credentials = "kept" if stores.has_credentials(record.name) else "environment"

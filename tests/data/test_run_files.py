@@ -1,0 +1,118 @@
+"""What runs left, as a datastore: listed, downloaded, given to other runs; and never written to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runyard import Dataset, Datastore, Experiment, Run, Workspace
+from runyard.errors import UserErrorException
+from support import with_this_python
+
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("data")]
+
+WRITE = """
+import os, pathlib
+os.makedirs('outputs/model')
+pathlib.Path('outputs/model/weights').write_text('seven')
+pathlib.Path('outputs/notes.txt').write_text('good')
+"""
+READ = """
+import pathlib, sys
+folder = pathlib.Path(sys.argv[1])
+files = [folder] if folder.is_file() else sorted(p for p in folder.rglob('*') if p.is_file())
+for path in files:
+    print(path.name, path.read_text())
+if sys.argv[2:]:
+    (folder / 'mine').write_text('a copy is mine')
+"""
+
+
+@pytest.fixture
+def earlier(experiment: Experiment, project: Callable[..., Path]) -> Run:
+    run = experiment.submit(with_this_python(project(train=WRITE)))
+    run.wait_for_completion(raise_on_error=True)
+    return run
+
+
+@pytest.fixture
+def store(workspace: Workspace):
+    return Datastore(workspace, "workspaceartifactstore")
+
+
+def outputs_of(run: Run) -> str:
+    return f"ExperimentRun/dcid.{run.id}/outputs"
+
+
+def printed_by(run: Run, tmp_path: Path) -> list[str]:
+    run.wait_for_completion(raise_on_error=True)
+    run.download_file("azureml-logs/70_driver_log.txt", str(tmp_path / "log"))
+    return (tmp_path / "log").read_text().split("\n")[:-1]
+
+
+def test_the_files_of_a_run_are_listed_and_downloaded(earlier: Run, store, tmp_path: Path) -> None:
+    place = outputs_of(earlier)
+    assert store.list(place) == [f"{place}/model/weights", f"{place}/notes.txt"]
+    assert store.list(f"{place}/model", recursive=False) == [f"{place}/model/weights"]
+    assert store.list("ExperimentRun/dcid.nobody") == store.list("elsewhere") == []
+    assert store.download(str(tmp_path / "down"), prefix=place, show_progress=False) == 2
+    assert (tmp_path / "down" / place / "model" / "weights").read_text() == "seven"
+
+
+@pytest.mark.parametrize("way", ["as_mount", "as_download"])
+def test_another_run_reads_them_under_their_own_names(
+    experiment: Experiment, project: Callable[..., Path], earlier: Run, store, way: str, tmp_path: Path
+) -> None:
+    script = project(train=READ)
+    folder = getattr(store.path(outputs_of(earlier)), way)()
+    file = getattr(store.path(f"{outputs_of(earlier)}/model/weights"), way)()
+    of_folder = experiment.submit(with_this_python(script, arguments=[folder]))
+    of_file = experiment.submit(with_this_python(script, arguments=[file]))
+    assert printed_by(of_folder, tmp_path) == ["weights seven", "notes.txt good"]
+    assert printed_by(of_file, tmp_path) == ["weights seven"]
+
+
+def test_a_copy_may_be_written_to_and_the_earlier_run_keeps_its_files(
+    experiment: Experiment, project: Callable[..., Path], earlier: Run, store, tmp_path: Path
+) -> None:
+    copy = store.path(outputs_of(earlier)).as_download()
+    printed_by(experiment.submit(with_this_python(project(train=READ), arguments=[copy, "write"])), tmp_path)
+    assert store.list(outputs_of(earlier)) == [f"{outputs_of(earlier)}/{n}" for n in ("model/weights", "notes.txt")]
+
+
+def test_they_can_be_a_dataset(earlier: Run, store, tmp_path: Path) -> None:
+    found = Dataset.File.from_files((store, f"{outputs_of(earlier)}/*.txt")).download(str(tmp_path / "set"))
+    assert [Path(path).read_text() for path in found] == ["good"]
+
+
+def test_what_is_not_there_is_refused_before_a_run_exists(
+    experiment: Experiment, project: Callable[..., Path], store
+) -> None:
+    missing = store.path("ExperimentRun/dcid.nobody/outputs").as_mount()
+    with pytest.raises(UserErrorException, match="there is nothing at 'ExperimentRun"):
+        experiment.submit(with_this_python(project(train=READ), arguments=[missing]))
+
+
+def test_nobody_writes_there(
+    workspace: Workspace, experiment: Experiment, project: Callable[..., Path], earlier: Run, store, tmp_path: Path
+) -> None:
+    (tmp_path / "up").mkdir()
+    (tmp_path / "up" / "x").write_text("x")
+    upload = with_this_python(project(train=READ), arguments=[store.path("x").as_upload()])
+    for write in (
+        lambda: store.upload(str(tmp_path / "up"), "x", show_progress=False),
+        lambda: store.delete(outputs_of(earlier)),
+        lambda: store.set_as_default(),
+        lambda: experiment.submit(upload),
+    ):
+        with pytest.raises(UserErrorException, match="can only be read"):
+            write()
+    for change in (
+        lambda: store.unregister(),
+        lambda: Datastore.register_folder(workspace, "workspaceartifactstore", tmp_path),
+    ):
+        with pytest.raises(UserErrorException, match="the yard's own datastore"):
+            change()
+    assert store.list(outputs_of(earlier))
