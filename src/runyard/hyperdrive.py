@@ -29,6 +29,7 @@ from runyard.sdk.hyperdrive.sampling import (
     BayesianParameterSampling,
     GridParameterSampling,
     HyperParameterSampling,
+    PopulationParameterSampling,
     RandomParameterSampling,
     SobolParameterSampling,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "HyperbandPolicy",
     "MedianStoppingPolicy",
     "NoTerminationPolicy",
+    "PopulationParameterSampling",
     "PrimaryMetricGoal",
     "RandomParameterSampling",
     "SobolParameterSampling",

@@ -10,6 +10,7 @@ import pytest
 
 from runyard import Experiment, PyTorchConfiguration, Run, ScriptRunConfig, Workspace
 from runyard.errors import UserErrorException
+from runyard.hyperdrive import HyperDriveConfig, PopulationParameterSampling, PrimaryMetricGoal, uniform
 from ssh_hosts import Net
 from support import eventually
 
@@ -77,3 +78,25 @@ def test_data_travels_once_to_each_host(
 def test_a_place_outside_of_the_run_is_refused_on_hosts(experiment: Experiment, on_lab: OnLab, store) -> None:
     with pytest.raises(UserErrorException, match="path_on_compute"):
         experiment.submit(on_lab("pass", [store.path("lab").as_download(path_on_compute="/data")]))
+
+
+GENERATION = """
+import argparse, pathlib
+from runyard import Run
+parser = argparse.ArgumentParser()
+parser.add_argument('--x', type=float)
+parser.add_argument('--resume-from')
+a = parser.parse_args()
+before = int(pathlib.Path(a.resume_from, 'deep', 'count').read_text()) if a.resume_from else 0
+pathlib.Path('outputs/deep').mkdir(parents=True)
+pathlib.Path('outputs/deep/count').write_text(str(before + 1))
+Run.get_context().log('score', before + 1)
+"""
+
+
+def test_children_on_hosts_go_on_from_what_others_left_on_other_hosts(experiment: Experiment, on_lab: OnLab) -> None:
+    sampling = PopulationParameterSampling({"--x": uniform(0, 1)}, 3, seed=1)
+    maximize = PrimaryMetricGoal.MAXIMIZE
+    sweep = experiment.submit(HyperDriveConfig(sampling, "score", maximize, 9, 3, run_config=on_lab(GENERATION)))
+    sweep.wait_for_completion(raise_on_error=True)
+    assert sorted(found["score"] for found in sweep.get_metrics().values()) == [1, 1, 1, 2, 2, 2, 3, 3, 3]

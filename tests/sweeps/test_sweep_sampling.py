@@ -99,3 +99,14 @@ def test_a_bayesian_sampling_goes_on_after_a_restart_with_what_it_knew() -> None
     assert following is not None
     assert set(following) in ({"kind", "x", "batch", "flag"}, {"kind", "y", "batch", "flag"})
     assert following["batch"] in (16, 32, 48, 64)
+
+
+def test_a_bayesian_sampling_is_told_in_which_of_two_spaces_a_child_was_though_they_share_a_name() -> None:
+    """As in a warm start, or after a restart: the net's results must not be held for the tree's."""
+    tree = {"model": "tree", "depth": ["choice", [[2, 4]]]}
+    net = {"model": "net", "units": ["choice", [[8, 16]]]}
+    known = tuple(Known({"model": "net", "units": 8 * (1 + n % 2)}, 10.0 - n % 2) for n in range(12))
+    known += tuple(Known({"model": "tree", "depth": 2 * (1 + n % 2)}, 0.0) for n in range(12))
+    sampler = sampler_of(Sampling(BAYESIAN, {"of": ["choice", [[tree, net]]]}, 3), 32, known, 1.0)
+    found = [sampler.propose(number) for number in range(10)]
+    assert sum(point is not None and point["model"] == "net" for point in found) > 7

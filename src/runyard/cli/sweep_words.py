@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from runyard.errors import HyperDriveConfigException, UserErrorException
@@ -20,7 +21,7 @@ SWEEP_KEYS = {
     "max_total_runs": "whole number; a grid's own size by default",
     "max_concurrent_runs": "whole number; default: 4",
     "max_duration_minutes": "whole number; default: a week",
-    "sampling": "random (the default), grid, bayesian or sobol",
+    "sampling": "random (the default), grid, bayesian, sobol or 'population(8)'",
     "seed": "whole number: the same seed gives the same children",
     "policy": "'bandit(slack_factor=0.1)', 'median()', 'truncation(20)' or 'hyperband()'",
     "max_failures_in_a_row": "whole number; default: 10",
@@ -59,15 +60,19 @@ def sweep_of(estimator: Any, said: dict[str, Any], *, in_file: bool = False) -> 
         "grid": hyperdrive.GridParameterSampling,
         "bayesian": hyperdrive.BayesianParameterSampling,
         "sobol": hyperdrive.SobolParameterSampling,
+        "population": hyperdrive.PopulationParameterSampling,
     }
-    kind = str(said.get("sampling") or "random").lower()
+    how = "sampling" if in_file else "--sampling"
+    word, more_of_it, named = _call_or_name(str(said.get("sampling") or "random"), how)
+    kind = word.lower()
     if kind not in kinds:
         raise UserErrorException(
-            f"there is no sampling {kind!r}", hint=nearest(kind, kinds) + f"samplings: {', '.join(kinds)}"
+            f"there is no sampling {word!r}", hint=nearest(kind, kinds) + f"samplings: {', '.join(kinds)}"
         )
     where = "parameters: " if in_file else "--sweep "
     parameters = {str(name): expression_of(str(name), given, where) for name, given in space.items()}
-    sampling = kinds[kind](parameters, seed=said.get("seed"))
+    made = partial(kinds[kind], parameters, seed=said.get("seed"))
+    sampling = _checked(how, kind, made, more_of_it, named, "population(8)" if kind == "population" else kind)()
     total = said.get("max_total_runs")
     if total is None:
         if kind != "grid":
@@ -156,7 +161,7 @@ def policy_of(text: str, where: str = "--policy") -> Any:
         "truncation": hyperdrive.TruncationSelectionPolicy,
         "hyperband": hyperdrive.HyperbandPolicy,
     }
-    word, arguments, keywords = _call(text if "(" in text else f"{text}()", where)
+    word, arguments, keywords = _call_or_name(text, where)
     if word.lower() not in policies:
         raise UserErrorException(
             f"there is no policy {word!r}", hint=nearest(word, policies) + f"policies: {', '.join(policies)}"
@@ -184,6 +189,10 @@ def _checked(
             f"{where}: {word} takes {', '.join(names)}, not ({given})", hint=f"for example {example}"
         ) from None
     return lambda: function(*arguments, **keywords)
+
+
+def _call_or_name(text: str, where: str) -> tuple[str, list[Any], dict[str, Any]]:
+    return _call(text, where) if "(" in text else (text, [], {})
 
 
 def _call(text: str, where: str) -> tuple[str, list[Any], dict[str, Any]]:

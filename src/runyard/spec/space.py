@@ -85,6 +85,31 @@ def nested(expression: Any) -> list[Mapping[str, Any]]:
     return [option for option in expression[1][0] if isinstance(option, Mapping)] if expression[0] == "choice" else []
 
 
+def place_of_option(name: str, expression: Any, point: Point) -> int | None:
+    """Which option of a choice the point has; None: none of them."""
+    for place, option in enumerate(expression[1][0]):
+        if isinstance(option, Mapping):
+            if _is_of(option, point):
+                return place
+        elif name in point and point[name] == option and type(point[name]) is type(option):
+            return place
+    return None
+
+
+def _is_of(space: Space, point: Point) -> bool:
+    """By all of its parameters: spaces beside each other may have some of them in common."""
+    for name, expression in space.items():
+        if not is_expression(expression):
+            if name not in point or point[name] != expression:
+                return False
+        elif expression[0] == "choice":
+            if place_of_option(name, expression, point) is None:
+                return False
+        elif name not in point:
+            return False
+    return True
+
+
 def draw(space: Space, numbers: Callable[[str], float]) -> Point:
     """One point. ``numbers`` gives for each name a number of [0, 1), and is asked once for each that takes part."""
     point: Point = {}

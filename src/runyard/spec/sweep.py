@@ -5,15 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Optional
 
-RANDOM, GRID, BAYESIAN, SOBOL = "Random", "Grid", "BayesianOptimization", "Sobol"
+RANDOM, GRID, BAYESIAN, SOBOL, POPULATION = "Random", "Grid", "BayesianOptimization", "Sobol", "Population"
 MAXIMIZE, MINIMIZE = "maximize", "minimize"
 
 
 @dataclass(frozen=True)
+class Population:
+    """Of a sampling by generations."""
+
+    size: int
+    replaced: float = 0.25  # the share of a generation, the weakest, that goes on from better ones
+    resampled: float = 0.25  # how likely each of their values is drawn anew rather than moved a little
+
+
+@dataclass(frozen=True)
 class Sampling:
-    name: str  # one of the four above
+    name: str  # one of the five above
     space: dict[str, Any]  # name -> expression; see spec/space.py
     seed: int = 0
+    population: Optional[Population] = None
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Which values the next child gets. Every sampling can be asked again for a number that it was asked for before."""
+"""The samplings: by chance, all of a grid, evenly spread, learning from what went before, and by generations."""
 
 from __future__ import annotations
 
@@ -7,30 +7,20 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from runyard.spec.space import Point, draw, grid_points, is_expression, random_point
-from runyard.spec.sweep import BAYESIAN, GRID, RANDOM, SOBOL, Known, Sampling
+from runyard.spec.space import Point, draw, grid_points, is_expression, place_of_option, random_point
+from runyard.spec.sweep import BAYESIAN, GRID, POPULATION, RANDOM, SOBOL, Known, Sampling
+from runyard.sweeps.population import PopulationSampler
+from runyard.sweeps.sampler import Sampler
 
 if TYPE_CHECKING:
     import optuna
 
 
-class Sampler:
-    def propose(self, number: int) -> Point | None:
-        """The values of child ``number``; None: there are no more to try."""
-        raise NotImplementedError
-
-    def took(self, number: int, point: Point) -> None:
-        """A child that was proposed before the yard was restarted has these values."""
-
-    def learn(self, number: int, value: float | None) -> None:
-        """How a child went, greater is better; None: it brought nothing to learn from."""
-
-
 def sampler_of(sampling: Sampling, most: int, known: tuple[Known, ...], sign: float, resumed: int = 0) -> Sampler:
     """The first ``resumed`` children have their values from elsewhere."""
-    if sampling.name == BAYESIAN:
-        return _Bayesian(sampling, known, sign)
     made: dict[str, Callable[[], Sampler]] = {
+        BAYESIAN: lambda: _Bayesian(sampling, known, sign, resumed),
+        POPULATION: lambda: PopulationSampler(sampling, most),
         RANDOM: lambda: _Random(sampling),
         GRID: lambda: _Grid(sampling, most, resumed),
         SOBOL: lambda: _Sobol(sampling, most),
@@ -79,11 +69,11 @@ class _Bayesian(Sampler):
     """Optuna's tree-structured Parzen estimators, asked and told. A child that still runs counts as a poor one, so that
     several at a time do not all try the same spot."""
 
-    def __init__(self, sampling: Sampling, known: tuple[Known, ...], sign: float) -> None:
+    def __init__(self, sampling: Sampling, known: tuple[Known, ...], sign: float, resumed: int) -> None:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self._space = sampling.space
+        self._space, self._resumed = sampling.space, resumed
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             sampler = optuna.samplers.TPESampler(
@@ -100,9 +90,10 @@ class _Bayesian(Sampler):
         return _suggested(trial, self._space)
 
     def took(self, number: int, point: Point) -> None:
-        self._trials[number] = self._replay(point)
+        if number >= self._resumed:  # those may have values of another space
+            self._trials[number] = self._replay(point)
 
-    def learn(self, number: int, value: float | None) -> None:
+    def learn(self, number: int, value: float | None, completed: bool = True) -> None:
         import optuna
 
         trial = self._trials.pop(number, None)
@@ -155,15 +146,12 @@ def _places(space: Mapping[str, Any], point: Point, path: str = "") -> dict[str,
             if name in point:
                 places[key] = point[name]
             continue
-        for place, option in enumerate(expression[1][0]):
-            if isinstance(option, Mapping):
-                if set(option) <= set(point) or any(n in point for n in option):
-                    places[key] = place
-                    places.update(_places(option, point, f"{key}[{place}]."))
-                    break
-            elif name in point and point[name] == option and type(point[name]) is type(option):
-                places[key] = place
-                break
+        place = place_of_option(name, expression, point)
+        if place is None:
+            continue
+        places[key], option = place, expression[1][0][place]
+        if isinstance(option, Mapping):
+            places.update(_places(option, point, f"{key}[{place}]."))
     return places
 
 

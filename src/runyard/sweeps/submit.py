@@ -13,7 +13,19 @@ from runyard.orchestrator.submit import check_names
 from runyard.spec.json import from_json, to_json
 from runyard.spec.run import RunSpec
 from runyard.spec.space import SpaceError, check_space
-from runyard.spec.sweep import BAYESIAN, GRID, MAXIMIZE, MINIMIZE, RANDOM, SOBOL, Policy, Resumed, SweepSpec
+from runyard.spec.sweep import (
+    BAYESIAN,
+    GRID,
+    MAXIMIZE,
+    MINIMIZE,
+    POPULATION,
+    RANDOM,
+    SOBOL,
+    Policy,
+    Population,
+    Resumed,
+    SweepSpec,
+)
 from runyard.store.runs import SWEEP, RunRecord
 from runyard.store.sweeps import SweepStore
 from runyard.sweeps import policies
@@ -64,7 +76,7 @@ def rerun_children(conductor: Conductor, store: SweepStore, sweep_id: str, reque
         spec,
         max_total_runs=len(request.run_ids),
         max_concurrent_runs=min(spec.max_concurrent_runs, len(request.run_ids)),
-        resumed=tuple(Resumed("", children[run_id].parameters) for run_id in request.run_ids),
+        resumed=tuple(Resumed(children[run_id].resumes, children[run_id].parameters) for run_id in request.run_ids),
     )
     body = SubmitSweep(
         run_id=request.run_id,
@@ -91,10 +103,27 @@ def _check(spec: SweepSpec) -> None:
             f"max_total_runs and max_concurrent_runs must be at least 1, "
             f"not {spec.max_total_runs} and {spec.max_concurrent_runs}",
         )
-    if spec.sampling.name not in (BAYESIAN, GRID, RANDOM, SOBOL):
+    if spec.sampling.name not in (BAYESIAN, GRID, POPULATION, RANDOM, SOBOL):
         raise HyperDriveConfigException(f"no sampling is called {spec.sampling.name!r}")
+    if spec.sampling.name == POPULATION:
+        _check_population(spec.sampling.population, spec.policy)
     if spec.policy is not None:
         _check_policy(spec.policy)
+
+
+def _check_population(population: Population | None, policy: Policy | None) -> None:
+    if population is None or population.size < 2:
+        raise HyperDriveConfigException("a population has at least 2 members")
+    if not 0 < population.replaced <= 0.5 or not 0 <= population.resampled <= 1:
+        raise HyperDriveConfigException(
+            f"of a population at most the weaker half is replaced, not {population.replaced!r}, "
+            f"and resampled is a probability, not {population.resampled!r}"
+        )
+    if policy is not None:
+        raise HyperDriveConfigException(
+            f"a population takes no early termination policy, and {policy.name} is one",
+            hint="its weakest members are replaced after each generation",
+        )
 
 
 def _check_policy(policy: Policy) -> None:

@@ -15,7 +15,7 @@ from runyard.orchestrator.submit import submit
 from runyard.spec.sweep import MAXIMIZE, Policy, Trial
 from runyard.store.runs import RunRecord
 from runyard.store.sweeps import SweepStore
-from runyard.sweeps.children import child_request, lay_out_earlier_outputs
+from runyard.sweeps.children import child_request
 from runyard.sweeps.diary import Diary
 from runyard.sweeps.policies import reason_to_stop
 from runyard.sweeps.sampling import sampler_of
@@ -54,10 +54,9 @@ class Sweep:
         if not self._trials:
             self._diary.begin(self.spec)
         for trial in self._trials:
-            if not trial.resumes:
-                self._sampler.took(trial.number, trial.parameters)
+            self._sampler.took(trial.number, trial.parameters)
             if _is_over(trial):
-                self._sampler.learn(trial.number, self._score(trial))
+                self._learn(trial)
                 self._recent.append(trial.state == RunState.FAILED.value)
             else:
                 self._live[trial.run_id] = trial.number
@@ -107,12 +106,16 @@ class Sweep:
             if number < len(self.spec.resumed):
                 resumed = self.spec.resumed[number]
                 parameters, resumes = dict(resumed.parameters), resumed.run_id
+                self._sampler.took(number, parameters)
+            elif not self._sampler.ready(number):
+                return
             else:
                 proposed = self._sampler.propose(number)
                 if proposed is None:
                     self._exhausted = True
                     return
-                parameters, resumes = proposed, ""
+                former = self._sampler.goes_on_from(number)
+                parameters, resumes = proposed, "" if former is None else self._trials[former].run_id
             policy = self.spec.policy
             bracket = number % policy.brackets if policy is not None and policy.brackets > 1 else 0
             trial = Trial(number, f"{self.sweep_id}_{number}", parameters, resumes=resumes, bracket=bracket)
@@ -121,11 +124,16 @@ class Sweep:
             self._submit(trial)
 
     def _submit(self, trial: Trial) -> None:
-        earlier = lay_out_earlier_outputs(self._conductor.rooms, trial)
+        earlier = trial.resumes if trial.resumes and self._has_outputs(trial.resumes) else ""
         request = child_request(self.spec, self._parent, trial, earlier)
         self._live[trial.run_id] = trial.number
         self._diary.proposed(trial)
+        if trial.resumes and not earlier:
+            self._diary.warn(f"{trial.resumes} left no outputs: child {trial.number} begins anew")
         submit(self._conductor, request)
+
+    def _has_outputs(self, run_id: str) -> bool:
+        return any(name.startswith("outputs/") for name in self._conductor.rooms.artifacts.names(run_id))
 
     def _ended(self, run_id: str) -> None:
         number = self._live.pop(run_id)
@@ -134,7 +142,7 @@ class Sweep:
         best = self._best(values)
         trial = replace(self._trials[number], state=record.life.state.value, best=best, reports=len(values))
         self._keep(trial)
-        self._sampler.learn(number, self._score(trial))
+        self._learn(trial)
         self._recent.append(record.life.state is RunState.FAILED)
         self._diary.ended(trial, record)
         if record.life.state is RunState.COMPLETED and not values:
@@ -201,6 +209,9 @@ class Sweep:
             return None
         return max(numbers) if self.spec.goal == MAXIMIZE else min(numbers)
 
+    def _learn(self, trial: Trial) -> None:
+        self._sampler.learn(trial.number, self._score(trial), trial.state == RunState.COMPLETED.value)
+
     def _score(self, trial: Trial) -> float | None:
         return None if trial.best is None else self.spec.sign * trial.best
 
@@ -261,7 +272,8 @@ class Sweep:
         found = f"; best {self.spec.primary_metric} {best.best:.6g} (child {best.number})" if best else ""
         doing = "ending" if self._end else "running"
         total = len(self._trials) if self._exhausted else self.spec.max_total_runs
-        text = f"{doing} {len(self._live)} children, {over} of {total} done{found}"
+        stage = self._sampler.stage(len(self._trials) - 1)
+        text = f"{stage}{': ' if stage else ''}{doing} {len(self._live)} children, {over} of {total} done{found}"
         if self._conductor.activities.get(self.sweep_id)[0] != text:
             self._conductor.say(self.sweep_id, text)
 

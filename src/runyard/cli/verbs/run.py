@@ -84,7 +84,9 @@ def run(
     ] = "",
     max_runs: Annotated[Optional[int], typer.Option(metavar="N", min=1, help="Children of a sweep.")] = None,
     at_once: Annotated[Optional[int], typer.Option(metavar="N", min=1, help="Children at a time.")] = None,
-    sampling: Annotated[str, typer.Option(metavar="NAME", help="random (the default), grid, bayesian or sobol.")] = "",
+    sampling: Annotated[
+        str, typer.Option(metavar="NAME", help="random (the default), grid, bayesian, sobol, population(8).")
+    ] = "",
     policy: Annotated[str, typer.Option(metavar="POLICY", help="Early termination: 'bandit(slack_factor=0.1)'.")] = "",
     seed: Annotated[Optional[int], typer.Option(metavar="N", min=0, help="Makes a sweep repeatable.")] = None,
     tag: Annotated[Optional[list[str]], typer.Option(metavar="KEY=VALUE", help="A tag; repeatable.")] = None,

@@ -24,7 +24,7 @@ def sweep(
       goal: maximize
       max_total_runs: 20
       max_concurrent_runs: 4
-      sampling: random               # grid, bayesian, sobol
+      sampling: random               # grid, bayesian, sobol, population(8)
       policy: bandit(slack_factor=0.1, evaluation_interval=2)
     """
     from runyard.cli.job_file import read_job

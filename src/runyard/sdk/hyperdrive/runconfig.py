@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from runyard.errors import HyperDriveConfigException
 from runyard.sdk.hyperdrive.policy import EarlyTerminationPolicy
-from runyard.sdk.hyperdrive.sampling import HyperParameterSampling
+from runyard.sdk.hyperdrive.sampling import HyperParameterSampling, PopulationParameterSampling
 from runyard.sdk.hyperdrive.warm_start import known_from, resumed_children
 from runyard.spec.json import to_json
 from runyard.spec.space import grid_size
@@ -83,6 +83,11 @@ class HyperDriveConfig:
                 "primary_metric_goal takes PrimaryMetricGoal.MAXIMIZE or PrimaryMetricGoal.MINIMIZE, "
                 f"not {primary_metric_goal!r}"
             )
+        if isinstance(hyperparameter_sampling, PopulationParameterSampling) and policy is not None and policy._spec():
+            raise HyperDriveConfigException(
+                f"a population takes no early termination policy, and {type(policy).__name__} is one",
+                hint="its weakest members are replaced after each generation",
+            )
         self._goal = MAXIMIZE if primary_metric_goal is PrimaryMetricGoal.MAXIMIZE else MINIMIZE
         self._total = _count("max_total_runs", max_total_runs)
         self._concurrent = (
@@ -134,6 +139,13 @@ class HyperDriveConfig:
                 )
             if self._concurrent > 20:
                 said.append(f"Bayesian sampling learns from ended children: {self._concurrent} at once teach it little")
+        if isinstance(self._sampling, PopulationParameterSampling):
+            size = self._sampling._population.size
+            if total <= size:
+                said.append(
+                    f"max_total_runs is {total} and population_size {size}: there is no second generation, "
+                    f"and so nobody goes on from another's outputs"
+                )
         return said
 
     def _start(self, experiment: Experiment, tags: Any, **kwargs: Any) -> HyperDriveRun:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Optional
 
 from runyard.errors import HyperDriveConfigException
 from runyard.spec.space import SpaceError, check_space, is_expression
-from runyard.spec.sweep import BAYESIAN, GRID, RANDOM, SOBOL, Sampling
+from runyard.spec.sweep import BAYESIAN, GRID, POPULATION, RANDOM, SOBOL, Population, Sampling
 
 
 class HyperParameterSampling:
@@ -72,3 +73,40 @@ class SobolParameterSampling(HyperParameterSampling):
     """Evenly spread over the whole space: better than chance when few children are to cover it."""
 
     SAMPLING_NAME = SOBOL
+
+
+class PopulationParameterSampling(HyperParameterSampling):
+    """Population-based training: generations of ``population_size`` children, each going on from the outputs of one of
+    the generation before, which it finds by ``--resume-from``. After each generation the weakest, a share of
+    ``replaced``, go on from one of the best instead, with values near its own: moved to 0.8 or 1.2 of them, to the next
+    option of a choice or, with the probability ``resample_probability``, drawn anew."""
+
+    SAMPLING_NAME = POPULATION
+
+    def __init__(
+        self,
+        parameter_space: dict[str, Any],
+        population_size: int = 8,
+        *,
+        replaced: float = 0.25,
+        resample_probability: float = 0.25,
+        seed: Optional[int] = None,
+    ) -> None:
+        super().__init__(parameter_space, seed=seed)
+        if isinstance(population_size, bool) or not isinstance(population_size, int) or population_size < 2:
+            raise HyperDriveConfigException(
+                f"population_size must be a whole number of at least 2, not {population_size!r}"
+            )
+        _share("replaced", replaced, 0.5)
+        _share("resample_probability", resample_probability, 1.0)
+        if not replaced:
+            raise HyperDriveConfigException("replaced=0 would replace nobody: each member would only go on")
+        self._population = Population(population_size, float(replaced), float(resample_probability))
+
+    def _spec(self, seed: int) -> Sampling:
+        return replace(super()._spec(seed), population=self._population)
+
+
+def _share(name: str, value: Any, most: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:
+        raise HyperDriveConfigException(f"{name} must be a number from 0 to {most:g}, not {value!r}")
