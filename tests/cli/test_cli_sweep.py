@@ -40,6 +40,17 @@ def test_a_sweep_of_a_file_is_followed_and_can_be_left_alone(cli: CommandLine) -
     assert json.loads(cli("show", sweep_id, "--json").out)["type"] == "hyperdrive"
 
 
+def test_the_children_of_a_population_are_shown_with_whom_they_go_on_from(cli: CommandLine) -> None:
+    cli.script("train.py", SCRIPT + "open('outputs/state', 'w').close()\n")
+    options = ["--metric", "score", "--sampling", "population(2, replaced=0.5)", "--max-runs", "4"]
+    done = cli("run", "--sweep", "x=uniform(0, 1)", *options, "train.py")
+    assert done.code == 0, done.err
+    rows = {row[0]: row for row in map(str.split, done.text.splitlines()) if row[1:2] == ["Completed"]}
+    assert "GOES ON FROM" in done.text
+    best = max("01", key=lambda number: float(rows[number][2]))
+    assert [rows[number][-2:] for number in "23"] == [["child", best]] * 2
+
+
 def test_a_list_in_brackets_is_the_values_to_try(cli: CommandLine) -> None:
     cli.script("train.py", SCRIPT)
     done = cli("run", "--sweep", "x=[1, 2]", "--metric", "score", "--sampling", "grid", "train.py")
@@ -87,6 +98,9 @@ def test_the_log_of_a_sweep_is_its_own(cli: CommandLine) -> None:
         (["--sweep", "x=uniform(1,0)", "--metric", "m", "--max-runs", "2"], "x: "),
         (["--sweep", "x=__import__('os')", "--metric", "m"], "no expression"),
         (["--sweep", "x=uniform(0, y)", "--metric", "m"], "cannot be read"),
+        (["--sweep", "x=1,2", "--metric", "m", "--sampling", "populations"], "there is no sampling 'populations'"),
+        (["--sweep", "x=1,2", "--metric", "m", "--sampling", "population(many=2)"], "population has no 'many'"),
+        (["--sweep", "x=1,2", "--metric", "m", "--sampling", "population(1)"], "population_size must be a whole"),
         (["--sweep", "x=1,2"], "no metric"),
         (["--sweep", "x=1,2", "--metric", "m"], "how many children"),
         (["--sweep", "x=1,2", "--metric", "m", "--sampling", "lucky"], "no sampling 'lucky'"),

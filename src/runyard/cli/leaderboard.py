@@ -6,6 +6,7 @@ from typing import Any
 
 from runyard.cli.table import print_table
 from runyard.cli.words import count_text, value_text
+from runyard.spec.sweep import called
 
 _SHOWN = 10
 
@@ -16,13 +17,15 @@ def print_leaderboard(sweep: dict[str, Any]) -> None:
         sweep["children"], key=lambda child: -sign * child["best"] if child["best"] is not None else 1e300
     )
     names = list(dict.fromkeys(name for child in children for name in child["parameters"]))
-    head = ["CHILD", "STATUS", sweep["primary_metric"], *names, ""]
+    goes_on = ["GOES ON FROM"] if any(child["resumes"] for child in children) else []
+    head = ["CHILD", "STATUS", sweep["primary_metric"], *names, *goes_on, ""]
     rows = [
         [
             str(child["number"]),
             child["status"],
             "" if child["best"] is None else value_text(child["best"]),
             *(value_text(child["parameters"].get(name, "")) for name in names),
+            *(called(sweep["sweep_id"], child["resumes"]) for _ in goes_on),
             child["stopped"] or child["error"],
         ]
         for child in children[:_SHOWN]

@@ -90,3 +90,9 @@ class Trial:
     stopped: str = ""  # why the policy ended it
     resumes: str = ""  # the run that it goes on from
     bracket: int = 0
+
+
+def called(sweep_id: str, run_id: str) -> str:
+    """How people call a run where its sweep is known: a child of another one has its whole name."""
+    mine = f"{sweep_id}_"
+    return f"child {run_id[len(mine) :]}" if run_id.startswith(mine) else run_id

@@ -7,12 +7,13 @@ from datetime import datetime, timezone
 from runyard import clock
 from runyard.lifecycle.state import End
 from runyard.spec.folder import RunFolder
-from runyard.spec.sweep import SweepSpec, Trial
+from runyard.spec.sweep import SweepSpec, Trial, called
 from runyard.store.runs import RunRecord
 
 
 class Diary:
-    def __init__(self, folder: RunFolder) -> None:
+    def __init__(self, sweep_id: str, folder: RunFolder) -> None:
+        self._sweep_id = sweep_id
         self._path = folder.logs / "hyperdrive.txt"
 
     def begin(self, spec: SweepSpec) -> None:
@@ -25,7 +26,7 @@ class Diary:
 
     def proposed(self, trial: Trial) -> None:
         values = ", ".join(f"{name}={value}" for name, value in trial.parameters.items())
-        goes_on = f", going on from {trial.resumes}" if trial.resumes else ""
+        goes_on = f", going on from {called(self._sweep_id, trial.resumes)}" if trial.resumes else ""
         self._write(f"child {trial.number} ({trial.run_id}): {values}{goes_on}")
 
     def stopped(self, trial: Trial) -> None:

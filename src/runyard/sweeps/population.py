@@ -108,7 +108,7 @@ def _near(expression: Any, value: Any, place: int | None, source: random.Random)
     if kind.startswith("q"):
         q = arguments[-1]
         return min(max(_stepped(value, factor, q), math.ceil(low / q) * q), math.floor(high / q) * q)
-    return min(max(value * factor, low), high)
+    return float(min(max(value * factor, low), high))
 
 
 def _stepped(value: int, factor: float, q: int) -> int:

@@ -12,7 +12,7 @@ from runyard.lifecycle import events as on
 from runyard.lifecycle.state import TERMINAL, End, EndReason, RunState
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.submit import submit
-from runyard.spec.sweep import MAXIMIZE, Policy, Trial
+from runyard.spec.sweep import MAXIMIZE, Policy, Trial, called
 from runyard.store.runs import RunRecord
 from runyard.store.sweeps import SweepStore
 from runyard.sweeps.children import child_request
@@ -42,7 +42,7 @@ class Sweep:
         self._said_metric = False
         self._told_to_end: set[str] = set()
         self._sampler = sampler_of(spec.sampling, spec.max_total_runs, spec.known, spec.sign, len(spec.resumed))
-        self._diary = Diary(conductor.rooms.folder(sweep_id))
+        self._diary = Diary(sweep_id, conductor.rooms.folder(sweep_id))
 
     @property
     def watches_reports(self) -> bool:
@@ -129,7 +129,8 @@ class Sweep:
         self._live[trial.run_id] = trial.number
         self._diary.proposed(trial)
         if trial.resumes and not earlier:
-            self._diary.warn(f"{trial.resumes} left no outputs: child {trial.number} begins anew")
+            former = called(self.sweep_id, trial.resumes)
+            self._diary.warn(f"{former} left no outputs: child {trial.number} begins anew")
         submit(self._conductor, request)
 
     def _has_outputs(self, run_id: str) -> bool:

@@ -32,6 +32,6 @@ it("tells how far a transfer is, and how long it still takes", () => {
   expect(secondsLeft(transfer({ bytes: 200, bytes_done: 0, seconds: 10 }))).toBeNull();
 });
 
-test("the files of runs are no place that anybody configured", () => {
+it("the files of runs are no place that anybody configured", () => {
   expect(whereWords({ kind: "runs", configuration: {} })).toBe("what runs left, to be read");
 });

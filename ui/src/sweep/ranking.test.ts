@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Child, Sweep } from "./asks";
-import { asRow, chartedOf, parameterNames, policyWords, progressOf, ranked } from "./ranking";
+import { asRow, chartedOf, formerOf, parameterNames, policyWords, progressOf, ranked } from "./ranking";
 
 function child(number: number, best: number | null, more: Partial<Child> = {}): Child {
   return { number, run_id: `HD_${number}`, parameters: { "--lr": 0.1 }, status: "Completed", best, reports: 1, stopped: "", resumes: "", ...more };
@@ -62,4 +62,10 @@ test("a policy is told without what was left as it is", () => {
   expect(policyWords({ name: "Bandit", evaluation_interval: 2, delay_evaluation: 0, slack_factor: 0.1, slack_amount: null })).toBe(
     "Bandit, evaluation_interval 2, slack_factor 0.1",
   );
+});
+
+test("a child goes on from another of its sweep, or from a run elsewhere", () => {
+  const near = child(5, 1, { resumes: "HD_3" });
+  const far = child(6, 1, { resumes: "OTHER_3" });
+  expect([formerOf(sweep([near]), near), formerOf(sweep([far]), far)]).toEqual(["child 3", "OTHER_3"]);
 });

@@ -34,6 +34,12 @@ export function resultsOf(sweep: Sweep): string {
   return sweep.children.map((child) => `${child.number}:${child.best}`).join();
 }
 
+/** The child whose outputs this one goes on from; one of another sweep by its whole name. */
+export function formerOf(sweep: Sweep, child: Child): string {
+  const mine = `${sweep.sweep_id}_`;
+  return child.resumes.startsWith(mine) ? `child ${child.resumes.slice(mine.length)}` : child.resumes;
+}
+
 /** The names of all parameters, in the order in which they are first met. */
 export function parameterNames(sweep: Sweep): string[] {
   return [...new Set(sweep.children.flatMap((child) => Object.keys(child.parameters)))];
