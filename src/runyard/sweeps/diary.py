@@ -18,6 +18,8 @@ class Diary:
 
     def begin(self, spec: SweepSpec) -> None:
         how = f"{spec.sampling.name} sampling of {', '.join(spec.sampling.space)}"
+        if spec.sampling.population:
+            how += f", {spec.sampling.population.size} in a generation"
         policy = f", {spec.policy.name} policy" if spec.policy else ""
         self._write(
             f"{how}; {spec.goal} {spec.primary_metric}; up to {spec.max_total_runs} children, "

@@ -22,7 +22,7 @@ export interface Sweep {
   doing: string;
   primary_metric: string;
   goal: "maximize" | "minimize";
-  sampling: { name: string; space: Record<string, unknown>; seed: number };
+  sampling: { name: string; space: Record<string, unknown>; seed: number; population?: { size: number } | null };
   policy: ({ name: string } & Record<string, Value>) | null;
   max_total_runs: number;
   max_concurrent_runs: number;

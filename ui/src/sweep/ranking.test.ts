@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Child, Sweep } from "./asks";
-import { asRow, chartedOf, formerOf, parameterNames, policyWords, progressOf, ranked } from "./ranking";
+import { asRow, chartedOf, formerOf, parameterNames, policyWords, progressOf, ranked, samplingWords } from "./ranking";
 
 function child(number: number, best: number | null, more: Partial<Child> = {}): Child {
   return { number, run_id: `HD_${number}`, parameters: { "--lr": 0.1 }, status: "Completed", best, reports: 1, stopped: "", resumes: "", ...more };
@@ -68,4 +68,10 @@ test("a child goes on from another of its sweep, or from a run elsewhere", () =>
   const near = child(5, 1, { resumes: "HD_3" });
   const far = child(6, 1, { resumes: "OTHER_3" });
   expect([formerOf(sweep([near]), near), formerOf(sweep([far]), far)]).toEqual(["child 3", "OTHER_3"]);
+});
+
+test("a population is told with its size", () => {
+  const sampling = { name: "Population", space: {}, seed: 2, population: { size: 4 } };
+  expect(samplingWords(sweep([], { sampling }))).toBe("Population of 4, seed 2");
+  expect(samplingWords(sweep([]))).toBe("Random, seed 1");
 });

@@ -34,6 +34,12 @@ export function resultsOf(sweep: Sweep): string {
   return sweep.children.map((child) => `${child.number}:${child.best}`).join();
 }
 
+/** How values are chosen, in one line. */
+export function samplingWords({ sampling }: Sweep): string {
+  const many = sampling.population ? ` of ${sampling.population.size}` : "";
+  return `${sampling.name}${many}, seed ${sampling.seed}`;
+}
+
 /** The child whose outputs this one goes on from; one of another sweep by its whole name. */
 export function formerOf(sweep: Sweep, child: Child): string {
   const mine = `${sweep.sweep_id}_`;
