@@ -75,12 +75,21 @@ def project(tmp_path: Path) -> Callable[..., Path]:
     return make
 
 
+# the quick tests stay quick: whole folders and files whose tests start many processes each count as real ones
+_REAL_FOLDERS = {"bench", "cli", "mlflow_client", "stress", "yard"}
+_REAL_FILES = ("test_docs_blocks", "test_gang_", "test_ssh_courier")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Quick tests do not even import them: MLflow's client alone takes seconds, in each process."""
+    if config.getoption("markexpr") == "not real" and collection_path.name in _REAL_FOLDERS:
+        return True
+    return None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The quick tests stay quick: whole folders whose tests start many processes each count as real ones."""
     for item in items:
-        if {"bench", "cli", "stress", "yard"} & set(item.path.parts) or item.path.name.startswith(
-            ("test_gang_", "test_docs_blocks")
-        ):
+        if _REAL_FOLDERS & set(item.path.parts) or item.path.name.startswith(_REAL_FILES):
             item.add_marker(pytest.mark.real)
 
 

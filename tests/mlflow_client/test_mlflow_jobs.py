@@ -12,8 +12,6 @@ from mlflow import MlflowClient
 from runyard import Estimator, Experiment, Run, Workspace
 from support import stop_yard, with_this_python
 
-pytestmark = pytest.mark.real  # to import mlflow takes a script some seconds
-
 PLAIN = """
 import argparse
 import mlflow
