@@ -79,6 +79,16 @@ def test_packages_that_no_environment_could_have_are_told_at_submission(
     assert list(experiment.get_runs()) == []
 
 
+def test_a_python_that_is_not_there_is_refused_before_there_is_a_run(
+    experiment: Experiment, project: Callable[..., Path]
+) -> None:
+    config = with_this_python(project(train="print(1)"))
+    config.run_config.environment.python.interpreter_path = "/nowhere/python"
+    with pytest.raises(EnvironmentException, match="no Python interpreter at '/nowhere/python'"):
+        experiment.submit(config)
+    assert list(experiment.get_runs()) == []
+
+
 def test_ctrl_c_while_the_output_is_shown_says_that_the_run_goes_on(
     experiment: Experiment, project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ from runyard import clock
 from runyard.environments import conda, container, inventory, requirements, venv
 from runyard.environments.flights import Flight, Flights
 from runyard.environments.horovod.patches import RECIPE
-from runyard.environments.interpreters import Interpreter, Interpreters, checked_python, user_managed
+from runyard.environments.interpreters import Interpreter, Interpreters, checked_python, path_of_python, user_managed
 from runyard.environments.key import environment_key
 from runyard.environments.pipconf import redacted
 from runyard.environments.prepared import EnvironmentInfo, PreparationAbandoned, Prepared, Say
@@ -96,7 +96,10 @@ class EnvironmentDepot:
             return None
         if spec.user_managed:
             found = self._known_own(spec.interpreter or sys.executable)
-            return None if found is None else _as_it_is(spec, found)
+            if found is None:
+                path_of_python(spec.interpreter, self._environ)  # one that is not there is refused at once
+                return None
+            return _as_it_is(spec, found)
         gpu = requirements.wants_gpu_packages(spec, has_gpu=has_gpu)
         by_conda = requirements.wants_conda(spec)  # one that conda could not answer is asked again, in its own time
         wanted = requirements.wanted(spec, gpu=gpu, conda_answers=by_conda)

@@ -156,22 +156,31 @@ def checked_python(asked: str | None) -> str:
     return asked
 
 
+_ANOTHER_PYTHON = (
+    "give the full path of a Python, or let the environment be built: user_managed=False, or --pip in place of "
+    "--python on the command line"
+)
+
+
 def user_managed(asked: str | None, environ: Mapping[str, str]) -> Interpreter:
     """The interpreter that a run brings by itself, checked: it is there, it runs, the node kit can live in it."""
-    path = asked or sys.executable
-    where = shutil.which(path, path=environ.get("PATH")) if os.sep not in path else str(Path(path).expanduser())
-    hint = (
-        "give the full path of a Python, or let the environment be built: user_managed=False, or --pip in place of "
-        "--python on the command line"
-    )
-    if where is None or not Path(where).exists():
-        raise EnvironmentException(f"no Python interpreter at {path!r}", hint=hint)
+    where = path_of_python(asked, environ)
     try:
         found = probe((where,), packages=True)
     except (OSError, ValueError) as error:
-        raise EnvironmentException(f"{where} does not run as a Python interpreter: {error}", hint=hint) from error
+        raise EnvironmentException(
+            f"{where} does not run as a Python interpreter: {error}", hint=_ANOTHER_PYTHON
+        ) from error
     require_supported(found.version, where)
     return found
+
+
+def path_of_python(asked: str | None, environ: Mapping[str, str]) -> str:
+    path = asked or sys.executable
+    where = shutil.which(path, path=environ.get("PATH")) if os.sep not in path else str(Path(path).expanduser())
+    if where is None or not Path(where).exists():
+        raise EnvironmentException(f"no Python interpreter at {path!r}", hint=_ANOTHER_PYTHON)
+    return where
 
 
 def require_supported(version: str, where: str) -> None:
