@@ -32,6 +32,8 @@ from runyard.wire.sweeps import SubmitSweep
 from runyard.yard.house import Yard
 from support import a_home, eventually
 
+BOTH = ("rungs_0", "rungs_1")
+
 
 class Desk:
     """A yard that is not open: sweeps are taken in, children are admitted and never started."""
@@ -172,20 +174,132 @@ def test_reports_that_a_former_yard_has_not_judged_are_judged(desk: Desk) -> Non
     desk.take_in("rungs", policy=policy)
     former = Sweep(desk.conductor, desk.store, "rungs")
     former.recover()
-    former.advance(set(), look=False)
+    former.advance(set())
     folders = {number: desk.conductor.rooms.folder(f"rungs_{number}").journal for number in (0, 1)}
     journals = {number: Journal(folder) for number, folder in folders.items()}
     journals[0].log("score", 1.0)
     journals[1].log("score", 0.0)
-    former.advance(set(), look=True)
+    former.advance(set(), BOTH)
     journals[0].log("score", 1.0)
     journals[1].log("score", 0.0)
     for number, folder in folders.items():  # somebody looks at the metrics, and then the yard is killed
         ingest(desk.conductor.rooms.database, f"rungs_{number}", folder)
     sweep = Sweep(desk.conductor, desk.store, "rungs")
     sweep.recover()
-    sweep.advance(set(), look=True)
+    sweep.advance(set(), BOTH)
     assert "report 2" in desk.store.trials("rungs")[1].stopped
+
+
+def test_a_child_whose_stop_a_killed_yard_did_not_tell_is_told_by_the_next_one(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.take_in("rungs", policy=Policy("Bandit", slack_amount=0.1))
+    former = Sweep(desk.conductor, desk.store, "rungs")
+    former.recover()
+    former.advance(set())
+    for number in (0, 1):
+        Journal(desk.conductor.rooms.folder(f"rungs_{number}").journal).log("score", 1.0 - number)
+    with monkeypatch.context() as killed:
+        killed.setattr(desk.conductor, "post", lambda *args: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            former.advance(set(), BOTH)
+    sweep = Sweep(desk.conductor, desk.store, "rungs")
+    sweep.recover()
+    end = desk.runs.load("rungs_1").life.end
+    assert end is not None
+    assert end.message.startswith("stopped early by Bandit at report 1")
+    assert desk.is_running("rungs_0")
+
+
+def test_a_child_that_was_through_before_it_was_told_to_stop_was_not_stopped(desk: Desk) -> None:
+    desk.take_in("rungs", policy=Policy("Bandit", slack_amount=0.1))
+    sweep = Sweep(desk.conductor, desk.store, "rungs")
+    sweep.recover()
+    sweep.advance(set())
+    for number in (0, 1):
+        Journal(desk.conductor.rooms.folder(f"rungs_{number}").journal).log("score", 1.0 - number)
+    desk.end("rungs_1")  # and nobody has heard of it when the reports are looked at
+    sweep.advance(set(), BOTH)
+    eventually(lambda: desk.state("rungs_1") is RunState.COMPLETED, "its end is known")
+    sweep.advance({"rungs_1"})
+    found = desk.store.trials("rungs")[1]
+    assert (found.state, found.stopped, found.best) == ("Completed", "", 0.0)
+
+
+def test_a_sweep_that_cannot_be_made_fails_once_and_its_children_are_ended(
+    desk: Desk, driver: SweepDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.take_in("broken")
+    sweep = Sweep(desk.conductor, desk.store, "broken")
+    sweep.recover()
+    sweep.advance(set())
+    tried = []
+
+    def sampler_of(*given: Any) -> Any:
+        tried.append(given)
+        raise ValueError("a seed is too large")
+
+    monkeypatch.setattr(one_sweep, "sampler_of", sampler_of)
+    driver.start()
+    desk.ends("broken", RunState.FAILED)
+    eventually(lambda: desk.store.going() == [], "it has had its last word")
+    eventually(lambda: desk.state("broken_1") is RunState.CANCELED, "its children are ended")
+    assert driver.is_alive()
+    assert len(tried) == 1
+
+
+def test_a_long_sweep_hears_of_its_cancellation_while_it_proposes(desk: Desk) -> None:
+    desk.take_in("long", max_total_runs=500, max_concurrent_runs=500)
+    sweep = Sweep(desk.conductor, desk.store, "long")
+    sweep.recover()
+    assert not sweep.advance(set())
+    assert sweep.may_propose
+    proposed = len(desk.store.trials("long"))
+    assert proposed < 50
+    desk.conductor.post("long", on.CancelRequested())
+    sweep.advance(set())
+    assert not sweep.may_propose
+    assert len(desk.store.trials("long")) == proposed
+
+
+def test_a_long_sweep_gives_others_their_turn_and_comes_to_its_last_child(desk: Desk, driver: SweepDriver) -> None:
+    desk.take_in("long", max_total_runs=90, max_concurrent_runs=90)
+    desk.take_in("short", max_total_runs=1, max_concurrent_runs=1)
+    driver.start()
+    eventually(lambda: len(desk.store.trials("long")) == 90, "all are proposed")
+    numbers = {run_id: desk.runs.load(run_id).number for run_id in ("short_0", "long_60")}
+    assert numbers["short_0"] < numbers["long_60"]
+
+
+def test_an_end_that_was_decided_is_known_to_the_next_yard(desk: Desk) -> None:
+    desk.take_in("failing", max_total_runs=10, max_concurrent_runs=4, most_failures_in_a_row=2)
+    former = Sweep(desk.conductor, desk.store, "failing")
+    former.recover()
+    former.advance(set())
+    for run_id in ("failing_0", "failing_1"):
+        desk.conductor.post(run_id, on.MarkedFailed(End(EndReason.SCRIPT_FAILED, "bad lr")))
+        eventually(lambda run_id=run_id: desk.state(run_id) is RunState.FAILED, "it has failed")
+    former.advance({"failing_0", "failing_1"})
+    sweep = Sweep(desk.conductor, desk.store, "failing")
+    sweep.recover()
+    sweep.advance(set())
+    assert not sweep.may_propose
+    assert len(desk.store.trials("failing")) == 4
+    end = desk.runs.load("failing").life.end
+    assert end is not None
+    assert end.message.startswith("2 children in a row failed; the last one, failing_1: bad lr")
+
+
+def test_a_sweep_whose_last_children_failed_has_come_through_when_others_completed(
+    desk: Desk, driver: SweepDriver
+) -> None:
+    desk.take_in("mixed", max_total_runs=3, max_concurrent_runs=3, most_failures_in_a_row=2)
+    driver.start()
+    eventually(lambda: desk.is_running("mixed_2"), "the sweep has its children")
+    desk.end("mixed_0")
+    for run_id in ("mixed_1", "mixed_2"):
+        desk.conductor.post(run_id, on.MarkedFailed(End(EndReason.SCRIPT_FAILED, "bad lr")))
+    desk.ends("mixed", RunState.COMPLETED)
 
 
 def test_a_sweep_that_is_about_to_end_proposes_nothing_more(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +309,7 @@ def test_a_sweep_that_is_about_to_end_proposes_nothing_more(desk: Desk, monkeypa
     assert desk.state("over") is RunState.FINALIZING
     sweep = Sweep(desk.conductor, desk.store, "over")
     sweep.recover()
-    assert sweep.advance(set(), look=True)
+    assert sweep.advance(set(), ())
     assert desk.store.trials("over") == []
 
 

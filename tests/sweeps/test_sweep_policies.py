@@ -6,8 +6,9 @@ import math
 
 import pytest
 
-from runyard.spec.sweep import MAXIMIZE, MINIMIZE, Policy
-from runyard.sweeps.policies import is_due, reason_to_stop
+from runyard.spec.sweep import MAXIMIZE, MINIMIZE, Policy, Trial
+from runyard.sweeps.judging import Judge
+from runyard.sweeps.policies import is_due, last_due, reason_to_stop
 
 
 def stopped(policy: Policy, reports: dict[int, list[float]], interval: int, goal: str = MAXIMIZE) -> set[int]:
@@ -110,3 +111,59 @@ def test_the_reason_says_the_numbers_involved() -> None:
     assert "0.5" in reason
     assert "0.9" in reason
     assert "slack_factor=0.1" in reason
+
+
+@pytest.mark.parametrize("goal", [MAXIMIZE, MINIMIZE])
+@pytest.mark.parametrize("wild", [math.inf, -math.inf, math.nan])
+def test_a_child_that_diverged_is_the_worst_and_misleads_no_policy(wild: float, goal: str) -> None:
+    reports = {0: [1.0], 1: [wild], 2: [1.05]}
+    for policy in (
+        Policy("Bandit", slack_factor=0.1),
+        Policy("Bandit", slack_amount=0.1),
+        Policy("TruncationSelection", truncation_percentage=34),
+    ):
+        assert stopped(policy, reports, 1, goal) == {1}
+    assert 1 in stopped(Policy("MedianStopping"), reports, 1, goal)
+    assert 1 in stopped(Policy("Hyperband", reduction_factor=3), reports, 1, goal)
+
+
+def test_children_that_are_equal_share_their_fate() -> None:
+    equal = {child: [0.1] for child in range(6)}
+    assert stopped(Policy("Hyperband", reduction_factor=3), equal, 1) == set()
+    assert stopped(Policy("TruncationSelection", truncation_percentage=20), equal, 1) == set()
+    two_lead = {0: [0.9], 1: [0.1], 2: [0.9], 3: [0.1], 4: [0.9], 5: [0.2]}
+    assert stopped(Policy("Hyperband", reduction_factor=3), two_lead, 1) == {1, 3, 5}
+
+
+def test_the_last_interval_at_which_a_policy_looks() -> None:
+    policy = Policy("MedianStopping", evaluation_interval=3, delay_evaluation=5)
+    assert [last_due(policy, n) for n in (2, 5, 6, 8, 9, 10)] == [0, 0, 6, 6, 9, 9]
+
+
+@pytest.mark.parametrize("policy", [Policy("MedianStopping"), Policy("TruncationSelection", truncation_percentage=50)])
+@pytest.mark.parametrize("bad", [0, 1])
+def test_a_bad_child_that_is_ahead_of_all_is_ended_when_others_come_as_far(policy: Policy, bad: int) -> None:
+    """Whichever of the two is read first."""
+    trials = {number: Trial(number, f"s_{number}", {}) for number in (0, 1)}
+    reports: dict[int, list[float]] = {}
+    judge = Judge(policy, MAXIMIZE, reports)
+    reports[bad] = [0.1, 0.1, 0.1]
+    judge.look()
+    assert judge.verdict(trials[bad], range(1, 4)) is None
+    reports[1 - bad] = [0.9, 0.9]
+    judge.look()
+    verdict = judge.verdict(trials[bad], range(4, 4))
+    assert verdict is not None
+    assert verdict.startswith(f"stopped early by {policy.name} at report 2: ")
+    assert judge.verdict(trials[1 - bad], range(1, 3)) is None
+
+
+def test_a_child_is_not_judged_again_while_nobody_else_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    reports = {child: [float(child)] * 2 for child in range(3)}
+    judge = Judge(Policy("MedianStopping"), MAXIMIZE, reports)
+    asked: list[int] = []
+    monkeypatch.setattr("runyard.sweeps.judging.reason_to_stop", lambda *given: asked.append(given[4]))
+    for _ in range(5):
+        judge.look()
+        judge.verdict(Trial(2, "s_2", {}), range(3, 3))
+    assert asked == [2]

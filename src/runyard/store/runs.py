@@ -225,6 +225,12 @@ class RunStore:
             rows = connection.execute(select(*columns).where(_runs.c.parent_id == parent_id))
             return {run_id: (state, started or created) for run_id, state, started, created in rows}
 
+    def ended_below(self, parent_id: str) -> dict[str, float | None]:
+        """When each child ended, by its id."""
+        with self._database.read() as connection:
+            rows = connection.execute(select(_runs.c.run_id, _runs.c.ended_at).where(_runs.c.parent_id == parent_id))
+            return {row.run_id: row.ended_at for row in rows}
+
     def errors_below(self, parent_id: str) -> dict[str, str]:
         """Why each child failed that did, by its id."""
         query = select(_runs.c.run_id, _runs.c.end).where(

@@ -35,7 +35,12 @@ class Diary:
         self._write(f"child {trial.number}: {trial.stopped}")
 
     def ended(self, trial: Trial, record: RunRecord) -> None:
-        found = "without a report" if trial.best is None else f"best {trial.best:.6g} in {trial.reports} reports"
+        if not trial.reports:
+            found = "without a report"
+        elif trial.best is None:
+            found = f"no number in {trial.reports} reports"
+        else:
+            found = f"best {trial.best:.6g} in {trial.reports} reports"
         why = f": {record.life.end.message}" if record.life.end and record.life.end.message else ""
         self._write(f"child {trial.number}: {record.life.state.value}, {found}{'' if trial.stopped else why}")
 

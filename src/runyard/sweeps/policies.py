@@ -32,6 +32,12 @@ def is_due(policy: Policy, interval: int) -> bool:
     return interval >= max(1, policy.delay_evaluation) and interval % policy.evaluation_interval == 0
 
 
+def last_due(policy: Policy, interval: int) -> int:
+    """The last interval up to this one at which a policy without rungs looks; 0: none."""
+    found = interval - interval % policy.evaluation_interval
+    return found if is_due(policy, found) else 0
+
+
 def _bandit(policy: Policy, goal: str, reports: Reports, child: int, interval: int, bracket: int) -> Optional[str]:
     mine = _best(reports[child], interval, goal)
     # also of those that have not come this far: who is better in fewer reports is better. Without them a bad child that
@@ -54,13 +60,14 @@ def _bandit(policy: Policy, goal: str, reports: Reports, child: int, interval: i
 def _median_stopping(
     policy: Policy, goal: str, reports: Reports, child: int, interval: int, bracket: int
 ) -> Optional[str]:
-    all_averages = [sum(one[:interval]) / interval for one in reports.values() if len(one) >= interval]
-    averages = [one for one in all_averages if not math.isnan(one)]  # a median among them depends on their order
+    all_averages = [math.fsum(one[:interval]) / interval for one in reports.values() if len(one) >= interval]
+    averages = [one for one in all_averages if math.isfinite(one)]  # a median among others depends on their order
     mine = _best(reports[child], interval, goal)
     if mine is None or not averages:
         return None
     middle = median(averages)
-    if not _is_worse(mine, middle, goal):
+    # three times 0.1 are not 0.1 on average: by a rounding error a child would be worse than itself
+    if math.isclose(mine, middle, rel_tol=1e-9) or not _is_worse(mine, middle, goal):
         return None
     return f"its best, {mine:.6g}, is worse than {middle:.6g}, the median of the running averages"
 
@@ -70,8 +77,10 @@ def _truncation_selection(
 ) -> Optional[str]:
     there = {number: _best(one, interval, goal) for number, one in reports.items() if len(one) >= interval}
     ranked = sorted(there, key=lambda number: _rank(there[number], goal))  # the worst first
-    doomed = ranked[: int(len(ranked) * policy.truncation_percentage / 100)]
-    if child not in doomed:
+    doomed = int(len(ranked) * policy.truncation_percentage / 100)
+    spared = _rank(there[ranked[doomed]], goal)
+    # by its value, not by its place: of several that are equal, the one that came first is no worse
+    if _rank(there[child], goal) >= spared:
         return None
     place = f"{ranked.index(child) + 1} of {len(ranked)} from below"
     return f"its best, {there[child]:.6g}, is number {place}: the lowest {policy.truncation_percentage} % end"
@@ -88,16 +97,16 @@ def _hyperband(policy: Policy, goal: str, reports: Reports, child: int, interval
     if len(there) < policy.reduction_factor:  # too few to compare: nobody is sent home for having come first
         return None
     ranked = sorted(there, key=lambda pair: _rank(pair[1], goal), reverse=True)
-    kept = [number for number, _ in ranked[: max(1, len(ranked) // policy.reduction_factor)]]
-    if child in kept:
+    kept = max(1, len(ranked) // policy.reduction_factor)
+    mine = _best(reports[child], interval, goal)
+    if _rank(mine, goal) >= _rank(ranked[kept - 1][1], goal):  # also those that are as good as the last who may
         return None
     place = [number for number, _ in ranked].index(child) + 1
-    mine = _best(reports[child], interval, goal)
-    return f"its best, {mine:.6g}, is number {place} of {len(ranked)} at report {interval}: {len(kept)} may go on"
+    return f"its best, {mine:.6g}, is number {place} of {len(ranked)} at report {interval}: {kept} may go on"
 
 
 def _best(values: Sequence[float], interval: int, goal: str) -> Optional[float]:
-    seen = [value for value in values[:interval] if not math.isnan(value)]
+    seen = [value for value in values[:interval] if math.isfinite(value)]  # one that diverged is not the best
     if not seen:
         return math.nan if len(values) >= interval else None
     return max(seen) if goal == MAXIMIZE else min(seen)
@@ -130,3 +139,4 @@ _POLICIES: dict[str, Callable[[Policy, str, Reports, int, int, int], Optional[st
     "Hyperband": _hyperband,
 }
 NAMES = tuple(_POLICIES)
+COMPARE_WHO_CAME_AS_FAR = ("MedianStopping", "TruncationSelection")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
+from collections.abc import Container
 from dataclasses import replace
 
 from runyard import clock
@@ -12,18 +12,18 @@ from runyard.lifecycle import events as on
 from runyard.lifecycle.state import TERMINAL, End, EndReason, RunState
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.submit import submit
-from runyard.spec.sweep import MAXIMIZE, Policy, Trial, called
+from runyard.spec.sweep import Trial, called
 from runyard.store.runs import RunRecord
 from runyard.store.sweeps import SweepStore
 from runyard.sweeps.children import child_request
 from runyard.sweeps.diary import Diary
-from runyard.sweeps.policies import reason_to_stop
+from runyard.sweeps.judging import Judge
+from runyard.sweeps.reports import Reports
 from runyard.sweeps.sampling import sampler_of
-from runyard.tracking.ingest import ingest
-from runyard.tracking.metrics import read_points
 from runyard.tracking.series import all_series
 
 _WAITING = "Waiting"
+_AT_A_TIME = 20  # are proposed before anybody else has a turn, and a cancel is heard
 _ENDING = {RunState.CANCEL_REQUESTED, RunState.FINALIZING, *TERMINAL}  # nothing more is proposed
 
 
@@ -35,7 +35,8 @@ class Sweep:
         self._parent = conductor.rooms.runs.load(sweep_id)
         self._trials: list[Trial] = []
         self._live: dict[str, int] = {}  # run id -> number, of children that have not ended
-        self._reports: dict[int, list[float]] = {}
+        self._reports = Reports(conductor.rooms, spec)
+        self._judge = Judge(spec.policy, spec.goal, self._reports.of) if spec.policy is not None else None
         self._recent: deque[bool] = deque(maxlen=max(1, spec.most_failures_in_a_row))  # whether each failed, lately
         self._exhausted = False
         self._end: End | None = None  # known when the sweep stops before its children are through
@@ -53,26 +54,32 @@ class Sweep:
         self._trials = self._store.trials(self.sweep_id)
         if not self._trials:
             self._diary.begin(self.spec)
+        ended_at = self._conductor.rooms.runs.ended_below(self.sweep_id)
+        for trial in sorted(filter(_is_over, self._trials), key=lambda trial: ended_at.get(trial.run_id) or 0.0):
+            self._recent.append(trial.state == RunState.FAILED.value)
         for trial in self._trials:
             self._sampler.took(trial.number, trial.parameters)
             if _is_over(trial):
                 self._learn(trial)
-                self._recent.append(trial.state == RunState.FAILED.value)
             else:
                 self._live[trial.run_id] = trial.number
             if self.spec.policy is not None and trial.reports:
-                known = self._read_reports(trial)
+                known = self._reports.read(trial)
                 if not _is_over(trial):
                     del known[trial.reports :]  # what came since was never judged, and the next look judges what is new
         for run_id, number in list(self._live.items()):
             try:
-                if self._conductor.rooms.runs.load(run_id).life.state.is_terminal:
+                state = self._conductor.rooms.runs.load(run_id).life.state
+                if state.is_terminal:
                     self._ended(run_id)
+                elif self._trials[number].stopped and state is not RunState.CANCEL_REQUESTED:
+                    self._conductor.post(run_id, on.CancelRequested(self._trials[number].stopped))
             except RunNotFound:
                 self._submit(self._trials[number])
 
-    def advance(self, ended: set[str], *, look: bool) -> bool:
-        """One step with what is known now; True when nothing is left to do."""
+    def advance(self, ended: set[str], look_at: Container[str] | None = None) -> bool:
+        """One step with what is known now; True when nothing is left to do. ``look_at``: whose scripts run, when it is
+        time to see what they report."""
         self._parent = self._conductor.rooms.runs.load(self.sweep_id)
         for run_id in ended & set(self._live):
             self._ended(run_id)
@@ -81,8 +88,8 @@ class Sweep:
         elif self._end is None:
             self._look_for_an_end()
         if self._end is None:
-            if look:
-                self._look_at_reports()
+            if look_at is not None:
+                self._look_at_reports(look_at)
             self._propose()
         else:
             self._end_children(self._end.message)
@@ -94,21 +101,32 @@ class Sweep:
         self._conclude()
         return True
 
+    def running(self) -> list[str]:
+        """Of a sweep that was taken up again: children whose script runs already."""
+        begun = self._conductor.rooms.runs.begun_below(self.sweep_id)
+        return [run_id for run_id in self._live if begun.get(run_id, ("",))[0] == RunState.RUNNING.value]
+
     def give_up(self) -> None:
         self._end = End(EndReason.LAUNCH_FAILED, "the sweep could not go on")
         self._end_children("its sweep could not go on")
 
+    @property
+    def may_propose(self) -> bool:
+        number = len(self._trials)
+        has_room = len(self._live) < self.spec.max_concurrent_runs and not self._is_through
+        return has_room and self._end is None and (number < len(self.spec.resumed) or self._sampler.ready(number))
+
     # children
 
     def _propose(self) -> None:
-        while len(self._live) < self.spec.max_concurrent_runs and not self._is_through:
+        for _ in range(_AT_A_TIME):
+            if not self.may_propose:
+                return
             number = len(self._trials)
             if number < len(self.spec.resumed):
                 resumed = self.spec.resumed[number]
                 parameters, resumes = dict(resumed.parameters), resumed.run_id
                 self._sampler.took(number, parameters)
-            elif not self._sampler.ready(number):
-                return
             else:
                 proposed = self._sampler.propose(number)
                 if proposed is None:
@@ -139,9 +157,15 @@ class Sweep:
     def _ended(self, run_id: str) -> None:
         number = self._live.pop(run_id)
         record = self._conductor.rooms.runs.load(run_id)
-        values = self._read_reports(self._trials[number])
-        best = self._best(values)
-        trial = replace(self._trials[number], state=record.life.state.value, best=best, reports=len(values))
+        values = self._reports.read(self._trials[number])
+        trial = replace(
+            self._trials[number],
+            state=record.life.state.value,
+            best=self._reports.best(number),
+            reports=len(values),
+            # one that was through before it was told to end was not ended early
+            stopped=self._trials[number].stopped if record.life.state is RunState.CANCELED else "",
+        )
         self._keep(trial)
         self._learn(trial)
         self._recent.append(record.life.state is RunState.FAILED)
@@ -157,10 +181,12 @@ class Sweep:
         with self._conductor.rooms.database.read() as connection:
             names = [series.name for series in all_series(connection, record.run_id)]
         logged = sorted(name for name in names if not name.startswith("system/"))
-        said = (
-            f"{record.run_id} ended without logging the primary metric {self.spec.primary_metric!r}; "
-            f"it logged {', '.join(map(repr, logged)) or 'no metric at all'}"
-        )
+        metric = self.spec.primary_metric
+        said = f"{record.run_id} ended without logging the primary metric {metric!r}"
+        if metric in logged:
+            said += " as numbers: it is a row, a table or an image there, and log() is what children are compared by"
+        else:
+            said += f"; it logged {', '.join(map(repr, logged)) or 'no metric at all'}"
         self._diary.warn(said)
         self._conductor.post(self.sweep_id, on.Noted(), warnings=(said,))
 
@@ -170,45 +196,25 @@ class Sweep:
 
     # what they report
 
-    def _read_reports(self, trial: Trial) -> list[float]:
-        known = self._reports.setdefault(trial.number, [])
-        found = read_points(self._conductor.rooms.database, trial.run_id, self.spec.primary_metric, after=len(known))
-        known.extend(float(value) for value in found.values)
-        return known
-
-    def _look_at_reports(self) -> None:
+    def _look_at_reports(self, running: Container[str]) -> None:
         """Also where no policy waits for them: people want to see how the children do before they have ended."""
-        policy, rooms = self.spec.policy, self._conductor.rooms
-        for run_id, number in list(self._live.items()):
-            trial = self._trials[number]
-            if trial.stopped:
+        watched = [self._trials[number] for run_id, number in self._live.items() if run_id in running]
+        watched = [trial for trial in watched if not trial.stopped]
+        new = {trial.number: self._reports.read_new(trial) for trial in watched}  # all of them before any is judged
+        if self._judge is not None:
+            self._judge.look()
+        for trial in watched:
+            stopped = self._judge.verdict(trial, new[trial.number]) if self._judge is not None else None
+            if not new[trial.number] and stopped is None:
                 continue
-            before = len(self._reports.get(number, ()))
-            ingest(rooms.database, run_id, rooms.folder(run_id).journal)
-            values = self._read_reports(trial)
-            if len(values) == before:
-                continue
-            trial = replace(trial, reports=len(values), best=self._best(values))
-            if policy is not None:
-                trial = self._judged(policy, trial, range(before + 1, len(values) + 1))
-            self._keep(trial)
-
-    def _judged(self, policy: Policy, trial: Trial, intervals: range) -> Trial:
-        for interval in intervals:
-            why = reason_to_stop(policy, self.spec.goal, self._reports, trial.number, interval, trial.bracket)
-            if why is not None:
-                said = f"stopped early by {policy.name} at report {interval}: {why}"
-                trial = replace(trial, stopped=said)
+            reports = self._reports.of[trial.number]
+            trial = replace(
+                trial, reports=len(reports), best=self._reports.best(trial.number), stopped=stopped or trial.stopped
+            )
+            self._keep(trial)  # before it is told: a yard that is killed between the two tells it again
+            if stopped:
                 self._diary.stopped(trial)
-                self._conductor.post(trial.run_id, on.CancelRequested(said))
-                break
-        return trial
-
-    def _best(self, values: list[float]) -> float | None:
-        numbers = [value for value in values if not math.isnan(value)]
-        if not numbers:
-            return None
-        return max(numbers) if self.spec.goal == MAXIMIZE else min(numbers)
+                self._conductor.post(trial.run_id, on.CancelRequested(stopped))
 
     def _learn(self, trial: Trial) -> None:
         self._sampler.learn(trial.number, self._score(trial), trial.state == RunState.COMPLETED.value)
@@ -226,8 +232,10 @@ class Sweep:
         minutes = self.spec.max_duration_minutes
         if clock.now() - self._parent.created_at > minutes * 60:
             self._end = End(EndReason.TIMED_OUT, f"ran longer than max_duration_minutes={minutes}")
-        elif len(self._recent) == self._recent.maxlen and all(self._recent):
+        elif len(self._recent) == self._recent.maxlen and all(self._recent) and (self._live or not self._is_through):
             self._end = self._failed(f"{len(self._recent)} children in a row failed")
+        if self._end is not None:  # written down: the next yard would go on, without the children that are ended now
+            self._conductor.post(self.sweep_id, on.MarkedFailed(self._end))
 
     def _failed(self, what: str) -> End:
         """With the last child's own error: nobody should have to look for it."""

@@ -64,7 +64,7 @@ export function progressOf(sweep: Sweep): Progress {
   return {
     done: ended.length,
     running: sweep.children.length - ended.length,
-    stopped: sweep.children.filter((child) => child.stopped !== "").length,
+    stopped: ended.filter((child) => child.stopped !== "").length,
     failed: ended.filter((child) => child.status === "Failed").length,
     total: hasEnded(sweep.status) ? sweep.children.length : sweep.max_total_runs,
   };
