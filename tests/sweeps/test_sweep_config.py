@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from runyard import Estimator, Experiment, ScriptRunConfig
@@ -21,6 +26,7 @@ from runyard.hyperdrive import (
     MedianStoppingPolicy,
     PrimaryMetricGoal,
     RandomParameterSampling,
+    SobolParameterSampling,
     TruncationSelectionPolicy,
     choice,
     loguniform,
@@ -51,12 +57,36 @@ def test_expressions_are_plain_lists() -> None:
     assert randint(5) == ["randint", [5]]
 
 
+def test_numbers_of_numpy_become_pythons_own() -> None:
+    made = [
+        choice(np.int64(1), np.float32(0.5), np.bool_(True)),
+        choice(np.arange(3)),
+        choice({"--depth": np.int64(2), "--units": choice(list(np.arange(2)))}),
+        uniform(np.float32(0), np.float64(1)),
+        randint(np.int64(5)),
+    ]
+    assert json.loads(json.dumps(made)) == [
+        ["choice", [[1, 0.5, True]]],
+        ["choice", [[0, 1, 2]]],
+        ["choice", [[{"--depth": 2, "--units": ["choice", [[0, 1]]]}]]],
+        ["uniform", [0.0, 1.0]],
+        ["randint", [5]],
+    ]
+
+
 @pytest.mark.parametrize(
     "made",
     [
         lambda: choice(),
         lambda: choice(1, "a"),
+        lambda: choice(date(2026, 1, 1)),
+        lambda: choice(np.arange(3), np.arange(2)),
+        lambda: choice(np.datetime64("2026-01-01")),
+        lambda: choice({}),
         lambda: uniform(1, 0),
+        lambda: uniform(0, 10**400),
+        lambda: randint(10**400),
+        lambda: quniform(1, 4, 10),
         lambda: quniform(0, 1, 0.5),
         lambda: randint(0),
         lambda: normal(0, -1),
@@ -64,12 +94,20 @@ def test_expressions_are_plain_lists() -> None:
         lambda: GridParameterSampling({"lr": uniform(0, 1)}),
         lambda: BayesianParameterSampling({"lr": loguniform(-6, -1)}),
         lambda: BayesianParameterSampling({"lr": quniform(0.5, 3, 1)}),
+        lambda: GridParameterSampling({"--m": choice({"--x": uniform(0, 1)})}),
+        lambda: BayesianParameterSampling({"--m": choice({"--x": loguniform(-6, -1)})}),
+        lambda: BayesianParameterSampling({"--m": choice({"--x": quniform(0.5, 3, 1)})}),
+        lambda: RandomParameterSampling({"lr": uniform(0, 1), "--lr": uniform(0, 1)}),
         lambda: RandomParameterSampling({}),
         lambda: RandomParameterSampling({"lr": 0.1}),
         lambda: RandomParameterSampling({"lr": uniform(0, 1)}, seed=-1),
+        lambda: BayesianParameterSampling({"lr": uniform(0, 1)}, seed=2**32),
         lambda: BanditPolicy(),
         lambda: BanditPolicy(slack_factor=0.1, slack_amount=0.1),
         lambda: BanditPolicy(slack_factor=-0.1),
+        lambda: BanditPolicy(slack_factor=math.nan),
+        lambda: BanditPolicy(slack_amount=math.inf),
+        lambda: BanditPolicy(slack_amount=10**400),
         lambda: BanditPolicy(slack_factor=0.1, evaluation_interval=1.5),
         lambda: BanditPolicy(slack_factor=0.1, evaluation_interval=0),
         lambda: MedianStoppingPolicy(delay_evaluation="2"),
@@ -86,6 +124,11 @@ def test_expressions_are_plain_lists() -> None:
         lambda: config(max_total_runs=0),
         lambda: config(max_concurrent_runs=-1),
         lambda: config(max_duration_minutes=0),
+        lambda: config(max_total_runs=2**31),
+        lambda: config(max_concurrent_runs=2**31),
+        lambda: config(max_duration_minutes=2**31),
+        lambda: config(max_failures_in_a_row=2**31),
+        lambda: config(max_total_runs=2**30 + 1, hyperparameter_sampling=SobolParameterSampling({"a": choice(1)})),
         lambda: config(resume_from=["not a run"]),
         lambda: config(resume_child_runs=["a", "a"]),
     ],
@@ -94,6 +137,22 @@ def test_what_makes_no_sense_is_refused(made: Any) -> None:
     """B13.83, B13.87, B13.88, B13.89, B13.92."""
     with pytest.raises(HyperDriveConfigException):
         made()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"estimator": "abc"}, r"estimator takes an estimator such as Estimator\(…\), not 'abc' \(str\)"),
+        ({"estimator": None, "run_config": 5}, r"run_config takes a ScriptRunConfig, not 5 \(int\)"),
+    ],
+)
+def test_what_is_neither_an_estimator_nor_a_script_says_what_is_taken(given: Any, said: str) -> None:
+    with pytest.raises(HyperDriveConfigException, match=said):
+        config(**given)
+
+
+def test_the_largest_seed_is_taken() -> None:
+    assert RandomParameterSampling({"lr": uniform(0, 1)}, seed=2**32 - 1)._spec(0).seed == 2**32 - 1
 
 
 @pytest.mark.parametrize("goal", ["MAXIMIZE", "maximize", None])
@@ -123,6 +182,17 @@ def test_how_many_children_are_wanted_is_a_number(experiment: Experiment, tmp_pa
     sweep = HyperDriveRun(experiment, "HD_1", _view={"type": "hyperdrive", "folder": str(tmp_path), "run_id": "HD_1"})
     with pytest.raises(HyperDriveException, match="top takes a whole number, 0 for all children, not"):
         sweep.get_children_sorted_by_primary_metric(top=top)
+
+
+def test_what_a_sweep_cannot_go_on_from_is_named(sweep_of: Callable[..., HyperDriveRun]) -> None:
+    failed = sweep_of("raise SystemExit(1)", max_total_runs=1)
+    failed.wait_for_completion(raise_on_error=False)
+    with pytest.raises(HyperDriveConfigException, match="is Failed: only one that is Completed or Canceled can be"):
+        config(resume_from=[failed])
+    opened = failed.child_run("of a person")
+    opened.complete()
+    with pytest.raises(HyperDriveConfigException, match=f"run {opened.id} has no values to try again"):
+        config(resume_child_runs=[opened])
 
 
 def test_the_old_name_gives_the_same_thing() -> None:

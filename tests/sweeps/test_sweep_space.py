@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from datetime import date
 
 import pytest
 
 from runyard.spec.space import SpaceError, at, check_space, grid_points, grid_size, random_point
+from runyard.spec.sweep import BAYESIAN, GRID
 
 PLACES = [0.0, 0.001, 0.25, 0.5, 0.75, 0.999, 1 - 1e-12]
 
@@ -17,17 +19,30 @@ PLACES = [0.0, 0.001, 0.25, 0.5, 0.75, 0.999, 1 - 1e-12]
     [
         (["choice", [[]]], "at least one"),
         (["choice", [[1, "a"]]], "mix"),
+        (["choice", [[date(2026, 1, 1)]]], r"not datetime.date\(2026, 1, 1\) \(date\)"),
+        (["choice", [[{1, 2}]]], r"\(set\)"),
+        (["choice", [[float("nan"), 1.0]]], "not nan"),
+        (["choice", [[{}]]], "an option that is a space must have at least one parameter"),
+        (["choice", [[{"": ["choice", [[1]]]}]]], "'' in an option of '--lr' cannot be the name"),
+        (["choice", [[{"--": 1}]]], "'--' in an option of '--lr' cannot be the name"),
+        (["choice", [[{"a": 1, "--a": 2}]]], "'a' and '--a' in an option of '--lr' are the same"),
+        (["choice", [[{"a": {"b": 1}}]]], "'a' in an option of '--lr' must be an expression or a plain value"),
         (["uniform", [2, 1]], "less than"),
         (["uniform", [1, 1]], "less than"),
         (["uniform", ["a", 1]], "must be a number"),
         (["uniform", [float("nan"), 1]], "must be a number"),
+        (["uniform", [0, 10**400]], "more than a number can be"),
+        (["uniform", [-1.7e308, 1.7e308]], "further than a number can be"),
         (["uniform", [0]], "does not take 1"),
         (["loguniform", [0, 1000]], "exponent"),
         (["quniform", [0, 10, 0.5]], "whole number"),
         (["quniform", [0, 10, 0]], "whole number"),
+        (["quniform", [0, 10, 10**400]], "more than a number can be"),
+        (["quniform", [1, 4, 10]], "no multiple of 10 is between 1 and 4"),
         (["normal", [0, -1]], "negative"),
         (["randint", [0]], "at least 1"),
         (["randint", [2.5]], "whole number"),
+        (["randint", [10**400]], "more than a number can be"),
         (["gaussian", [0, 1]], "not an expression"),
         (0.1, "not an expression"),
     ],
@@ -40,7 +55,40 @@ def test_what_makes_no_sense_is_refused_with_the_name_of_the_parameter(expressio
 
 def test_a_sampling_names_the_expressions_that_it_can_use() -> None:
     with pytest.raises(SpaceError, match="only choice"):
-        check_space({"lr": ["uniform", [0, 1]]}, allowed=["choice"])
+        check_space({"lr": ["uniform", [0, 1]]}, sampling=GRID)
+
+
+@pytest.mark.parametrize(
+    ("sampling", "expression", "said"),
+    [
+        (GRID, ["uniform", [0, 1]], "cannot use uniform, only choice"),
+        (BAYESIAN, ["loguniform", [-6, -1]], "cannot use loguniform, only choice, uniform, quniform"),
+        (BAYESIAN, ["quniform", [0.5, 4.5, 1]], "whole numbers for Bayesian sampling"),
+    ],
+)
+def test_an_option_that_is_a_space_has_no_expressions_that_the_sampling_cannot_use(
+    sampling: str, expression: object, said: str
+) -> None:
+    inner = ["choice", [[{"--b": ["choice", [[{"--x": expression}]]]}]]]
+    with pytest.raises(SpaceError, match=f"'--x': .*{said}"):
+        check_space({"--m": inner}, sampling)
+    check_space({"--m": inner})
+
+
+def test_two_names_of_one_parameter_are_refused() -> None:
+    with pytest.raises(SpaceError, match="'lr' and '--lr' in parameter_space are the same parameter"):
+        check_space({"lr": ["choice", [[1]]], "--lr": ["choice", [[2]]]})
+
+
+def test_an_option_may_be_a_space_of_plain_values_alone() -> None:
+    space = {"--model": ["choice", [[{"--model": "net"}, {"--model": "tree", "--depth": ["choice", [[2, 4]]]}]]]}
+    for sampling in ("", GRID, BAYESIAN):
+        check_space(space, sampling)
+    assert list(grid_points(space)) == [
+        {"--model": "net"},
+        {"--model": "tree", "--depth": 2},
+        {"--model": "tree", "--depth": 4},
+    ]
 
 
 @pytest.mark.parametrize("place", PLACES)

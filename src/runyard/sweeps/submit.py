@@ -91,7 +91,7 @@ def rerun_children(conductor: Conductor, store: SweepStore, sweep_id: str, reque
 def _check(spec: SweepSpec) -> None:
     """The SDK has said the same earlier; others may ask too."""
     try:
-        check_space(spec.sampling.space, ("choice",) if spec.sampling.name == GRID else ())
+        check_space(spec.sampling.space, spec.sampling.name)
     except SpaceError as error:
         raise HyperDriveConfigException(str(error), hint=error.hint) from None
     if spec.goal not in (MAXIMIZE, MINIMIZE):

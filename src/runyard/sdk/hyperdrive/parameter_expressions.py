@@ -11,9 +11,11 @@ Expression = list[Any]
 
 
 def choice(*options: Any) -> Expression:
-    """One of several; also of one list or range. An option may be a dict: a space of its own."""
+    """One of several; also of one list, range or array. An option may be a dict: a space of its own."""
     if len(options) == 1 and isinstance(options[0], (list, tuple, range)):
         options = tuple(options[0])
+    elif len(options) == 1 and hasattr(options[0], "tolist") and getattr(options[0], "ndim", 1) != 0:
+        options = tuple(options[0].tolist())
     return _checked("choice", list(options))
 
 
@@ -57,9 +59,18 @@ def qlognormal(mu: float, sigma: float, q: int) -> Expression:
 
 
 def _checked(kind: str, *arguments: Any) -> Expression:
-    expression = [kind, list(arguments)]
+    expression = [kind, [_plain(argument) for argument in arguments]]
     try:
         check_expression(kind, expression)
     except SpaceError as error:
         raise HyperDriveConfigException(str(error), hint=error.hint) from None
     return expression
+
+
+def _plain(value: Any) -> Any:
+    """With Python's own numbers for numpy's, which JSON does not know; numpy itself may not be here."""
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value

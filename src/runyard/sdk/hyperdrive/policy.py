@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from runyard.errors import HyperDriveConfigException
+from runyard.spec.space import not_negative, whole
 from runyard.spec.sweep import Policy
 
 
@@ -12,8 +13,8 @@ class EarlyTerminationPolicy:
     POLICY_NAME = ""
 
     def __init__(self, evaluation_interval: int = 1, delay_evaluation: int = 0) -> None:
-        self.evaluation_interval = _whole("evaluation_interval", evaluation_interval, 1)
-        self.delay_evaluation = _whole("delay_evaluation", delay_evaluation, 0)
+        self.evaluation_interval = whole("evaluation_interval", evaluation_interval, 1)
+        self.delay_evaluation = whole("delay_evaluation", delay_evaluation, 0)
 
     def to_json(self) -> dict[str, Any]:
         properties = {"evaluation_interval": self.evaluation_interval, "delay_evaluation": self.delay_evaluation}
@@ -55,8 +56,8 @@ class BanditPolicy(EarlyTerminationPolicy):
                 hint="slack_factor=0.1 allows a tenth below the best; slack_amount=0.1 allows 0.1 below",
             )
         for name, value in (("slack_factor", slack_factor), ("slack_amount", slack_amount)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0):
-                raise HyperDriveConfigException(f"{name} must be a number of at least 0, not {value!r}")
+            if value is not None:
+                not_negative(name, value)
         self.slack_factor, self.slack_amount = slack_factor, slack_amount
 
     def _own(self) -> dict[str, Any]:
@@ -78,10 +79,7 @@ class TruncationSelectionPolicy(EarlyTerminationPolicy):
 
     def __init__(self, truncation_percentage: int, evaluation_interval: int = 1, delay_evaluation: int = 0) -> None:
         super().__init__(evaluation_interval, delay_evaluation)
-        _whole("truncation_percentage", truncation_percentage, 1)
-        if truncation_percentage > 99:
-            raise HyperDriveConfigException(f"truncation_percentage must be 1 to 99, not {truncation_percentage}")
-        self.truncation_percentage = truncation_percentage
+        self.truncation_percentage = whole("truncation_percentage", truncation_percentage, 1, 99)
 
     def _own(self) -> dict[str, Any]:
         return {"truncation_percentage": self.truncation_percentage}
@@ -96,14 +94,8 @@ class HyperbandPolicy(EarlyTerminationPolicy):
 
     def __init__(self, evaluation_interval: int = 1, reduction_factor: int = 3, brackets: int = 1) -> None:
         super().__init__(evaluation_interval)
-        self.reduction_factor = _whole("reduction_factor", reduction_factor, 2)
-        self.brackets = _whole("brackets", brackets, 1)
+        self.reduction_factor = whole("reduction_factor", reduction_factor, 2)
+        self.brackets = whole("brackets", brackets, 1)
 
     def _own(self) -> dict[str, Any]:
         return {"reduction_factor": self.reduction_factor, "brackets": self.brackets}
-
-
-def _whole(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise HyperDriveConfigException(f"{name} must be a whole number of at least {least}, not {value!r}")
-    return value

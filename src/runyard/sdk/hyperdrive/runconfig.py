@@ -9,12 +9,13 @@ import warnings
 from typing import TYPE_CHECKING, Any, Optional
 
 from runyard.errors import HyperDriveConfigException
+from runyard.sdk import checks
 from runyard.sdk.hyperdrive.policy import EarlyTerminationPolicy
 from runyard.sdk.hyperdrive.sampling import HyperParameterSampling, PopulationParameterSampling
 from runyard.sdk.hyperdrive.warm_start import known_from, resumed_children
 from runyard.spec.json import to_json
-from runyard.spec.space import grid_size
-from runyard.spec.sweep import BAYESIAN, GRID, MAXIMIZE, MINIMIZE, SweepSpec
+from runyard.spec.space import MOST, MOST_OF_SOBOL, grid_size, whole
+from runyard.spec.sweep import BAYESIAN, GRID, MAXIMIZE, MINIMIZE, SOBOL, SweepSpec
 
 if TYPE_CHECKING:
     from runyard.sdk.experiment import Experiment
@@ -31,7 +32,7 @@ class PrimaryMetricGoal(enum.Enum):
     @staticmethod
     def from_str(goal: str) -> PrimaryMetricGoal:
         try:
-            return PrimaryMetricGoal[goal.upper()]
+            return PrimaryMetricGoal[str(goal).upper()]
         except KeyError:
             raise HyperDriveConfigException(f"the goal is MAXIMIZE or MINIMIZE, not {goal!r}") from None
 
@@ -68,6 +69,12 @@ class HyperDriveConfig:
             )
         if (estimator is None) == (run_config is None):
             raise HyperDriveConfigException("give exactly one of estimator and run_config (a ScriptRunConfig)")
+        for name, value, takes in (
+            ("estimator", estimator, "an estimator such as Estimator(…)"),
+            ("run_config", run_config, "a ScriptRunConfig"),
+        ):
+            if value is not None and not callable(getattr(value, "_submission", None)):
+                raise checks.wrong(name, value, takes, error=HyperDriveConfigException)
         for name, value, kind in (
             ("hyperparameter_sampling", hyperparameter_sampling, HyperParameterSampling),
             ("policy", policy, EarlyTerminationPolicy),
@@ -89,14 +96,15 @@ class HyperDriveConfig:
                 hint="its weakest members are replaced after each generation",
             )
         self._goal = MAXIMIZE if primary_metric_goal is PrimaryMetricGoal.MAXIMIZE else MINIMIZE
-        self._total = _count("max_total_runs", max_total_runs)
+        most = MOST_OF_SOBOL if hyperparameter_sampling.SAMPLING_NAME == SOBOL else MOST
+        self._total = whole("max_total_runs", max_total_runs, most=most)
         self._concurrent = (
-            self._total if max_concurrent_runs is None else _count("max_concurrent_runs", max_concurrent_runs)
+            self._total if max_concurrent_runs is None else whole("max_concurrent_runs", max_concurrent_runs)
         )
-        self._minutes = _count("max_duration_minutes", max_duration_minutes)
+        self._minutes = whole("max_duration_minutes", max_duration_minutes)
         if self._minutes > _WEEK_MINUTES:
             warnings.warn(f"max_duration_minutes={self._minutes} is more than a week", stacklevel=2)
-        self._most_failures = _count("max_failures_in_a_row", max_failures_in_a_row)
+        self._most_failures = whole("max_failures_in_a_row", max_failures_in_a_row)
         self._sampling, self._metric, self._policy = hyperparameter_sampling, primary_metric_name, policy
         self._estimator, self._run_config = estimator, run_config
         self._resume_from, self._resume_children = resume_from, resume_child_runs
@@ -206,12 +214,6 @@ class HyperDriveRunConfig(HyperDriveConfig):
             policy,
             estimator=estimator,
         )
-
-
-def _count(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise HyperDriveConfigException(f"{name} must be a whole number of at least 1, not {value!r}")
-    return value
 
 
 def _as_list(runs: Any) -> list[Any]:

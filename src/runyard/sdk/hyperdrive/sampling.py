@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Optional
 
 from runyard.errors import HyperDriveConfigException
-from runyard.spec.space import SpaceError, check_space, is_expression
+from runyard.spec.space import MOST_SEED, SpaceError, check_space, whole
 from runyard.spec.sweep import BAYESIAN, GRID, POPULATION, RANDOM, SOBOL, Population, Sampling
 
 
@@ -14,7 +14,6 @@ class HyperParameterSampling:
     """``seed`` makes a sweep repeatable; without one a sweep gets its own."""
 
     SAMPLING_NAME = ""
-    _ALLOWED: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -24,14 +23,12 @@ class HyperParameterSampling:
         seed: Optional[int] = None,
     ) -> None:
         try:
-            check_space(parameter_space, self._ALLOWED)
+            check_space(parameter_space, self.SAMPLING_NAME)
         except SpaceError as error:
             raise HyperDriveConfigException(str(error), hint=error.hint) from None
-        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
-            raise HyperDriveConfigException(f"seed must be a whole number of at least 0, not {seed!r}")
         self._parameter_space = dict(parameter_space)
         self._properties = dict(properties or {})
-        self._seed = seed
+        self._seed = None if seed is None else whole("seed", seed, 0, MOST_SEED)
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.SAMPLING_NAME, "parameter_space": self._parameter_space, "properties": self._properties}
@@ -48,7 +45,6 @@ class GridParameterSampling(HyperParameterSampling):
     """Every combination once; all parameters must be a ``choice``."""
 
     SAMPLING_NAME = GRID
-    _ALLOWED = ("choice",)
 
     def __init__(self, parameter_space: dict[str, Any], *, seed: Optional[int] = None) -> None:
         super().__init__(parameter_space, seed=seed)
@@ -58,15 +54,9 @@ class BayesianParameterSampling(HyperParameterSampling):
     """Learns from the children that have ended."""
 
     SAMPLING_NAME = BAYESIAN
-    _ALLOWED = ("choice", "uniform", "quniform")
 
     def __init__(self, parameter_space: dict[str, Any], *, seed: Optional[int] = None) -> None:
         super().__init__(parameter_space, seed=seed)
-        for name, expression in parameter_space.items():
-            if is_expression(expression) and expression[0] == "quniform":
-                low, high, _ = expression[1]
-                if int(low) != low or int(high) != high:
-                    raise HyperDriveConfigException(f"{name!r}: quniform must have whole numbers here")
 
 
 class SobolParameterSampling(HyperParameterSampling):
@@ -93,10 +83,7 @@ class PopulationParameterSampling(HyperParameterSampling):
         seed: Optional[int] = None,
     ) -> None:
         super().__init__(parameter_space, seed=seed)
-        if isinstance(population_size, bool) or not isinstance(population_size, int) or population_size < 2:
-            raise HyperDriveConfigException(
-                f"population_size must be a whole number of at least 2, not {population_size!r}"
-            )
+        whole("population_size", population_size, 2)
         _share("replaced", replaced, 0.5)
         _share("resample_probability", resample_probability, 1.0)
         if not replaced:

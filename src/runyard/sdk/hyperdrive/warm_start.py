@@ -27,7 +27,9 @@ def known_from(runs: Any, config: HyperDriveConfig) -> tuple[Known, ...]:
             raise HyperDriveConfigException(f"resume_from takes sweeps, not {sweep!r}")
         status = sweep.get_status()
         if status not in ("Completed", "Canceled"):
-            raise HyperDriveConfigException(f"sweep {sweep.id} is {status}: only ended sweeps can be resumed from")
+            raise HyperDriveConfigException(
+                f"sweep {sweep.id} is {status}: only one that is Completed or Canceled can be resumed from"
+            )
         view = sweep._sweep()
         if (view["primary_metric"], view["goal"]) != (config._metric, config._goal):
             raise HyperDriveConfigException(
@@ -65,7 +67,10 @@ def resumed_children(runs: Any, most: int) -> tuple[Resumed, ...]:
         if status not in _ENDED:
             raise HyperDriveConfigException(f"run {child.id} is {status}: only an ended child can be resumed")
         parents.add(parent.id)
-        resumed.append(Resumed(child.id, parent.get_hyperparameters()[child.id]))
+        tried = parent.get_hyperparameters()
+        if child.id not in tried:  # somebody has opened it below the sweep by child_run()
+            raise HyperDriveConfigException(f"run {child.id} has no values to try again: {parent.id} did not start it")
+        resumed.append(Resumed(child.id, tried[child.id]))
     if len(parents) > _MOST_SWEEPS:
         raise HyperDriveConfigException(f"resume_child_runs comes from {len(parents)} sweeps: at most {_MOST_SWEEPS}")
     return tuple(resumed)
