@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
+from typing import Any, get_args, get_type_hints
 
 from runyard import clock
-from runyard.errors import HyperDriveConfigException, SnapshotException
+from runyard.errors import HyperDriveConfigException, SnapshotException, UserErrorException
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import Life
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.submit import check_names
 from runyard.spec.json import from_json, to_json
 from runyard.spec.run import RunSpec
-from runyard.spec.space import SpaceError, check_space
+from runyard.spec.space import MOST, MOST_OF_SOBOL, MOST_SEED, SpaceError, check_space, not_negative, whole
 from runyard.spec.sweep import (
     BAYESIAN,
     GRID,
@@ -29,6 +30,7 @@ from runyard.spec.sweep import (
 from runyard.store.runs import SWEEP, RunRecord
 from runyard.store.sweeps import SweepStore
 from runyard.sweeps import policies
+from runyard.sweeps.sampling import sampler_of
 from runyard.wire.sweeps import RerunChildren, SubmitSweep
 
 
@@ -36,12 +38,15 @@ def submit_sweep(conductor: Conductor, store: SweepStore, request: SubmitSweep) 
     rooms = conductor.rooms
     check_names(request.run_id, request.experiment)
     spec = from_json(SweepSpec, request.spec)
+    if rooms.runs.has(request.run_id):
+        return _sent_again(rooms.runs.load(request.run_id), store.load(request.run_id), request, spec)
     _check(spec)
     child = from_json(RunSpec, spec.child)
     target = rooms.targets.get(child.target)
     if not rooms.snapshots.has(request.snapshot_id):
         raise SnapshotException(f"snapshot {request.snapshot_id} is not here yet", hint="offer it first")
     _, warnings = target.queue.fit(child.resources)
+    _try_sampler(spec)
     record = RunRecord(
         run_id=request.run_id,
         experiment=request.experiment,
@@ -54,8 +59,10 @@ def submit_sweep(conductor: Conductor, store: SweepStore, request: SubmitSweep) 
         warnings=(*request.warnings, *warnings),
         submitted_by=request.submitted_by,
     )
-    rooms.folder(record.run_id).logs.mkdir(parents=True, exist_ok=True)
     store.add(request.run_id, spec)
+    if store.load(request.run_id) != spec:  # a yard was killed while it took another one in, or takes it in right now
+        raise _taken(request.run_id, "a sweep with other settings was begun under that id")
+    rooms.folder(record.run_id).logs.mkdir(parents=True, exist_ok=True)
     properties = {
         "ContentSnapshotId": request.snapshot_id,
         "primary_metric_name": spec.primary_metric,
@@ -88,8 +95,36 @@ def rerun_children(conductor: Conductor, store: SweepStore, sweep_id: str, reque
     return submit_sweep(conductor, store, body)
 
 
+def _sent_again(there: RunRecord, known: SweepSpec | None, request: SubmitSweep, spec: SweepSpec) -> RunRecord:
+    """Whoever heard no answer sends the same sweep again; anything else would be run as what it is not."""
+    if there.type != SWEEP:
+        raise _taken(request.run_id, "it is a run, and no sweep")
+    if (there.experiment, there.snapshot_id, known) != (request.experiment, request.snapshot_id, spec):
+        raise _taken(request.run_id, "it is a sweep with other settings, other code or another seed")
+    return there
+
+
+def _taken(run_id: str, why: str) -> UserErrorException:
+    return UserErrorException(f"{run_id!r} is taken: {why}", hint="choose another custom_run_id, or leave it out")
+
+
+def _try_sampler(spec: SweepSpec) -> None:
+    """Its own library may refuse what looks right; in the driver's thread the sweep would only fail, as nobody's fault.
+    For its first child: all points of a large grid would take long."""
+    first = len(spec.resumed)
+    try:
+        sampler = sampler_of(spec.sampling, first + 1, spec.known, spec.sign, first)
+        if sampler.ready(first):
+            sampler.propose(first)
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise HyperDriveConfigException(
+            f"{spec.sampling.name} sampling cannot be done as asked for: {error}"
+        ) from error
+
+
 def _check(spec: SweepSpec) -> None:
     """The SDK has said the same earlier; others may ask too."""
+    _refuse_nulls("SweepSpec", spec)
     try:
         check_space(spec.sampling.space, spec.sampling.name)
     except SpaceError as error:
@@ -98,22 +133,34 @@ def _check(spec: SweepSpec) -> None:
         raise HyperDriveConfigException(f"the goal is {MAXIMIZE!r} or {MINIMIZE!r}, not {spec.goal!r}")
     if not spec.primary_metric:
         raise HyperDriveConfigException("a sweep needs the name of its primary metric")
-    if spec.max_total_runs < 1 or spec.max_concurrent_runs < 1:
-        raise HyperDriveConfigException(
-            f"max_total_runs and max_concurrent_runs must be at least 1, "
-            f"not {spec.max_total_runs} and {spec.max_concurrent_runs}",
-        )
     if spec.sampling.name not in (BAYESIAN, GRID, POPULATION, RANDOM, SOBOL):
         raise HyperDriveConfigException(f"no sampling is called {spec.sampling.name!r}")
+    whole("seed", spec.sampling.seed, 0, MOST_SEED)
+    whole("max_total_runs", spec.max_total_runs, most=MOST_OF_SOBOL if spec.sampling.name == SOBOL else MOST)
+    whole("max_concurrent_runs", spec.max_concurrent_runs)
+    whole("max_duration_minutes", spec.max_duration_minutes)
+    whole("max_failures_in_a_row", spec.most_failures_in_a_row)
     if spec.sampling.name == POPULATION:
         _check_population(spec.sampling.population, spec.policy)
     if spec.policy is not None:
         _check_policy(spec.policy)
 
 
+def _refuse_nulls(where: str, value: Any) -> None:
+    for name, kind in get_type_hints(type(value)).items():
+        said = getattr(value, name)
+        held = said if isinstance(said, tuple) else (said,)
+        if None in held and type(None) not in get_args(kind):
+            raise UserErrorException(f"{where}.{name} must not be null")
+        for one in held:
+            if is_dataclass(one):
+                _refuse_nulls(f"{where}.{name}", one)
+
+
 def _check_population(population: Population | None, policy: Policy | None) -> None:
-    if population is None or population.size < 2:
+    if population is None:
         raise HyperDriveConfigException("a population has at least 2 members")
+    whole("population_size", population.size, 2)
     if not 0 < population.replaced <= 0.5 or not 0 <= population.resampled <= 1:
         raise HyperDriveConfigException(
             f"of a population at most the weaker half is replaced, not {population.replaced!r}, "
@@ -132,9 +179,17 @@ def _check_policy(policy: Policy) -> None:
         raise HyperDriveConfigException(
             f"no policy is called {policy.name!r}", hint=f"policies: {', '.join(policies.NAMES)}"
         )
-    if policy.evaluation_interval < 1:
-        raise HyperDriveConfigException(f"evaluation_interval must be at least 1, not {policy.evaluation_interval}")
-    if policy.reduction_factor < 2:
-        raise HyperDriveConfigException(f"reduction_factor must be at least 2, not {policy.reduction_factor}")
-    if policy.name == "Bandit" and (policy.slack_factor is None) == (policy.slack_amount is None):
+    whole("evaluation_interval", policy.evaluation_interval)
+    whole("delay_evaluation", policy.delay_evaluation, 0)
+    whole("reduction_factor", policy.reduction_factor, 2)
+    whole("brackets", policy.brackets)
+    if policy.name == "TruncationSelection":
+        whole("truncation_percentage", policy.truncation_percentage, 1, 99)
+    if policy.name != "Bandit":
+        return
+    slack = {"slack_factor": policy.slack_factor, "slack_amount": policy.slack_amount}
+    given = {name: value for name, value in slack.items() if value is not None}
+    if len(given) != 1:
         raise HyperDriveConfigException("Bandit takes exactly one of slack_factor and slack_amount")
+    for name, value in given.items():
+        not_negative(name, value)
