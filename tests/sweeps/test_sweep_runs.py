@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from runyard import Experiment, Run, Workspace
-from runyard.errors import ActivityFailedException
+from runyard.errors import ActivityFailedException, RunyardException
 from runyard.hyperdrive import (
     BanditPolicy,
     BayesianParameterSampling,
@@ -279,6 +279,21 @@ def test_two_hundred_children_are_each_a_run_with_its_own_metrics(sweep_of: Star
     assert len(found) == 200
     values = sweep.get_hyperparameters()
     assert all(found[run_id]["score"] == values[run_id]["--x"] for run_id in found)
+
+
+def test_what_no_child_could_be_is_refused_before_there_is_a_sweep(
+    sweep_of: Start, experiment: Experiment, project: Callable[..., Path], workspace: Workspace
+) -> None:
+    nothing = workspace.get_default_datastore().path("never/uploaded").as_mount()
+    without_python = with_this_python(project(train="print(1)"))
+    without_python.run_config.environment.python.interpreter_path = "/nowhere/python"
+    for config, said in (
+        (with_this_python(project(train="print(1)"), arguments=[nothing]), "there is nothing at 'never/uploaded'"),
+        (without_python, "no Python interpreter at '/nowhere/python'"),
+    ):
+        with pytest.raises(RunyardException, match=said):
+            sweep_of(run_config=config)
+    assert list(experiment.get_runs()) == []
 
 
 def test_a_sweep_found_again_is_a_sweep(sweep_of: Start, workspace: Workspace) -> None:

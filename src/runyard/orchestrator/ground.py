@@ -58,12 +58,12 @@ def prepare(
     return Ready(prepared, _mpirun(prepared))
 
 
-def at_once(rooms: Rooms, record: RunRecord, say: Say) -> Prepared | None:
-    """The environment where it is there already; None: it has to be prepared, on hosts or by a build."""
-    compute = rooms.target(record).compute
+def at_once(rooms: Rooms, spec: RunSpec, say: Say) -> Prepared | None:
+    """The environment where it is there already; None: it has to be prepared, on hosts or by a build. Raises
+    EnvironmentException for what no environment could be."""
+    compute = rooms.targets.get(spec.target).compute
     if isinstance(compute, SshCompute):
         return None
-    spec = from_json(RunSpec, record.spec)
     return rooms.environments.at_once(spec.environment, has_gpu=bool(compute.capacity().gpus), say=say)
 
 

@@ -11,6 +11,7 @@ from runyard.errors import RunyardException
 from runyard.lifecycle.state import End, EndReason
 from runyard.orchestrator import ground
 from runyard.orchestrator.rooms import Rooms
+from runyard.spec.run import RunSpec
 from runyard.store.runs import RunRecord
 
 
@@ -30,20 +31,26 @@ def prepare(rooms: Rooms, record: RunRecord, say: Callable[[str], None], abandon
     return prepared
 
 
-def at_once(rooms: Rooms, record: RunRecord) -> Prepared | None:
+def at_once(rooms: Rooms, run_id: str, spec: RunSpec) -> Prepared | None:
     """For a new run whose environment is there: it takes its place in line as it comes in, and nobody who came later
     is before it because a thread was quicker. None: ``prepare`` has something to do. What no environment could be is
     refused here, before there is a run."""
     said: list[str] = []
-    prepared = ground.at_once(rooms, record, said.append)
-    folder = rooms.folder(record.run_id)
+    prepared = ground.at_once(rooms, spec, said.append)
+    folder = rooms.folder(run_id)
     if prepared is not None and not folder.lock_file.exists():  # else it is a submission that was sent again
+        folder.logs.mkdir(parents=True, exist_ok=True)
         lines = "".join(f"[{0.0:7.2f} s] {text}\n" for text in said)
         folder.environment_log.write_text(lines, encoding="utf-8", errors="replace")
         draft = folder.lock_file.with_suffix(".draft")  # half of it, on a full disk, would be taken for the whole
         draft.write_text(prepared.lock, encoding="utf-8")
         draft.replace(folder.lock_file)
     return prepared
+
+
+def refuse_impossible(rooms: Rooms, spec: RunSpec) -> None:
+    """What no environment could be, of a run that is not prepared yet."""
+    ground.at_once(rooms, spec, lambda text: None)
 
 
 def data_failure(error: RunyardException) -> End:

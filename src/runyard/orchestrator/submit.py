@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 
 from runyard import clock
+from runyard.environments.prepared import Prepared
 from runyard.errors import SnapshotException, UserErrorException
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import MAY_BE_RETRIED, Life
@@ -14,6 +16,7 @@ from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.ordering import rehearse
 from runyard.orchestrator.pinning import RERUN_OF, with_digests
 from runyard.orchestrator.recounting import SNAPSHOT
+from runyard.orchestrator.rooms import Rooms
 from runyard.snapshots.freeze import freeze
 from runyard.snapshots.handover import pack_missing
 from runyard.spec.json import from_json, to_json
@@ -30,14 +33,9 @@ def submit(conductor: Conductor, request: SubmitRun) -> RunRecord:
     check_names(request.run_id, request.experiment)
     request = with_digests(rooms, request)
     spec = from_json(RunSpec, request.spec)
-    _check_watched(spec)
-    _check_attempts(spec)
-    _check_container(spec)
-    target = rooms.targets.get(spec.target)
-    data.check(rooms, spec)
+    warnings = check(rooms, spec)
     if not rooms.snapshots.has(request.snapshot_id):
         raise SnapshotException(f"snapshot {request.snapshot_id} is not here yet", hint="offer it first")
-    _, warnings = target.queue.fit(spec.resources)
     record = RunRecord(
         run_id=request.run_id,
         experiment=request.experiment,
@@ -53,11 +51,29 @@ def submit(conductor: Conductor, request: SubmitRun) -> RunRecord:
         submitted_by=request.submitted_by,
         timeline=_frozen(request),
     )
+    ready = _ready(rooms, record.run_id, spec)
     rooms.folder(record.run_id).logs.mkdir(parents=True, exist_ok=True)
     properties: Labels = {"ContentSnapshotId": request.snapshot_id, **request.properties}
     rooms.datasets.saved.note_uses(record.run_id, spec.data)
-    ready = None if data.uses_of(record) else prepare.at_once(rooms, record)
     return conductor.admit(record, on.Submitted(), request.tags, properties, ready)
+
+
+def _ready(rooms: Rooms, run_id: str, spec: RunSpec) -> Prepared | None:
+    if spec.data:  # it comes first, and may take long
+        prepare.refuse_impossible(rooms, spec)
+        return None
+    return prepare.at_once(rooms, run_id, spec)
+
+
+def check(rooms: Rooms, spec: RunSpec) -> Sequence[str]:
+    """Whatever is wrong with a run and can be known before it exists, but for its environment; returns warnings."""
+    _check_watched(spec)
+    _check_attempts(spec)
+    _check_container(spec)
+    target = rooms.targets.get(spec.target)
+    data.check(rooms, spec)
+    _, warnings = target.queue.fit(spec.resources)
+    return warnings
 
 
 def submit_folder(conductor: Conductor, request: SubmitFolder) -> RunRecord:

@@ -10,7 +10,8 @@ from runyard.errors import HyperDriveConfigException, SnapshotException, UserErr
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import Life
 from runyard.orchestrator.conductor import Conductor
-from runyard.orchestrator.submit import check_names
+from runyard.orchestrator.prepare import refuse_impossible
+from runyard.orchestrator.submit import check, check_names
 from runyard.spec.json import from_json, to_json
 from runyard.spec.run import RunSpec
 from runyard.spec.space import MOST, MOST_OF_SOBOL, MOST_SEED, SpaceError, check_space, not_negative, whole
@@ -42,10 +43,10 @@ def submit_sweep(conductor: Conductor, store: SweepStore, request: SubmitSweep) 
         return _sent_again(rooms.runs.load(request.run_id), store.load(request.run_id), request, spec)
     _check(spec)
     child = from_json(RunSpec, spec.child)
-    target = rooms.targets.get(child.target)
+    warnings = check(rooms, child)
+    refuse_impossible(rooms, child)
     if not rooms.snapshots.has(request.snapshot_id):
         raise SnapshotException(f"snapshot {request.snapshot_id} is not here yet", hint="offer it first")
-    _, warnings = target.queue.fit(child.resources)
     _try_sampler(spec)
     record = RunRecord(
         run_id=request.run_id,
