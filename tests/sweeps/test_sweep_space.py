@@ -9,7 +9,8 @@ from datetime import date
 import pytest
 
 from runyard.spec.space import SpaceError, at, check_space, grid_points, grid_size, random_point
-from runyard.spec.sweep import BAYESIAN, GRID
+from runyard.spec.sweep import BAYESIAN, GRID, MAXIMIZE, RANDOM, Sampling, SweepSpec, Trial
+from runyard.sweeps.importance import importance
 
 PLACES = [0.0, 0.001, 0.25, 0.5, 0.75, 0.999, 1 - 1e-12]
 
@@ -21,6 +22,7 @@ PLACES = [0.0, 0.001, 0.25, 0.5, 0.75, 0.999, 1 - 1e-12]
         (["choice", [[1, "a"]]], "mix"),
         (["choice", [[date(2026, 1, 1)]]], r"not datetime.date\(2026, 1, 1\) \(date\)"),
         (["choice", [[{1, 2}]]], r"\(set\)"),
+        (["choice", [[["uniform", [0, 1]], ["uniform", [2, 3]]]]], r"an option cannot be uniform\(…\) by itself"),
         (["choice", [[float("nan"), 1.0]]], "not nan"),
         (["choice", [[{}]]], "an option that is a space must have at least one parameter"),
         (["choice", [[{"": ["choice", [[1]]]}]]], "'' in an option of '--lr' cannot be the name"),
@@ -119,6 +121,14 @@ def test_a_grid_has_every_combination_once() -> None:
     points = list(grid_points(space))
     assert len(points) == grid_size(space) == 6
     assert {(p["a"], p["b"]) for p in points} == {(a, b) for a in (1, 2, 3) for b in "xy"}
+
+
+@pytest.mark.parametrize("odd", [10**400, math.nan, math.inf])
+def test_a_value_that_cannot_be_counted_with_still_tells_whether_its_parameter_mattered(odd: float) -> None:
+    spec = SweepSpec(Sampling(RANDOM, {}), "score", MAXIMIZE, 12, 1, {})
+    values = [odd, *(float(number) for number in range(11))]
+    trials = [Trial(number, f"HD_{number}", {"x": value}, best=number) for number, value in enumerate(values)]
+    assert importance(spec, trials).parameters == {"x": 1.0}
 
 
 def test_an_option_that_is_a_space_brings_its_own_parameters_and_no_others() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -43,9 +44,19 @@ def importance(spec: SweepSpec, trials: list[Trial]) -> Importance:
 def _distribution(values: list[Any]) -> Any:
     from optuna.distributions import CategoricalDistribution, FloatDistribution
 
-    if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
+    if all(_is_number(value) for value in values):
         return FloatDistribution(float(min(values)), float(max(values)))
     return CategoricalDistribution(sorted({str(value) for value in values}))
+
+
+def _is_number(value: Any) -> bool:
+    """Beyond what Optuna counts with, values are only different from each other."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def _value(value: Any, distribution: Any) -> Any:
