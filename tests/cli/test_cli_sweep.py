@@ -51,6 +51,28 @@ def test_the_children_of_a_population_are_shown_with_whom_they_go_on_from(cli: C
     assert [rows[number][-2:] for number in "23"] == [["child", best]] * 2
 
 
+SPACES = "choice({'--model': 'net'}, {'--model': 'tree', '--x': choice(range(1, 3))})"
+SAME_IN_A_FILE = "[{--model: net}, {--model: tree, --x: 'choice(range(1, 3))'}]"
+
+
+@pytest.mark.parametrize("where", ["options", "file"])
+def test_spaces_of_their_own_and_ranges_are_read(cli: CommandLine, where: str) -> None:
+    cli.script("train.py", "from runyard import Run\nRun.get_context().log('score', 1)\n")
+    if where == "file":
+        section = f"{{metric: score, sampling: grid, parameters: {{--model: {SAME_IN_A_FILE}}}}}"
+        cli.script("sweep.yaml", f"script: train.py\nsweep: {section}\n")
+        done = cli("sweep", "sweep.yaml")
+    else:
+        done = cli("run", "--sweep", f"--model={SPACES}", "--metric", "score", "--sampling", "grid", "train.py")
+    assert done.code == 0, done.err
+    children = json.loads(cli("show", "@last", "--json").out)["sweep"]["children"]
+    assert [child["parameters"] for child in children] == [
+        {"--model": "net"},
+        {"--model": "tree", "--x": 1},
+        {"--model": "tree", "--x": 2},
+    ]
+
+
 def test_a_list_in_brackets_is_the_values_to_try(cli: CommandLine) -> None:
     cli.script("train.py", SCRIPT)
     done = cli("run", "--sweep", "x=[1, 2]", "--metric", "score", "--sampling", "grid", "train.py")
@@ -75,6 +97,28 @@ def test_a_sweep_whose_children_all_failed_is_no_success_and_the_table_says_why(
     assert f"runyard rerun {sweep_id}_0" in refused.err
 
 
+def test_the_table_has_the_best_then_some_that_failed_and_all_when_asked_for(cli: CommandLine) -> None:
+    cli.script("train.py", SCRIPT + "if float(values['--x']) > 11: raise ValueError('too far')\n")
+    sweep = ["--sweep", "x=choice(range(19))", "--metric", "score", "--goal", "minimize", "--sampling", "grid"]
+    sweep_id = cli("run", "-d", *sweep, "train.py").text.strip()
+    cli("logs", "-f", sweep_id)
+    children = [line.split()[:2] for line in cli("show", sweep_id).text.partition("CHILD")[2].splitlines()[1:]]
+    assert children[:10] == [[str(number), "Completed"] for number in range(10)]
+    assert children[10:15] == [[str(number), "Failed"] for number in range(12, 17)]
+    shown = cli("show", sweep_id).text
+    assert shown.count("ValueError: too far") == 5
+    assert shown.endswith(f"and 4 more children: runyard show {sweep_id} --all\n")
+    everything = cli("show", sweep_id, "--all").text
+    assert everything.count("ValueError: too far") == 7
+    assert "more child" not in everything
+    told = json.loads(cli("show", sweep_id, "--json").out)["sweep"]
+    assert told["best"] == 0
+    assert [child["number"] for child in told["children"]] == list(range(19))
+    assert told["children"][18]["error"] == "ValueError: too far"
+    one = {"parameters": {"x": 1}, "status": "Completed", "best": 1.0, "stopped": "", "resumes": "", "error": ""}
+    assert told["children"][1] == {**told["children"][1], **one}
+
+
 def test_a_sweep_without_its_metric_is_no_success(cli: CommandLine) -> None:
     cli.script("train.py", SCRIPT)
     done = cli("run", "--sweep", "x=1,2", "--metric", "accuracy", "--sampling", "grid", "train.py")
@@ -94,6 +138,27 @@ def test_the_log_of_a_sweep_is_its_own(cli: CommandLine) -> None:
     ("options", "said"),
     [
         (["--sweep", "x"], "takes NAME=EXPRESSION"),
+        (["--sweep", "x="], "takes NAME=EXPRESSION, not 'x='"),
+        (["--sweep", "x=1,", "--metric", "m"], "an option in '1,' is empty"),
+        (["--sweep", "x=1", "--sweep", "x=2"], "hint: --sweep x=1,2"),
+        (
+            ["--sweep", "x=1", "--sweep", "--x=2", "--metric", "m", "--max-runs", "2"],
+            "'x' and '--x' in parameter_space",
+        ),
+        (["--sweep", "x={'a': 1}", "--metric", "m"], "cannot be read"),
+        (["--sweep", "x=uniform(10**-3, 1)", "--metric", "m"], "nothing is computed"),
+        (["--sweep", "x=choice(range(10**9))", "--metric", "m"], "cannot be read"),
+        (["--sweep", "x=choice(range(1000000000))", "--metric", "m"], "a range of 1,000,000,000 values is too long"),
+        (["--sweep", "x=choice({'--a': unifrom(0, 1)})", "--metric", "m"], "did you mean 'uniform'"),
+        (["--sweep", "x=1,2", "--metric", "m", "--max-runs", "2", "--seed", "4294967296"], "seed can be at most"),
+        (
+            ["--sweep", "x=1,2", "--metric", "m", "--sampling", "random(seed=3)", "--seed", "4"],
+            "error: --sampling: the seed has a place of its own\n\nhint: --seed 3",
+        ),
+        (
+            ["--metric", "m", "--sampling", "grid", *(f"--sweep={name}=choice(range(10))" for name in "abcdef")],
+            "the grid has 1,000,000 points, and the sweep does not say how many of them to try\n\nhint: --max-runs 20",
+        ),
         (["--sweep", "x=unifrom(0,1)", "--metric", "m"], "did you mean 'uniform'"),
         (["--sweep", "x=uniform(1,0)", "--metric", "m", "--max-runs", "2"], "x: "),
         (["--sweep", "x=__import__('os')", "--metric", "m"], "no expression"),
@@ -140,6 +205,16 @@ def test_a_file_without_a_section_is_no_sweep(cli: CommandLine) -> None:
     [
         ("{parameters: {--x: '1,2'}}", "hint: metric: accuracy"),
         ("{metric: score}", "hint: parameters: {"),
+        ("{parameters: {--x: '1,2'}, metric: [a, b]}", "metric takes one name, not ['a', 'b']"),
+        ("{metric: score, parameters: {--x: }, max_total_runs: 2}", "parameters: --x has nothing to try"),
+        ("{metric: score, parameters: {--x: {min: 0}}, max_total_runs: 2}", "takes an expression or a list of options"),
+        ("{metric: score, parameters: {--x: [2026-01-01]}, max_total_runs: 2}", "not datetime.date(2026, 1, 1) (date)"),
+        ("{metric: score, parameters: {--x: '1,2'}, max_total_runs: '20'}", "max_total_runs must be a whole number"),
+        (
+            "{metric: score, parameters: {--x: '1,2'}, max_total_runs: 2, max_concurrent_runs: '2'}",
+            "max_concurrent_runs must be a whole number of at least 1, not '2'",
+        ),
+        ("{metric: score, parameters: {--x: '1,2'}, sampling: 'grid(seed=1)'}", "hint: seed: 3"),
         ("{metric: score, parameters: {--x: '1,2'}}", "hint: max_total_runs: 20"),
         ("{metric: score, parameters: {--x: '1,2'}, max_total_runs: 2, goal: up}", "hint: goal: maximize"),
         ("{metric: score, parameters: {--x: 'uniform(0'}, max_total_runs: 2}", "error: parameters: --x: 'uniform(0'"),

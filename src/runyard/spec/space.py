@@ -227,6 +227,10 @@ def _choice(options: Any) -> None:
     if not isinstance(options, (list, tuple)) or not options:
         raise SpaceError("choice needs at least one option")
     for option in options:
+        if is_expression(option):  # a script would get its text
+            raise SpaceError(
+                f"an option cannot be {option[0]}(…) by itself, only a space: choice({{'--x': {option[0]}(…)}})"
+            )
         if not isinstance(option, Mapping) and not _is_plain(option):
             raise SpaceError(
                 f"an option must be a number, a text, true or false, a list of such or a space, "
