@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from runyard.cli.table import print_table
 from runyard.cli.words import count_text, value_text
 from runyard.spec.sweep import called
 
-_SHOWN = 10
+_BEST, _WITH_REASONS = 10, 5
 
 
-def print_leaderboard(sweep: dict[str, Any]) -> None:
+def print_leaderboard(sweep: dict[str, Any], *, whole: bool = False) -> None:
+    """Of many children the best, and some of those that failed or were stopped: why stands nowhere else together."""
     sign = 1.0 if sweep["goal"] == "maximize" else -1.0
     children = sorted(
-        sweep["children"], key=lambda child: -sign * child["best"] if child["best"] is not None else 1e300
+        sweep["children"], key=lambda child: -sign * child["best"] if child["best"] is not None else math.inf
     )
+    shown = children if whole else [*children[:_BEST], *_with_reasons(children[_BEST:])]
     names = list(dict.fromkeys(name for child in children for name in child["parameters"]))
     goes_on = ["GOES ON FROM"] if any(child["resumes"] for child in children) else []
     head = ["CHILD", "STATUS", sweep["primary_metric"], *names, *goes_on, ""]
@@ -28,12 +31,20 @@ def print_leaderboard(sweep: dict[str, Any]) -> None:
             *(called(sweep["sweep_id"], child["resumes"]) for _ in goes_on),
             child["stopped"] or child["error"],
         ]
-        for child in children[:_SHOWN]
+        for child in shown
     ]
     if rows:
         print_table(head, rows, right=["CHILD", sweep["primary_metric"]])
-    if len(children) > _SHOWN:
-        print(f"and {count_text(len(children) - _SHOWN, 'more child').replace('childs', 'children')}")
+    left = len(children) - len(shown)
+    if left:
+        more = count_text(left, "more child").replace("childs", "children")
+        print(f"and {more}: runyard show {sweep['sweep_id']} --all")
+
+
+def _with_reasons(children: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Failed ones first: what was stopped did as it should."""
+    found = [child for child in children if child["error"] or child["stopped"]]
+    return sorted(found, key=lambda child: (not child["error"], child["number"]))[:_WITH_REASONS]
 
 
 def nothing_to_compare(sweep: dict[str, Any]) -> str:

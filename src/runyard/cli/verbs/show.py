@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from runyard import clock
 from runyard.cli.asking import Json, RunArgument, find_run, print_json
@@ -20,13 +22,19 @@ _WORDS = {"NotStarted": "snapshot", "CancelRequested": "stopping"}
 
 
 @app.command(cls=Verb)
-def show(run: RunArgument, as_json: Json = False) -> None:
+def show(
+    run: RunArgument,
+    whole: Annotated[bool, typer.Option("--all", help="Of a sweep: all children, not only the best.")] = False,
+    as_json: Json = False,
+) -> None:
     """Show what a run is, why it ended and where its time went."""
     connection = Connection()
     view = find_run(connection, run)
     summary = connection.get(f"/api/runs/{view['run_id']}/summary")
+    sweep = connection.get(f"/api/sweeps/{view['run_id']}") if view["type"] == "hyperdrive" else None
     if as_json:
-        print_json({**view, **summary, "time_budget": budget(view, clock.now())})
+        swept = {} if sweep is None else {"sweep": sweep}
+        print_json({**view, **summary, "time_budget": budget(view, clock.now()), **swept})
         return
     print(f"{view['run_id']}  {verdict(view)}")
     traceback = (view["end"] or {}).get("traceback", "")
@@ -35,9 +43,9 @@ def show(run: RunArgument, as_json: Json = False) -> None:
     print()
     for name, text in _facts(view, summary, data_lines(connection, view), _children(connection, view)):
         print(f"{name:<13}{text}")
-    if view["type"] == "hyperdrive":
+    if sweep is not None:
         print()
-        print_leaderboard(connection.get(f"/api/sweeps/{view['run_id']}"))
+        print_leaderboard(sweep, whole=whole)
 
 
 def budget(view: dict[str, Any], now: float) -> dict[str, float]:
