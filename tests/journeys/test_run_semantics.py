@@ -79,9 +79,7 @@ def test_packages_that_no_environment_could_have_are_told_at_submission(
     assert list(experiment.get_runs()) == []
 
 
-def test_a_python_that_is_not_there_is_refused_before_there_is_a_run(
-    experiment: Experiment, project: Callable[..., Path]
-) -> None:
+def test_a_python_that_is_not_there_is_refused_before_there_is_a_run(experiment: Experiment, project) -> None:
     config = with_this_python(project(train="print(1)"))
     config.run_config.environment.python.interpreter_path = "/nowhere/python"
     with pytest.raises(EnvironmentException, match="no Python interpreter at '/nowhere/python'"):

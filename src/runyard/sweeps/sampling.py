@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     import optuna
 
 
+_SOBOL_POINTS = 64  # are made at once
+
+
 def sampler_of(sampling: Sampling, most: int, known: tuple[Known, ...], sign: float, resumed: int = 0) -> Sampler:
     """The first ``resumed`` children have their values from elsewhere."""
     made: dict[str, Callable[[], Sampler]] = {
@@ -38,11 +41,13 @@ class _Random(Sampler):
 
 class _Grid(Sampler):
     def __init__(self, sampling: Sampling, most: int, resumed: int) -> None:
-        self._points = list(islice(grid_points(sampling.space), most))
+        self._rest, self._points = islice(grid_points(sampling.space), most), list[Point]()
         self._resumed = resumed
 
     def propose(self, number: int) -> Point | None:
         place = number - self._resumed  # resumed children are no points of the grid: none is left out for them
+        # as far as they are asked for: all of a grid of millions would fill the memory at once
+        self._points.extend(islice(self._rest, max(0, place + 1 - len(self._points))))
         return self._points[place] if place < len(self._points) else None
 
 
@@ -52,15 +57,18 @@ class _Sobol(Sampler):
     def __init__(self, sampling: Sampling, most: int) -> None:
         from scipy.stats import qmc
 
-        self._space = sampling.space
+        self._space, self._most = sampling.space, most
         self._dimension = {name: place for place, name in enumerate(_names(sampling.space))}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the first n of 2^k points are as even as n can be
-            self._points = qmc.Sobol(len(self._dimension), seed=sampling.seed).random(max(most, 1))
+        self._sequence = qmc.Sobol(len(self._dimension), seed=sampling.seed)
+        self._points: list[Any] = []
 
     def propose(self, number: int) -> Point | None:
-        if number >= len(self._points):
+        if number >= self._most:
             return None
+        while number >= len(self._points):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # the first n of 2^k points are as even as n can be
+                self._points.extend(self._sequence.random(_SOBOL_POINTS))
         place = self._points[number]
         return draw(self._space, lambda name: float(place[self._dimension[name]]))
 
