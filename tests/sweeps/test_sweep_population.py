@@ -118,7 +118,8 @@ def test_a_sampler_that_was_told_what_happened_goes_on_as_the_first_one_would() 
     ],
 )
 def test_values_that_are_moved_stay_inside_of_their_expression(expression: Any) -> None:
-    from runyard.spec.space import at, check_expression
+    from runyard.spec.space import at
+    from runyard.spec.space_checks import check_expression
 
     check_expression("x", expression)
     source = random.Random(5)

@@ -8,7 +8,8 @@ from datetime import date
 
 import pytest
 
-from runyard.spec.space import SpaceError, at, check_space, grid_points, grid_size, random_point
+from runyard.spec.space import at, grid_points, grid_size, random_point
+from runyard.spec.space_checks import SpaceError, check_space
 from runyard.spec.sweep import BAYESIAN, GRID, MAXIMIZE, RANDOM, Sampling, SweepSpec, Trial
 from runyard.sweeps.importance import importance
 

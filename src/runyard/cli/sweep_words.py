@@ -10,7 +10,8 @@ from typing import Any
 
 from runyard.errors import HyperDriveConfigException, UserErrorException
 from runyard.sdk.checks import nearest
-from runyard.spec.space import EXAMPLES, grid_size, whole
+from runyard.spec.space import grid_size
+from runyard.spec.space_checks import EXAMPLES, whole
 from runyard.spec.sweep import MAXIMIZE, MINIMIZE
 
 # key of the section -> what it takes, for people

@@ -14,7 +14,7 @@ from runyard.orchestrator.prepare import refuse_impossible
 from runyard.orchestrator.submit import check, check_names
 from runyard.spec.json import from_json, to_json
 from runyard.spec.run import RunSpec
-from runyard.spec.space import MOST, MOST_OF_SOBOL, MOST_SEED, SpaceError, check_space, not_negative, whole
+from runyard.spec.space_checks import MOST, MOST_OF_SOBOL, MOST_SEED, SpaceError, check_space, not_negative, whole
 from runyard.spec.sweep import (
     BAYESIAN,
     GRID,

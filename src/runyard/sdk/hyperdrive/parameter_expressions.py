@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runyard.errors import HyperDriveConfigException
-from runyard.spec.space import SpaceError, check_expression
+from runyard.spec.space_checks import SpaceError, check_expression
 
 Expression = list[Any]
 

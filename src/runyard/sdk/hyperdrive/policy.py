@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from runyard.errors import HyperDriveConfigException
-from runyard.spec.space import not_negative, whole
+from runyard.spec.space_checks import not_negative, whole
 from runyard.spec.sweep import Policy
 
 

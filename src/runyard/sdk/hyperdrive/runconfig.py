@@ -14,7 +14,8 @@ from runyard.sdk.hyperdrive.policy import EarlyTerminationPolicy
 from runyard.sdk.hyperdrive.sampling import HyperParameterSampling, PopulationParameterSampling
 from runyard.sdk.hyperdrive.warm_start import known_from, resumed_children
 from runyard.spec.json import to_json
-from runyard.spec.space import MOST, MOST_OF_SOBOL, grid_size, whole
+from runyard.spec.space import grid_size
+from runyard.spec.space_checks import MOST, MOST_OF_SOBOL, whole
 from runyard.spec.sweep import BAYESIAN, GRID, MAXIMIZE, MINIMIZE, SOBOL, SweepSpec
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Optional
 
 from runyard.errors import HyperDriveConfigException
-from runyard.spec.space import MOST_SEED, SpaceError, check_space, whole
+from runyard.spec.space_checks import MOST_SEED, SpaceError, check_space, whole
 from runyard.spec.sweep import BAYESIAN, GRID, POPULATION, RANDOM, SOBOL, Population, Sampling
 
 
