@@ -17,6 +17,7 @@ from bench.turns import in_turns
 from runyard import Experiment
 from runyard.hyperdrive import GridParameterSampling, HyperDriveConfig, PrimaryMetricGoal, choice
 from runyard.spec.sweep import MAXIMIZE, Policy
+from runyard.sweeps.history import History
 from runyard.sweeps.policies import reason_to_stop
 
 # The same on both sides, as it is: by itself, it prints its score.
@@ -71,7 +72,7 @@ def growth(place: Place, size: Size) -> Iterator[Row]:
     )
     policy = Policy("Bandit", slack_factor=0.1)
     for children in (10, 2000):
-        reports = {child: [float(child + n) for n in range(20)] for child in range(children)}
+        reports = {child: History(MAXIMIZE, (float(child + n) for n in range(20))) for child in range(children)}
         rounds = 200
         began = time.perf_counter()
         for _ in range(rounds):

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from runyard.spec.sweep import MAXIMIZE, MINIMIZE, Policy, Trial
+from runyard.sweeps.history import History
 from runyard.sweeps.judging import Judge
 from runyard.sweeps.policies import is_due, last_due, reason_to_stop
 
@@ -14,7 +15,12 @@ from runyard.sweeps.policies import is_due, last_due, reason_to_stop
 def stopped(policy: Policy, reports: dict[int, list[float]], interval: int, goal: str = MAXIMIZE) -> set[int]:
     """The children that would end if each were judged at this interval."""
     there = [child for child, values in reports.items() if len(values) >= interval]
-    return {child for child in there if reason_to_stop(policy, goal, reports, child, interval)}
+    histories = histories_of(reports, goal)
+    return {child for child in there if reason_to_stop(policy, goal, histories, child, interval)}
+
+
+def histories_of(reports: dict[int, list[float]], goal: str = MAXIMIZE) -> dict[int, History]:
+    return {child: History(goal, values) for child, values in reports.items()}
 
 
 def test_a_policy_looks_at_multiples_of_its_interval_once_its_delay_is_over() -> None:
@@ -23,10 +29,10 @@ def test_a_policy_looks_at_multiples_of_its_interval_once_its_delay_is_over() ->
 
 
 def test_bandit_keeps_what_is_within_the_slack_of_the_best_at_the_same_interval() -> None:
-    # best at report 1 is 0.8: 0.8 / 1.1 = 0.7272…
-    reports = {0: [0.8], 1: [0.73], 2: [0.72], 3: [0.5, 0.99]}
-    assert stopped(Policy("Bandit", slack_factor=0.1), reports, 1) == {2, 3}
-    assert stopped(Policy("Bandit", slack_amount=0.1), reports, 1) == {3}
+    # best at report 1 is 0.8: 0.8 / 1.1 = 0.7272…; what child 3 has reported since counts for itself alone
+    reports = {0: [0.8], 1: [0.73], 2: [0.72], 3: [0.5, 0.99], 4: [0.5]}
+    assert stopped(Policy("Bandit", slack_factor=0.1), reports, 1) == {2, 4}
+    assert stopped(Policy("Bandit", slack_amount=0.1), reports, 1) == {4}
     assert stopped(Policy("Bandit", slack_amount=0.3), reports, 1) == set()
 
 
@@ -100,13 +106,13 @@ def test_hyperband_sends_nobody_home_for_having_come_first() -> None:
 
 def test_a_later_bracket_has_its_first_rung_later() -> None:
     policy = Policy("Hyperband", reduction_factor=3, brackets=2)
-    reports = {child: [child / 10] * 3 for child in range(6)}
+    reports = histories_of({child: [child / 10] * 3 for child in range(6)})
     assert reason_to_stop(policy, MAXIMIZE, reports, 0, 1, bracket=1) is None
     assert reason_to_stop(policy, MAXIMIZE, reports, 0, 3, bracket=1) is not None
 
 
 def test_the_reason_says_the_numbers_involved() -> None:
-    reason = reason_to_stop(Policy("Bandit", slack_factor=0.1), MAXIMIZE, {0: [0.9], 1: [0.5]}, 1, 1)
+    reason = reason_to_stop(Policy("Bandit", slack_factor=0.1), MAXIMIZE, histories_of({0: [0.9], 1: [0.5]}), 1, 1)
     assert reason is not None
     assert "0.5" in reason
     assert "0.9" in reason
@@ -145,12 +151,12 @@ def test_the_last_interval_at_which_a_policy_looks() -> None:
 def test_a_bad_child_that_is_ahead_of_all_is_ended_when_others_come_as_far(policy: Policy, bad: int) -> None:
     """Whichever of the two is read first."""
     trials = {number: Trial(number, f"s_{number}", {}) for number in (0, 1)}
-    reports: dict[int, list[float]] = {}
+    reports: dict[int, History] = {}
     judge = Judge(policy, MAXIMIZE, reports)
-    reports[bad] = [0.1, 0.1, 0.1]
+    reports[bad] = History(MAXIMIZE, [0.1, 0.1, 0.1])
     judge.look()
     assert judge.verdict(trials[bad], range(1, 4)) is None
-    reports[1 - bad] = [0.9, 0.9]
+    reports[1 - bad] = History(MAXIMIZE, [0.9, 0.9])
     judge.look()
     verdict = judge.verdict(trials[bad], range(4, 4))
     assert verdict is not None
@@ -159,7 +165,7 @@ def test_a_bad_child_that_is_ahead_of_all_is_ended_when_others_come_as_far(polic
 
 
 def test_a_child_is_not_judged_again_while_nobody_else_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    reports = {child: [float(child)] * 2 for child in range(3)}
+    reports = histories_of({child: [float(child)] * 2 for child in range(3)})
     judge = Judge(Policy("MedianStopping"), MAXIMIZE, reports)
     asked: list[int] = []
     monkeypatch.setattr("runyard.sweeps.judging.reason_to_stop", lambda *given: asked.append(given[4]))
@@ -167,3 +173,24 @@ def test_a_child_is_not_judged_again_while_nobody_else_has_come(monkeypatch: pyt
         judge.look()
         judge.verdict(Trial(2, "s_2", {}), range(3, 3))
     assert asked == [2]
+
+
+@pytest.mark.parametrize("policy", [Policy("MedianStopping"), Policy("TruncationSelection", truncation_percentage=50)])
+def test_a_child_is_not_ended_for_what_it_was_long_ago(policy: Policy) -> None:
+    reports = histories_of({0: [0.1] + [0.9] * 40, 1: [0.2]})
+    judge = Judge(policy, MAXIMIZE, reports)
+    judge.look()
+    assert judge.verdict(Trial(0, "s_0", {}), range(42, 42)) is None
+    assert judge.verdict(Trial(1, "s_1", {}), range(1, 2)) is None
+
+
+def test_a_history_knows_how_a_child_stood_after_each_report() -> None:
+    history = History(MINIMIZE, [math.nan, 3.0, math.inf, 1.0, 2.0])
+    assert [history.best_at(n) for n in (2, 3, 4, 5, 9)] == [3.0, 3.0, 1.0, 1.0, 1.0]
+    assert math.isnan(history.best_at(1) or 0.0)
+    assert (len(history), history.best, history.last) == (5, 1.0, 2.0)
+    assert History(MAXIMIZE, [1.0, math.nan]).last is None
+    history.cut(2)
+    assert (len(history), history.best) == (2, 3.0)
+    assert (History(MAXIMIZE).best, History(MAXIMIZE).best_at(1), len(History(MAXIMIZE))) == (None, None, 0)
+    assert History(MAXIMIZE, [1.0, 2.0, 6.0]).average_at(3) == 3.0

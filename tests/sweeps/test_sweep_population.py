@@ -154,6 +154,22 @@ def test_a_member_of_one_of_several_spaces_stays_in_it() -> None:
             assert moved["units"] in (8, 16, 32)
 
 
+def test_members_from_a_sweep_of_another_space_get_values_of_this_one() -> None:
+    space = {"lr": ["uniform", [0.0, 1.0]], "opt": ["uniform", [1.0, 2.0]], "units": ["choice", [[8, 16]]]}
+    sampler = sampler_of(Sampling(POPULATION, space, 1, Population(2, resampled=0.0)), 8, (), 1.0, resumed=2)
+    sampler.took(0, {"opt": "adam", "units": 8, "old": 3})
+    sampler.took(1, {"opt": True, "lr": 0.5})
+    for number in (0, 1):
+        sampler.learn(number, float(number))
+    for number in (2, 3):
+        point = sampler.propose(number)
+        assert point is not None
+        assert set(point) == {"lr", "opt", "units"}
+        assert 1.0 <= point["opt"] <= 2.0
+        assert point["units"] in (8, 16)
+    assert (sampler.propose(2) or {})["lr"] == 0.5
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -239,6 +255,20 @@ def test_a_member_without_outputs_is_gone_on_from_with_nothing_and_this_is_said(
     sweep.wait_for_completion(raise_on_error=True)
     assert {metrics["generations"] for metrics in sweep.get_metrics().values()} == {1}
     assert " left no outputs: child 2 begins anew" in _diary(sweep)
+
+
+@pytest.mark.real
+def test_a_member_that_ended_badly_is_not_gone_on_from_for_having_been_good_before(sweep_of: Start) -> None:
+    script = TRAIN.replace("run.log('generations'", "run.log('score', 0 if a.x < 3 else 1)\nrun.log('generations'")
+    script = script.replace("run.log('score', state['learnt'])", "run.log('score', 20 - a.x)")
+    sampling = PopulationParameterSampling({"--x": choice(1, 2, 3, 4)}, 4, resample_probability=0, seed=1)
+    sweep = sweep_of(script, hyperparameter_sampling=sampling, max_total_runs=8, max_concurrent_runs=2)
+    sweep.wait_for_completion(raise_on_error=True)
+    children = {child["run_id"]: child for child in sweep._sweep()["children"]}
+    first = [child["parameters"]["--x"] for child in children.values() if child["number"] < 4]
+    assert min(first) < 3 <= max(first), "the seed gives some of both"
+    (replaced,) = [child for child in children.values() if child["number"] == 7]
+    assert children[replaced["resumes"]]["parameters"]["--x"] >= 3
 
 
 @pytest.mark.real

@@ -5,21 +5,21 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from runyard.spec.sweep import Policy, Trial
-from runyard.sweeps.policies import COMPARE_WHO_CAME_AS_FAR, Reports, last_due, reason_to_stop
+from runyard.sweeps.policies import COMPARE_WHO_CAME_AS_FAR, Histories, last_due, reason_to_stop
 
 
 class Judge:
     """A child is judged at each of its reports. Where a policy compares those that came as far, it is judged again when
     others come there too: whoever is a report ahead of all, or is read first, would never be compared with anybody."""
 
-    def __init__(self, policy: Policy, goal: str, reports: Reports) -> None:
+    def __init__(self, policy: Policy, goal: str, reports: Histories) -> None:
         self._policy, self._goal, self._reports = policy, goal, reports
         self._company: dict[int, tuple[int, int]] = {}  # the interval at which a child was judged last, with how many
         self._lengths: list[int] = []
 
     def look(self) -> None:
         """Before a round of judgements, when all reports are read."""
-        self._lengths = sorted(len(values) for values in self._reports.values())
+        self._lengths = sorted(map(len, self._reports.values()))
 
     def verdict(self, trial: Trial, new: range) -> str | None:
         """Why the child is to end, at which report; None: it may go on."""

@@ -2,23 +2,25 @@
 
 An interval is one report of the primary metric. A policy looks at a child when its number of reports is a multiple of
 ``evaluation_interval`` and at least ``delay_evaluation``; it then compares the child with the others *at the same
-interval*, so that one which started later is not judged by what others reached in more reports.
+interval*, so that one which started later is not judged by what others reached in more reports. What counts for the
+child itself is its best so far: nobody is ended for what it was long ago.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from statistics import median
 from typing import Optional
 
 from runyard.spec.sweep import MAXIMIZE, Policy
+from runyard.sweeps.history import History
 
-Reports = Mapping[int, Sequence[float]]  # of each child in order
+Histories = Mapping[int, History]  # by the number of the child
 
 
 def reason_to_stop(
-    policy: Policy, goal: str, reports: Reports, child: int, interval: int, bracket: int = 0
+    policy: Policy, goal: str, reports: Histories, child: int, interval: int, bracket: int = 0
 ) -> Optional[str]:
     """Why this child should end at this interval, in a person's words; None: it may go on."""
     if not is_due(policy, interval):
@@ -38,11 +40,11 @@ def last_due(policy: Policy, interval: int) -> int:
     return found if is_due(policy, found) else 0
 
 
-def _bandit(policy: Policy, goal: str, reports: Reports, child: int, interval: int, bracket: int) -> Optional[str]:
-    mine = _best(reports[child], interval, goal)
+def _bandit(policy: Policy, goal: str, reports: Histories, child: int, interval: int, bracket: int) -> Optional[str]:
+    mine = _so_far(reports[child])
     # also of those that have not come this far: who is better in fewer reports is better. Without them a bad child that
     # is always a report ahead, or runs longer than a good one that has ended, was never compared with anybody
-    best = _best_of([_best(one, interval, goal) for one in reports.values()], goal)
+    best = _best_of((one.best_at(interval) for one in reports.values()), goal)
     if mine is None or best is None:
         return None
     # |best|, or the slack of a negative metric would point the wrong way and stop the best child itself
@@ -58,11 +60,11 @@ def _bandit(policy: Policy, goal: str, reports: Reports, child: int, interval: i
 
 
 def _median_stopping(
-    policy: Policy, goal: str, reports: Reports, child: int, interval: int, bracket: int
+    policy: Policy, goal: str, reports: Histories, child: int, interval: int, bracket: int
 ) -> Optional[str]:
-    all_averages = [math.fsum(one[:interval]) / interval for one in reports.values() if len(one) >= interval]
+    all_averages = [one.average_at(interval) for one in reports.values() if len(one) >= interval]
     averages = [one for one in all_averages if math.isfinite(one)]  # a median among others depends on their order
-    mine = _best(reports[child], interval, goal)
+    mine = _so_far(reports[child])
     if mine is None or not averages:
         return None
     middle = median(averages)
@@ -73,9 +75,10 @@ def _median_stopping(
 
 
 def _truncation_selection(
-    policy: Policy, goal: str, reports: Reports, child: int, interval: int, bracket: int
+    policy: Policy, goal: str, reports: Histories, child: int, interval: int, bracket: int
 ) -> Optional[str]:
-    there = {number: _best(one, interval, goal) for number, one in reports.items() if len(one) >= interval}
+    there = {number: one.best_at(interval) for number, one in reports.items() if len(one) >= interval}
+    there[child] = _so_far(reports[child])
     ranked = sorted(there, key=lambda number: _rank(there[number], goal))  # the worst first
     doomed = int(len(ranked) * policy.truncation_percentage / 100)
     spared = _rank(there[ranked[doomed]], goal)
@@ -86,33 +89,34 @@ def _truncation_selection(
     return f"its best, {there[child]:.6g}, is number {place}: the lowest {policy.truncation_percentage} % end"
 
 
-def _hyperband(policy: Policy, goal: str, reports: Reports, child: int, interval: int, bracket: int) -> Optional[str]:
+def _hyperband(policy: Policy, goal: str, reports: Histories, child: int, interval: int, bracket: int) -> Optional[str]:
     """Asynchronous successive halving: at each rung only the best 1/reduction_factor of those that came there go on."""
     rung = max(1, policy.delay_evaluation) * policy.evaluation_interval * policy.reduction_factor**bracket
     while rung < interval:
         rung *= policy.reduction_factor
     if rung != interval:
         return None
-    there = [(number, _best(one, interval, goal)) for number, one in reports.items() if len(one) >= interval]
+    mine = _so_far(reports[child])
+    there = [
+        (number, mine if number == child else one.best_at(interval))
+        for number, one in reports.items()
+        if len(one) >= interval
+    ]
     if len(there) < policy.reduction_factor:  # too few to compare: nobody is sent home for having come first
         return None
     ranked = sorted(there, key=lambda pair: _rank(pair[1], goal), reverse=True)
     kept = max(1, len(ranked) // policy.reduction_factor)
-    mine = _best(reports[child], interval, goal)
     if _rank(mine, goal) >= _rank(ranked[kept - 1][1], goal):  # also those that are as good as the last who may
         return None
     place = [number for number, _ in ranked].index(child) + 1
     return f"its best, {mine:.6g}, is number {place} of {len(ranked)} at report {interval}: {kept} may go on"
 
 
-def _best(values: Sequence[float], interval: int, goal: str) -> Optional[float]:
-    seen = [value for value in values[:interval] if math.isfinite(value)]  # one that diverged is not the best
-    if not seen:
-        return math.nan if len(values) >= interval else None
-    return max(seen) if goal == MAXIMIZE else min(seen)
+def _so_far(history: History) -> Optional[float]:
+    return history.best_at(len(history))
 
 
-def _best_of(values: Sequence[Optional[float]], goal: str) -> Optional[float]:
+def _best_of(values: Iterable[Optional[float]], goal: str) -> Optional[float]:
     numbers = [value for value in values if value is not None and not math.isnan(value)]
     if not numbers:
         return None
@@ -132,7 +136,7 @@ def _rank(value: Optional[float], goal: str) -> float:
     return value if goal == MAXIMIZE else -value
 
 
-_POLICIES: dict[str, Callable[[Policy, str, Reports, int, int, int], Optional[str]]] = {
+_POLICIES: dict[str, Callable[[Policy, str, Histories, int, int, int], Optional[str]]] = {
     "Bandit": _bandit,
     "MedianStopping": _median_stopping,
     "TruncationSelection": _truncation_selection,

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from runyard.spec.space import Point, Space, at, is_expression, place_of_option, random_point
+from runyard.spec.space import Point, Space, at, draw, is_expression, place_of_option, random_point
 from runyard.spec.sweep import Sampling
 from runyard.sweeps.sampler import Sampler
 
@@ -54,10 +54,10 @@ class PopulationSampler(Sampler):
             return random_point(space, seed)
         size, place = self._about.size, number % self._about.size
         replaced = min(max(1, int(size * self._about.replaced)), size // 2)
+        source = random.Random(seed)
         if place < size - replaced and ranked[place] in strong:
             self._parents[number] = ranked[place]
-            return dict(self._points[ranked[place]])
-        source = random.Random(seed)
+            return _moved(space, self._points[ranked[place]], source, lambda expression, value, place: value)
         better = self._parents[number] = source.choice(strong[:replaced])
         return perturbed(space, self._points[better], source, self._about.resampled)
 
@@ -74,19 +74,36 @@ class PopulationSampler(Sampler):
 def perturbed(space: Space, point: Point, source: random.Random, resampled: float) -> Point:
     """Near the point; each value has the chance ``resampled`` of being drawn anew. Which of several spaces it is in
     stays: a checkpoint of one model is of no use to another."""
+
+    def near(expression: Any, value: Any, place: int | None) -> Any:
+        if source.random() < resampled:
+            return at(expression, source.random())
+        return _near(expression, value, place, source)
+
+    return _moved(space, point, source, near)
+
+
+def _moved(space: Space, point: Point, source: random.Random, move: Callable[[Any, Any, int | None], Any]) -> Point:
+    """What the point has no value for, or none that its expression could have, is drawn: children that are resumed may
+    come from a sweep of another space."""
     found: Point = {}
     for name, expression in space.items():
         if not is_expression(expression):
             found[name] = expression
             continue
-        place = place_of_option(name, expression, point) if expression[0] == "choice" else None
+        is_choice = expression[0] == "choice"
+        place = place_of_option(name, expression, point) if is_choice else None
         if place is not None and isinstance(expression[1][0][place], Mapping):
-            found.update(perturbed(expression[1][0][place], point, source, resampled))
-        elif name not in point or source.random() < resampled:
-            found[name] = at(expression, source.random())
+            found.update(_moved(expression[1][0][place], point, source, move))
+        elif place is not None or (not is_choice and _is_number(point.get(name))):
+            found[name] = move(expression, point[name], place)
         else:
-            found[name] = _near(expression, point[name], place, source)
+            found.update(draw({name: expression}, lambda _: source.random()))
     return found
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _near(expression: Any, value: Any, place: int | None, source: random.Random) -> Any:

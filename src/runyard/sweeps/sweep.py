@@ -58,15 +58,15 @@ class Sweep:
         for trial in sorted(filter(_is_over, self._trials), key=lambda trial: ended_at.get(trial.run_id) or 0.0):
             self._recent.append(trial.state == RunState.FAILED.value)
         for trial in self._trials:
+            if trial.reports and (self.spec.policy is not None or self.spec.sampling.population is not None):
+                history = self._reports.read(trial)
+                if not _is_over(trial):
+                    history.cut(trial.reports)  # what came since was never judged, and the next look judges what is new
             self._sampler.took(trial.number, trial.parameters)
             if _is_over(trial):
                 self._learn(trial)
             else:
                 self._live[trial.run_id] = trial.number
-            if self.spec.policy is not None and trial.reports:
-                known = self._reports.read(trial)
-                if not _is_over(trial):
-                    del known[trial.reports :]  # what came since was never judged, and the next look judges what is new
         for run_id, number in list(self._live.items()):
             try:
                 state = self._conductor.rooms.runs.load(run_id).life.state
@@ -157,12 +157,12 @@ class Sweep:
     def _ended(self, run_id: str) -> None:
         number = self._live.pop(run_id)
         record = self._conductor.rooms.runs.load(run_id)
-        values = self._reports.read(self._trials[number])
+        history = self._reports.read(self._trials[number])
         trial = replace(
             self._trials[number],
             state=record.life.state.value,
-            best=self._reports.best(number),
-            reports=len(values),
+            best=history.best,
+            reports=len(history),
             # one that was through before it was told to end was not ended early
             stopped=self._trials[number].stopped if record.life.state is RunState.CANCELED else "",
         )
@@ -170,7 +170,7 @@ class Sweep:
         self._learn(trial)
         self._recent.append(record.life.state is RunState.FAILED)
         self._diary.ended(trial, record)
-        if record.life.state is RunState.COMPLETED and not values:
+        if record.life.state is RunState.COMPLETED and not history:
             self._say_that_nothing_was_reported(record)
 
     def _say_that_nothing_was_reported(self, record: RunRecord) -> None:
@@ -207,17 +207,19 @@ class Sweep:
             stopped = self._judge.verdict(trial, new[trial.number]) if self._judge is not None else None
             if not new[trial.number] and stopped is None:
                 continue
-            reports = self._reports.of[trial.number]
-            trial = replace(
-                trial, reports=len(reports), best=self._reports.best(trial.number), stopped=stopped or trial.stopped
-            )
+            history = self._reports.of[trial.number]
+            trial = replace(trial, reports=len(history), best=history.best, stopped=stopped or trial.stopped)
             self._keep(trial)  # before it is told: a yard that is killed between the two tells it again
             if stopped:
                 self._diary.stopped(trial)
                 self._conductor.post(trial.run_id, on.CancelRequested(stopped))
 
     def _learn(self, trial: Trial) -> None:
-        self._sampler.learn(trial.number, self._score(trial), trial.state == RunState.COMPLETED.value)
+        value = self._score(trial)
+        if self.spec.sampling.population is not None:  # what is handed on is the model as it was at the end
+            history = self._reports.of.get(trial.number)
+            value = None if history is None or history.last is None else self.spec.sign * history.last
+        self._sampler.learn(trial.number, value, trial.state == RunState.COMPLETED.value)
 
     def _score(self, trial: Trial) -> float | None:
         return None if trial.best is None else self.spec.sign * trial.best
