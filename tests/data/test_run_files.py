@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -80,6 +82,64 @@ def test_a_copy_may_be_written_to_and_the_earlier_run_keeps_its_files(
     copy = store.path(outputs_of(earlier)).as_download()
     printed_by(experiment.submit(with_this_python(project(train=READ), arguments=[copy, "write"])), tmp_path)
     assert store.list(outputs_of(earlier)) == [f"{outputs_of(earlier)}/{n}" for n in ("model/weights", "notes.txt")]
+
+
+@pytest.mark.parametrize("way", ["as_mount", "as_download"])
+def test_files_keep_their_names_whatever_letters_they_have(
+    experiment: Experiment, project: Callable[..., Path], store, way: str, tmp_path: Path
+) -> None:
+    names = ["back\\slash.txt", "new\nline.txt", "sub dir/ünï 日本?*.txt", "empty"]
+    script = f"""
+        import pathlib
+        for name in {names!r}:
+            path = pathlib.Path('outputs', name)
+            path.parent.mkdir(exist_ok=True)
+            path.write_text('' if name == 'empty' else name)
+    """
+    odd = experiment.submit(with_this_python(project(train=textwrap.dedent(script))))
+    odd.wait_for_completion(raise_on_error=True)
+    look = "import pathlib, sys\nfolder = pathlib.Path(sys.argv[1])\n"
+    look += "print(sorted(str(p.relative_to(folder)) for p in folder.rglob('*') if p.is_file()))\n"
+    given = getattr(store.path(outputs_of(odd)), way)()
+    run = experiment.submit(with_this_python(project(train=look), arguments=[given]))
+    assert printed_by(run, tmp_path) == [str(sorted(names))]
+
+
+@pytest.mark.parametrize("way", ["as_mount", "as_download"])
+def test_a_file_that_the_disk_has_changed_is_not_handed_on(
+    home: Path, experiment: Experiment, project: Callable[..., Path], store, way: str, tmp_path: Path
+) -> None:
+    text = f"left for {way}"
+    writing = f"import pathlib\npathlib.Path('outputs/model').write_text({text!r})\n"
+    earlier = experiment.submit(with_this_python(project(train=writing)))
+    earlier.wait_for_completion(raise_on_error=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    content = home / "artifacts" / digest[:2] / digest[2:]
+    content.chmod(0o600)
+    content.write_text(text.replace("left", "lost"))
+    use = getattr(store.path(outputs_of(earlier)), way)()
+    run = experiment.submit(with_this_python(project(train=READ), arguments=[use]))
+    assert run.wait_for_completion(raise_on_error=False)["status"] == "Failed"
+    assert "model is damaged: its content is not what the run left" in run.get_details()["error"]["message"]
+    content.write_text(text)  # somebody has found the right one again
+    assert printed_by(experiment.submit(with_this_python(project(train=READ), arguments=[use])), tmp_path) == [
+        f"model {text}"
+    ]
+
+
+def test_what_a_run_was_given_of_another_is_in_the_lineage_of_both(
+    workspace: Workspace, experiment: Experiment, project: Callable[..., Path], earlier: Run, store
+) -> None:
+    config = with_this_python(project(train=READ), arguments=[store.path(outputs_of(earlier), "former").as_mount()])
+    later = experiment.submit(config)
+    later.wait_for_completion(raise_on_error=True)
+    place = f"data:workspaceartifactstore/{outputs_of(earlier)}"
+    for run in (earlier, later):
+        edges = workspace.connection.get("/api/lineage", run=run.id)["edges"]
+        assert {(edge["source"], edge["target"], edge["kind"]) for edge in edges} == {
+            (f"run:{earlier.id}", place, "wrote"),
+            (place, f"run:{later.id}", "used"),
+        }
 
 
 def test_they_can_be_a_dataset(earlier: Run, store, tmp_path: Path) -> None:

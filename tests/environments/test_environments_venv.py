@@ -354,6 +354,8 @@ def test_the_interpreter_that_a_run_brings_is_used_as_it_is(depot, prepare, tmp_
     for path, reason in (
         (str(not_python), "I am a shell"),
         ("/nowhere/python", "no Python interpreter at '/nowhere/python'"),
+        ("/" + "x" * 300, "no Python interpreter at '/xxx"),
+        ("~nobody-is-called-so/python", "no Python interpreter at '~nobody-is-called-so/python'"),
     ):
         with pytest.raises(EnvironmentException, match=reason) as caught:
             prepare(depot, EnvironmentSpec(user_managed=True, interpreter=path))

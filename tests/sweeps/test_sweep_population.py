@@ -254,7 +254,9 @@ def test_a_member_without_outputs_is_gone_on_from_with_nothing_and_this_is_said(
     sweep = sweep_of(script, hyperparameter_sampling=sampling)
     sweep.wait_for_completion(raise_on_error=True)
     assert {metrics["generations"] for metrics in sweep.get_metrics().values()} == {1}
-    assert " left no outputs: child 2 begins anew" in _diary(sweep)
+    assert " left no outputs to go on from, and child 2 begins anew" in _diary(sweep)
+    assert {child["resumes"] for child in sweep._sweep()["children"]} == {""}
+    assert sum("left no outputs" in warning for warning in sweep._refresh()["warnings"]) == 1
 
 
 @pytest.mark.real

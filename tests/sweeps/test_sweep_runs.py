@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import venv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -279,6 +280,26 @@ def test_two_hundred_children_are_each_a_run_with_its_own_metrics(sweep_of: Star
     assert len(found) == 200
     values = sweep.get_hyperparameters()
     assert all(found[run_id]["score"] == values[run_id]["--x"] for run_id in found)
+
+
+def test_a_python_that_is_gone_for_a_moment_fails_one_child_and_not_the_sweep(
+    sweep_of: Start, project: Callable[..., Path], tmp_path: Path
+) -> None:
+    own, away = tmp_path / "own", tmp_path / "away"
+    venv.create(own, symlinks=True)
+    script = (
+        "import os, sys\nfrom runyard import Run\nx = int(sys.argv[2])\nRun.get_context().log('score', x)\n"
+        f"if x == 1: os.rename({str(own)!r}, {str(away)!r})\n"
+    )
+    config = with_this_python(project(train=script))
+    config.run_config.environment.python.interpreter_path = str(own / "bin" / "python")
+    grid = GridParameterSampling({"--x": choice(1, 2, 3)})
+    sweep = sweep_of(script, run_config=config, hyperparameter_sampling=grid, max_total_runs=3, max_concurrent_runs=1)
+    sweep.wait_for_completion(raise_on_error=False)
+    children = sorted(sweep._sweep()["children"], key=lambda child: child["number"])
+    assert [child["status"] for child in children] == ["Completed", "Failed", "Failed"]
+    assert all("no Python interpreter at" in child["error"] for child in children[1:])
+    assert sweep.get_status() == "Completed"
 
 
 def test_what_no_child_could_be_is_refused_before_there_is_a_sweep(

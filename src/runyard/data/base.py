@@ -43,6 +43,7 @@ class DataStore(ABC):
 
     kind: str
     is_here = False  # on this machine: a copy in the cache would gain nothing
+    marks_are_digests = False  # the mark of a file is its SHA-256: nothing has to be read to know it
     writable = True  # else it is there to be read, and ``put`` and ``delete`` refuse
 
     @abstractmethod
@@ -81,9 +82,9 @@ class DataStore(ABC):
         """Where the file or folder is on this machine, under its own name, if it is."""
         return None
 
-    def content_path(self, path: str) -> Path | None:
+    def content_path(self, stored: Stored) -> Path | None:
         """A file of this machine with the content of that one, whatever it is called."""
-        return self.local_path(path)
+        return self.local_path(stored.path)
 
 
 def clean_path(path: str, what: str = "path") -> str:
@@ -94,6 +95,14 @@ def clean_path(path: str, what: str = "path") -> str:
         raise UserErrorException(
             f"{what} {path!r} leads out of the datastore", hint="name it from the datastore's root, such as 'mnist'"
         )
+    return "/".join(parts)
+
+
+def listed_path(path: str) -> str:
+    """A name that a datastore has listed, as a path on a disk: backslashes are letters there."""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if ".." in parts or "\0" in path:
+        raise DataException(f"the name {path!r} in the datastore leads out of it", hint="rename it there")
     return "/".join(parts)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from runyard import clock
 from runyard.data import move
-from runyard.data.base import DataStore, Stored, clean_path
+from runyard.data.base import DataStore, Stored, clean_path, listed_path
 from runyard.data.cache import Cache, Leaf, key_of
 from runyard.data.folder_store import digest_of
 from runyard.data.move import Place, Progress
@@ -135,7 +135,9 @@ class Provider:
         def one(item: Item) -> None:
             place, stored = places[item.datastore], item.stored
             known = seen[item.datastore].get(stored.path)
-            local = None if link else place.store.content_path(stored.path)
+            if place.store.marks_are_digests:
+                known = (stored.mark, stored.mark)
+            local = None if link else place.store.content_path(stored)
             if local is not None:
                 is_known = known is not None and known[0] == stored.mark
                 digest, path = known[1] if known is not None and is_known else digest_of(local, abandoned)[0], local
@@ -145,7 +147,7 @@ class Provider:
             # one that was written just now may be written again before its clock ticks
             if known != (stored.mark, digest) and stored.mark and clock.now() - stored.modified_at > _SETTLED_S:
                 notes[item.datastore].append((stored.path, stored.mark, digest))
-            leaves[item.path] = Leaf(clean_path(item.path), digest, path.stat().st_size)
+            leaves[item.path] = Leaf(listed_path(item.path), digest, path.stat().st_size)
             contents[digest] = path
 
         try:

@@ -16,7 +16,7 @@ from sqlalchemy.exc import OperationalError
 
 from runyard import clock
 from runyard.data import move
-from runyard.data.base import Abandoned, clean_path, join
+from runyard.data.base import Abandoned, clean_path, join, listed_path
 from runyard.data.move import Place, Progress, Upload
 from runyard.data.network_errors import of_disk
 from runyard.data.stores import Datastores
@@ -209,7 +209,7 @@ def _download(place: Place, request: TransferRequest, progress: Progress, abando
         )
     progress.files, progress.bytes = len(found), sum(stored.size for stored in found)
     target = Path(request.local)
-    files = [(stored, target / clean_path(stored.path)) for stored in sorted(found, key=lambda s: s.path)]
+    files = [(stored, target / listed_path(stored.path)) for stored in sorted(found, key=lambda s: s.path)]
     move.download(place, files, overwrite=request.overwrite, progress=progress, abandoned=abandoned)
     return []
 

@@ -177,8 +177,12 @@ def user_managed(asked: str | None, environ: Mapping[str, str]) -> Interpreter:
 
 def path_of_python(asked: str | None, environ: Mapping[str, str]) -> str:
     path = asked or sys.executable
-    where = shutil.which(path, path=environ.get("PATH")) if os.sep not in path else str(Path(path).expanduser())
-    if where is None or not Path(where).exists():
+    try:
+        where = shutil.which(path, path=environ.get("PATH")) if os.sep not in path else str(Path(path).expanduser())
+        is_there = where is not None and Path(where).exists()
+    except (OSError, RuntimeError, ValueError) as error:  # too long, of nobody, or in a folder that lets nobody in
+        raise EnvironmentException(f"no Python interpreter at {path!r}: {error}", hint=_ANOTHER_PYTHON) from error
+    if where is None or not is_there:
         raise EnvironmentException(f"no Python interpreter at {path!r}", hint=_ANOTHER_PYTHON)
     return where
 

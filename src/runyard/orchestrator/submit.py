@@ -8,7 +8,7 @@ from pathlib import Path
 
 from runyard import clock
 from runyard.environments.prepared import Prepared
-from runyard.errors import SnapshotException, UserErrorException
+from runyard.errors import EnvironmentException, SnapshotException, UserErrorException
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import MAY_BE_RETRIED, Life
 from runyard.orchestrator import data, prepare
@@ -28,12 +28,14 @@ from runyard.tracking.artifacts import checked_path
 from runyard.wire.runs import BeginRun, SubmitFolder, SubmitRun
 
 
-def submit(conductor: Conductor, request: SubmitRun) -> RunRecord:
+def submit(conductor: Conductor, request: SubmitRun, *, is_checked: bool = False) -> RunRecord:
+    """``is_checked``: as a child of a sweep was, with all others. What has come in its way since, a Python or a folder
+    that is gone for a moment, is then a failure of this run, and not of whoever has more to submit."""
     rooms = conductor.rooms
     check_names(request.run_id, request.experiment)
     request = with_digests(rooms, request)
     spec = from_json(RunSpec, request.spec)
-    warnings = check(rooms, spec)
+    warnings = () if is_checked else check(rooms, spec)
     if not rooms.snapshots.has(request.snapshot_id):
         raise SnapshotException(f"snapshot {request.snapshot_id} is not here yet", hint="offer it first")
     record = RunRecord(
@@ -51,18 +53,23 @@ def submit(conductor: Conductor, request: SubmitRun) -> RunRecord:
         submitted_by=request.submitted_by,
         timeline=_frozen(request),
     )
-    ready = _ready(rooms, record.run_id, spec)
+    ready = _ready(rooms, record.run_id, spec, is_checked)
     rooms.folder(record.run_id).logs.mkdir(parents=True, exist_ok=True)
     properties: Labels = {"ContentSnapshotId": request.snapshot_id, **request.properties}
     rooms.datasets.saved.note_uses(record.run_id, spec.data)
     return conductor.admit(record, on.Submitted(), request.tags, properties, ready)
 
 
-def _ready(rooms: Rooms, run_id: str, spec: RunSpec) -> Prepared | None:
-    if spec.data:  # it comes first, and may take long
-        prepare.refuse_impossible(rooms, spec)
-        return None
-    return prepare.at_once(rooms, run_id, spec)
+def _ready(rooms: Rooms, run_id: str, spec: RunSpec, is_checked: bool) -> Prepared | None:
+    try:
+        if spec.data:  # it comes first, and may take long
+            prepare.refuse_impossible(rooms, spec)
+            return None
+        return prepare.at_once(rooms, run_id, spec)
+    except EnvironmentException:
+        if is_checked:
+            return None  # it is told when the run is prepared
+        raise
 
 
 def check(rooms: Rooms, spec: RunSpec) -> Sequence[str]:

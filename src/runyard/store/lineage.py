@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from runyard.errors import UserErrorException
+from runyard.spec.data import RUN_FILES, place_of_run_file
 from runyard.store import schema
 from runyard.store.database import Database
 from runyard.store.datasets import BEYOND_ALL, DatasetStore
@@ -107,6 +108,7 @@ def _traced(connection: Connection, start: list[str]) -> Lineage:
 def _above(connection: Connection, nodes: list[str]) -> Iterator[Edge]:
     yield from (edge for edge in _uses_where(connection, _uses.c.run_id, _ids(nodes, "run")) if edge.kind == "used")
     yield from (edge for edge in _uses_at(connection, _ids(nodes, "data")) if edge.kind == "wrote")
+    yield from filter(None, map(_left_by_a_run, _ids(nodes, "data")))
     for row in _rows(connection, select(_datasets), _datasets.c.dataset_id, _ids(nodes, "dataset")):
         if row.run_id:
             yield Edge(f"run:{row.run_id}", f"dataset:{row.dataset_id}", "saved")
@@ -123,6 +125,8 @@ def _below(connection: Connection, nodes: list[str]) -> Iterator[Edge]:
     yield from (edge for edge in _uses_at(connection, _ids(nodes, "data")) if edge.kind == "used")
     runs = _ids(nodes, "run")
     yield from (edge for edge in _uses_where(connection, _uses.c.run_id, runs) if edge.kind == "wrote")
+    for run_id in runs:
+        yield from _read_from(connection, run_id)
     for row in _rows(connection, select(_datasets), _datasets.c.run_id, runs):
         yield Edge(f"run:{row.run_id}", f"dataset:{row.dataset_id}", "saved")
     for row in _rows(connection, select(_models), _models.c.run_id, runs):
@@ -132,6 +136,22 @@ def _below(connection: Connection, nodes: list[str]) -> Iterator[Edge]:
         for row in connection.execute(select(_models)):
             yield from (edge for edge in _sources_of_model(row) if edge.source in wanted)
     yield from _served(connection, models=set(nodes))
+
+
+def _left_by_a_run(place: str) -> Edge | None:
+    """What is in the datastore of runs' files was written by the run whose id is in its path."""
+    top = f"{RUN_FILES}/{place_of_run_file('', '')}".rstrip("/")
+    if not place.startswith(top):
+        return None
+    return Edge(f"run:{place[len(top) :].partition('/')[0]}", f"data:{place}", "wrote")
+
+
+def _read_from(connection: Connection, run_id: str) -> Iterator[Edge]:
+    """What other runs were given of this one's files."""
+    top = place_of_run_file(run_id, "")
+    query = select(_uses.c.path).where(_uses.c.datastore == RUN_FILES, _uses.c.path.startswith(top, autoescape=True))
+    for path in dict.fromkeys(connection.execute(query.where(_uses.c.dataset_id.is_(None))).scalars()):
+        yield Edge(f"run:{run_id}", f"data:{RUN_FILES}/{path}", "wrote")
 
 
 def _uses_where(connection: Connection, column: Any, values: list[str]) -> Iterator[Edge]:

@@ -13,11 +13,10 @@ from runyard.store.runs import RunRecord
 from runyard.wire.runs import SubmitRun
 
 
-def child_request(spec: SweepSpec, parent: RunRecord, trial: Trial, earlier: str) -> SubmitRun:
-    """``earlier``: the run whose outputs it finds; "": it begins anew."""
+def child_request(spec: SweepSpec, parent: RunRecord, trial: Trial) -> SubmitRun:
     values, data = dict(trial.parameters), list(spec.child.get("data") or ())
-    if earlier:  # a copy: the earlier run keeps its own, and others may go on from it too
-        use = DataUse(RESUMED, RUN_FILES, place_of_run_file(earlier, "outputs"), DOWNLOAD)
+    if trial.resumes:  # a copy: the earlier run keeps its own, and others may go on from it too
+        use = DataUse(RESUMED, RUN_FILES, place_of_run_file(trial.resumes, "outputs"), DOWNLOAD)
         values[RESUME_ARGUMENT] = use.placeholder
         data = [*(one for one in data if one["name"] != RESUMED), to_json(use)]
     assert parent.snapshot_id is not None

@@ -40,7 +40,7 @@ class Sweep:
         self._recent: deque[bool] = deque(maxlen=max(1, spec.most_failures_in_a_row))  # whether each failed, lately
         self._exhausted = False
         self._end: End | None = None  # known when the sweep stops before its children are through
-        self._said_metric = False
+        self._said_metric = self._said_outputs = False
         self._told_to_end: set[str] = set()
         self._sampler = sampler_of(spec.sampling, spec.max_total_runs, spec.known, spec.sign, len(spec.resumed))
         self._diary = Diary(sweep_id, conductor.rooms.folder(sweep_id))
@@ -134,6 +134,9 @@ class Sweep:
                     return
                 former = self._sampler.goes_on_from(number)
                 parameters, resumes = proposed, "" if former is None else self._trials[former].run_id
+            if resumes and not self._conductor.rooms.artifacts.has_below(resumes, "outputs"):
+                self._say_that_nothing_was_left(number, resumes)
+                resumes = ""
             policy = self.spec.policy
             bracket = number % policy.brackets if policy is not None and policy.brackets > 1 else 0
             trial = Trial(number, f"{self.sweep_id}_{number}", parameters, resumes=resumes, bracket=bracket)
@@ -142,17 +145,10 @@ class Sweep:
             self._submit(trial)
 
     def _submit(self, trial: Trial) -> None:
-        earlier = trial.resumes if trial.resumes and self._has_outputs(trial.resumes) else ""
-        request = child_request(self.spec, self._parent, trial, earlier)
+        request = child_request(self.spec, self._parent, trial)
         self._live[trial.run_id] = trial.number
         self._diary.proposed(trial)
-        if trial.resumes and not earlier:
-            former = called(self.sweep_id, trial.resumes)
-            self._diary.warn(f"{former} left no outputs: child {trial.number} begins anew")
-        submit(self._conductor, request)
-
-    def _has_outputs(self, run_id: str) -> bool:
-        return any(name.startswith("outputs/") for name in self._conductor.rooms.artifacts.names(run_id))
+        submit(self._conductor, request, is_checked=True)
 
     def _ended(self, run_id: str) -> None:
         number = self._live.pop(run_id)
@@ -189,6 +185,13 @@ class Sweep:
             said += f"; it logged {', '.join(map(repr, logged)) or 'no metric at all'}"
         self._diary.warn(said)
         self._conductor.post(self.sweep_id, on.Noted(), warnings=(said,))
+
+    def _say_that_nothing_was_left(self, number: int, former: str) -> None:
+        said = f"{called(self.sweep_id, former)} left no outputs to go on from, and child {number} begins anew"
+        self._diary.warn(said)
+        if not self._said_outputs:  # once, of a script that keeps no checkpoints
+            self._said_outputs = True
+            self._conductor.post(self.sweep_id, on.Noted(), warnings=(said,))
 
     def _keep(self, trial: Trial) -> None:
         self._trials[trial.number] = trial

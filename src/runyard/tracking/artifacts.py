@@ -127,6 +127,13 @@ class Artifacts:
         with self._database.write() as connection:
             connection.execute(delete(table).where(table.c.run_id == run_id, (table.c.path == wanted) | below))
 
+    def has_below(self, run_id: str, folder: str) -> bool:
+        table = schema.artifacts.c
+        below = table.path.startswith(checked_path(folder) + "/", autoescape=True)
+        with self._database.read() as connection:
+            found = connection.execute(select(table.path).where(table.run_id == run_id, below).limit(1)).first()
+        return found is not None
+
     def names(self, run_id: str) -> list[str]:
         return [artifact.path for artifact in self.files(run_id)]
 
@@ -156,6 +163,9 @@ class Artifacts:
                 run_id=run_id,
                 path=wanted,
             )
+        return self._object(digest)
+
+    def content(self, digest: str) -> Path:
         return self._object(digest)
 
     def open(self, run_id: str, path: str) -> BinaryIO:

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from runyard.data.base import DataStore, Moved, Stored
+from runyard.data.base import DataStore, Moved, Stored, drop
 from runyard.data.folder_store import FolderStore
-from runyard.errors import UserErrorException
+from runyard.errors import DataException, UserErrorException
 from runyard.spec.data import place_of_run_file
 from runyard.store import schema
 from runyard.store.database import Database
 from runyard.tracking.artifacts import Artifacts
 
-_PLACE = re.compile(r"(?:ExperimentRun(?:/dcid\.([^/]+)(?:/(.+))?)?)?")  # as `place_of_run_file` writes it
+_PLACE = re.compile(r"(?:ExperimentRun(?:/dcid\.([^/]+)(?:/(.+))?)?)?", re.DOTALL)  # as `place_of_run_file` writes it
 
 
 class RunFiles(DataStore):
@@ -25,6 +25,7 @@ class RunFiles(DataStore):
 
     kind = "runs"
     is_here = True
+    marks_are_digests = True
     writable = False
 
     def __init__(self, database: Database, artifacts: Artifacts) -> None:
@@ -54,12 +55,19 @@ class RunFiles(DataStore):
         return next((stored for stored in self.list(path) if stored.path == path), None)
 
     def get(self, stored: Stored, half: Path, moved: Moved, abandoned: threading.Event) -> str:
-        content = self._content(stored.path)
+        content = self._artifacts.content(stored.mark)
         folder = FolderStore(content.parent)
         there = folder.head(content.name)
         if there is None:
             raise FileNotFoundError(stored.path)
-        return folder.get(there, half, moved, abandoned)
+        digest = folder.get(there, half, moved, abandoned)
+        if digest != stored.mark:
+            drop(half)
+            raise DataException(
+                f"{stored.path} is damaged: its content is not what the run left",
+                hint=f"the yard's disk has changed it: see {content}, and what the disk's own log says",
+            )
+        return digest
 
     def put(self, path: str, source: Path, moved: Moved, abandoned: threading.Event) -> tuple[Stored, str]:
         raise UserErrorException("the files of runs can only be read")
@@ -70,17 +78,5 @@ class RunFiles(DataStore):
     def digest_kept(self, stored: Stored) -> str | None:
         return stored.mark
 
-    def content_path(self, path: str) -> Path | None:
-        try:
-            return self._content(path)
-        except FileNotFoundError:
-            return None
-
-    def _content(self, path: str) -> Path:
-        place = _PLACE.fullmatch(path)
-        if place is None or not place[2]:
-            raise FileNotFoundError(path)
-        try:
-            return self._artifacts.path_of(place[1], place[2])
-        except UserErrorException:
-            raise FileNotFoundError(path) from None
+    def content_path(self, stored: Stored) -> Path | None:
+        return self._artifacts.content(stored.mark)
