@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import time
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard import Estimator, Experiment, ScriptRunConfig
+from runyard import Estimator, Experiment
 from runyard.errors import RunyardException
 from support import eventually, stop_yard
 
@@ -102,13 +101,3 @@ def test_requirements_and_conda_files_are_what_the_script_has(experiment: Experi
         run.wait_for_completion()
         log = run.get_details_with_logs()["logFiles"]["azureml-logs/70_driver_log.txt"]
         assert log == "1.16.0 yes\n"
-
-
-def test_an_interpreter_that_is_not_there_is_named(experiment: Experiment, project) -> None:
-    config = ScriptRunConfig(project(train="print(1)"), script="train.py")
-    config.run_config.environment.python.user_managed_dependencies = True
-    config.run_config.environment.python.interpreter_path = f"/nowhere/python-{os.getpid()}"
-    run = experiment.submit(config)
-    details = run.wait_for_completion(raise_on_error=False)
-    assert details["status"] == "Failed"
-    assert f"/nowhere/python-{os.getpid()}" in details["error"]["message"]
