@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -140,6 +141,22 @@ def test_what_a_run_was_given_of_another_is_in_the_lineage_of_both(
             (f"run:{earlier.id}", place, "wrote"),
             (place, f"run:{later.id}", "used"),
         }
+
+
+def test_a_file_and_a_folder_of_one_name_are_named(
+    experiment: Experiment, project: Callable[..., Path], store, tmp_path: Path
+) -> None:
+    script = "import os\nfrom runyard import Run\nos.makedirs('outputs/model')\nopen('outputs/model/w', 'w').close()\n"
+    script += "open('single', 'w').close()\nRun.get_context().upload_file('outputs/model', 'single')\n"
+    both = experiment.submit(with_this_python(project(train=script)))
+    both.wait_for_completion(raise_on_error=True)
+    said = f"'{outputs_of(both)}/model' is a file in the datastore, and '{outputs_of(both)}/model/w' is below it"
+    with pytest.raises(UserErrorException, match=re.escape(said)):
+        store.download(str(tmp_path / "down"), prefix=outputs_of(both), show_progress=False)
+    copy = store.path(outputs_of(both)).as_download()
+    run = experiment.submit(with_this_python(project(train=READ), arguments=[copy]))
+    assert run.wait_for_completion(raise_on_error=False)["status"] == "Failed"
+    assert said in run.get_details()["error"]["message"]
 
 
 def test_they_can_be_a_dataset(earlier: Run, store, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,6 +104,22 @@ def listed_path(path: str) -> str:
     if ".." in parts or "\0" in path:
         raise DataException(f"the name {path!r} in the datastore leads out of it", hint="rename it there")
     return "/".join(parts)
+
+
+def refuse_clashes(paths: Iterable[str]) -> None:
+    """Buckets and runs may have both a file and files below it, as if it were a folder; a disk may not."""
+    files = set(paths)
+    folders: set[str] = set()
+    for path in files:
+        folder = path.rpartition("/")[0]
+        while folder and folder not in folders:
+            if folder in files:
+                raise UserErrorException(
+                    f"{folder!r} is a file in the datastore, and {path!r} is below it: no disk can have both",
+                    hint="rename one of them there, or name a part of it that has only one",
+                )
+            folders.add(folder)
+            folder = folder.rpartition("/")[0]
 
 
 def join(*parts: str) -> str:

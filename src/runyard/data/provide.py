@@ -10,7 +10,7 @@ from pathlib import Path
 
 from runyard import clock
 from runyard.data import move
-from runyard.data.base import DataStore, Stored, clean_path, listed_path
+from runyard.data.base import DataStore, Stored, clean_path, listed_path, refuse_clashes
 from runyard.data.cache import Cache, Leaf, key_of
 from runyard.data.folder_store import digest_of
 from runyard.data.move import Place, Progress
@@ -83,6 +83,7 @@ class Provider:
         progress = Progress()
         progress.changed = lambda: say(f"data {use.label}: {progress.doing}") if progress.doing else None
         listed = move.patiently(lambda: list(store.list(prefix)), progress, abandoned)
+        refuse_clashes(stored.path for stored in listed)
         local = store.local_path(prefix)
         if not listed and prefix and not (local is not None and local.is_dir()):
             raise nothing_there(use)

@@ -16,7 +16,7 @@ from sqlalchemy.exc import OperationalError
 
 from runyard import clock
 from runyard.data import move
-from runyard.data.base import Abandoned, clean_path, join, listed_path
+from runyard.data.base import Abandoned, clean_path, join, listed_path, refuse_clashes
 from runyard.data.move import Place, Progress, Upload
 from runyard.data.network_errors import of_disk
 from runyard.data.stores import Datastores
@@ -207,6 +207,7 @@ def _download(place: Place, request: TransferRequest, progress: Progress, abando
             f"there is nothing at {request.path!r} in datastore {request.datastore!r}",
             hint=f"runyard data ls {request.datastore} shows what is there",
         )
+    refuse_clashes(stored.path for stored in found)
     progress.files, progress.bytes = len(found), sum(stored.size for stored in found)
     target = Path(request.local)
     files = [(stored, target / listed_path(stored.path)) for stored in sorted(found, key=lambda s: s.path)]
