@@ -59,7 +59,8 @@ class Desk:
     def take_in(self, sweep_id: str, **given: Any) -> None:
         submit_sweep(self.conductor, self.store, self.request(sweep_id, **given))
 
-    def admit(self, conductor: Conductor, request: SubmitRun) -> RunRecord:
+    def admit(self, conductor: Conductor, request: SubmitRun, *, is_checked: bool) -> RunRecord:
+        assert is_checked
         refused = self.refusal(request)
         if refused is not None:
             raise refused
