@@ -17,6 +17,7 @@ import pytest
 from runyard.compute.base import Handle
 from runyard.compute.local import LocalCompute
 from runyard.errors import ComputeTargetException
+from runyard.spec.drafts import remove_left_behind
 from runyard.testing.compute import ComputeContract, end_of, events_of, log_of, make_order, wait_until
 
 
@@ -122,22 +123,21 @@ def test_the_nursery_ends_with_its_yard_and_runs_go_on(tmp_path):
 
 def test_a_run_that_is_tidied_up_at_that_moment_can_be_stopped(compute, tmp_path):
     order = make_order(tmp_path, "print('never')")
+    Path(order.folder, "stop.json.999999999.7.draft").touch()  # of a yard that was killed
     done = []
 
     def tidy():
         while not done:
-            for draft in Path(order.folder).glob("*.draft"):
-                draft.unlink(missing_ok=True)
+            remove_left_behind(Path(order.folder))
 
     tidying = Thread(target=tidy)
     tidying.start()
     try:
         for _ in range(300):
-            compute.stop(Handle(order.run_id, order.folder))
+            compute.stop(Handle(order.run_id, order.folder), "out of time")
     finally:
         done.append(True)
         tidying.join()
-    compute.stop(Handle(order.run_id, order.folder), "out of time")
     assert [path.name for path in Path(order.folder).glob("stop.json*")] == ["stop.json"]
     assert json.loads(Path(order.folder, "stop.json").read_bytes()) == {"reason": "out of time"}
 

@@ -8,12 +8,10 @@ import os
 import shlex
 import signal
 import subprocess
-import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from runyard.agent.processes import stop_everything
 from runyard.agent.scratch import clear_left
@@ -25,6 +23,7 @@ from runyard.errors import ComputeTargetException
 from runyard.launch.argv import expand
 from runyard.launch.order import WorkOrder, read_order
 from runyard.launch.variables import PROCESS_TAG, process_tag
+from runyard.spec.drafts import write_whole
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
 
@@ -56,7 +55,7 @@ class LocalCompute(Compute):
         folder = RunFolder(Path(order.folder))
         try:
             folder.root.mkdir(parents=True, exist_ok=True)
-            _write_whole(folder.order, to_json(order))
+            write_whole(folder.order, json.dumps(to_json(order)))
         except OSError as error:
             raise ComputeTargetException(
                 f"the order of {order.run_id} could not be written: {error}",
@@ -66,7 +65,7 @@ class LocalCompute(Compute):
             # the lead comes last: by then everybody whom it waits for is on the way
             node = folder.node(node_rank)
             node.root.mkdir(parents=True, exist_ok=True)
-            _write_whole(node.order, to_json(replace(order, node_rank=node_rank)))
+            write_whole(node.order, json.dumps(to_json(replace(order, node_rank=node_rank))))
             self.nursery.fork_agent(node.order)
         self.nursery.fork_agent(folder.order)
         return Handle(order.run_id, order.folder)
@@ -80,7 +79,7 @@ class LocalCompute(Compute):
         if not folder.root.is_dir():
             return
         # The reason first: an agent that is just starting finds it even though the signal came too early.
-        _write_whole(Path(stop_file(folder)), {"reason": reason})
+        write_whole(Path(stop_file(folder)), json.dumps({"reason": reason}))
         agent = agent_of(folder)
         if agent is None or agent.pid is None:
             return
@@ -127,12 +126,3 @@ def agent_of(folder: RunFolder) -> Observed | None:
     finally:
         os.close(lock)
     return None
-
-
-def _write_whole(path: Path, value: Any) -> None:
-    """All of it or nothing: a reader never meets half a file."""
-    draft = path.with_name(f"{path.name}.{threading.get_ident()}.draft")
-    draft.write_text(json.dumps(value), encoding="utf-8")
-    with suppress(FileNotFoundError):  # the run has ended meanwhile, and what was half-made of it is tidied away
-        draft.chmod(0o600)  # variables may hold what only the owner should read
-        draft.replace(path)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Optional
 
 from runyard.errors import DataException
+from runyard.spec.drafts import write_whole
 from runyard.spec.folder import RunFolder
 
 LIMIT = "RUNYARD_DATA_CACHE_GB"
@@ -234,9 +235,7 @@ class Cache:
 def note_trees(folder: RunFolder, keys: Iterable[str]) -> None:
     """In the folder of a run; written before they are there, so that none is removed while it needs them."""
     known = _noted(folder.data_record)
-    draft = folder.data_record.with_name(f"data.{os.urandom(4).hex()}.draft")
-    draft.write_text(json.dumps({"trees": sorted({*known, *keys})}))
-    draft.replace(folder.data_record)
+    write_whole(folder.data_record, json.dumps({"trees": sorted({*known, *keys})}))
 
 
 def trees_in_use(root: Path) -> set[str]:

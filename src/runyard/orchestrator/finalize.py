@@ -12,6 +12,7 @@ from runyard.lifecycle.state import EndReason
 from runyard.orchestrator import data
 from runyard.orchestrator.finding import written_folders
 from runyard.orchestrator.rooms import Rooms
+from runyard.spec.drafts import remove_left_behind
 from runyard.store.runs import RunRecord
 from runyard.tracking.catalogue import system_run
 from runyard.tracking.event_files import EventFile, find_event_files, ingest_event_files
@@ -63,8 +64,7 @@ def tidy(rooms: Rooms, record: RunRecord) -> None:
     """Files outside outputs/ and logs/ are not kept; after a failure to keep them the copy stays, to look at."""
     folder = rooms.folder(record.run_id)
     data.forget(rooms, record)
-    for draft in folder.root.glob("*.draft"):  # of a yard that was killed while it wrote
-        draft.unlink(missing_ok=True)
+    remove_left_behind(folder.root)
     if _lacks_something(record.warnings):
         return
     end = record.life.end

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from runyard.agent.supervise import stop_file
 from runyard.launch.order import WorkOrder
+from runyard.spec.drafts import write_whole
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
 
@@ -76,12 +76,12 @@ class JobRecord:
     def announce(self, order: WorkOrder, script: str, name: str) -> None:
         """Before sbatch is asked: should the yard be killed meanwhile, the next one finds the job by its name."""
         self.script.parent.mkdir(parents=True, exist_ok=True)
-        _write_whole(self.folder.order, json.dumps(to_json(order)))
-        _write_whole(self.script, script)
-        _write_whole(self._file, json.dumps({"name": name}))
+        write_whole(self.folder.order, json.dumps(to_json(order)))
+        write_whole(self.script, script)
+        write_whole(self._file, json.dumps({"name": name}))
 
     def submitted(self, name: str, job_id: str) -> None:
-        _write_whole(self._file, json.dumps({"name": name, "job_id": job_id}))
+        write_whole(self._file, json.dumps({"name": name, "job_id": job_id}))
 
     def refused(self) -> None:
         self._file.unlink(missing_ok=True)
@@ -96,7 +96,7 @@ class JobRecord:
         return str(_read(Path(stop_file(self.folder))).get("reason", "canceled"))
 
     def ask_to_stop(self, reason: str) -> None:
-        _write_whole(Path(stop_file(self.folder)), json.dumps({"reason": reason}))
+        write_whole(Path(stop_file(self.folder)), json.dumps({"reason": reason}))
 
     @property
     def _file(self) -> Path:
@@ -112,11 +112,3 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """All of it or nothing: a node that reads it never meets half a file."""
-    draft = path.with_name(f"{path.name}.{threading.get_ident()}.draft")
-    draft.write_text(text, encoding="utf-8", errors="surrogateescape")
-    draft.chmod(0o600)  # variables may hold what only the owner should read
-    draft.replace(path)

@@ -27,6 +27,7 @@ from runyard.compute.ssh.preparing import digest_of, prepare_on
 from runyard.errors import ComputeTargetException, RunyardException
 from runyard.launch.order import Node, WorkOrder
 from runyard.lifecycle.state import End, EndReason
+from runyard.spec.drafts import write_whole
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
 
@@ -69,7 +70,7 @@ class SshCompute(Compute):
             root.mkdir(parents=True, exist_ok=True)
             bases = trail.sizes(root)  # what earlier attempts wrote stays; what comes now is written behind it
             write_place(root, {"attempt": order.attempt, "hosts": list(hosts), "bases": bases})
-        _write(RunFolder(root).order, to_json(order))
+        write_whole(RunFolder(root).order, json.dumps(to_json(order)))
         try:
             self._start(order, root, list(hosts.values()))
         except Cut as cut:
@@ -104,7 +105,7 @@ class SshCompute(Compute):
         if not Path(handle.folder).is_dir():
             return
         # The reason first: whoever is just starting the run finds it, even though there is nobody to be told yet.
-        _write(Path(handle.folder) / STOP, {"reason": reason})
+        write_whole(Path(handle.folder) / STOP, json.dumps({"reason": reason}))
         self._tell_to_stop(handle, reason)
 
     def _tell_to_stop(self, handle: Handle, reason: str) -> None:
@@ -359,7 +360,7 @@ def working_copy(work: Path) -> tuple[list[dict[str, Any]], dict[str, Path]]:
 
 
 def write_place(root: Path, value: dict[str, Any]) -> None:
-    _write(root / PLACE, value)
+    write_whole(root / PLACE, json.dumps(value))
 
 
 def _place(root: Path) -> dict[str, Any]:
@@ -369,10 +370,3 @@ def _place(root: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found
-
-
-def _write(path: Path, value: Any) -> None:
-    draft = path.with_name(f"{path.name}.draft")
-    draft.write_text(json.dumps(value), encoding="utf-8")
-    draft.chmod(0o600)  # variables may hold what only the owner should read
-    draft.replace(path)

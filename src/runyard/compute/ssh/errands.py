@@ -21,6 +21,7 @@ from runyard.compute.local import LocalCompute, agent_of
 from runyard.compute.ssh.frames import CHUNK
 from runyard.data.cache import Cache, Leaf, copy_tree, key_of, note_trees, trees_in_use
 from runyard.launch.order import WorkOrder
+from runyard.spec.drafts import write_whole
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import from_json
 
@@ -131,10 +132,7 @@ class Errands:
         order = from_json(WorkOrder, order_json)
         own = RunFolder(Path(order.folder)).node(order.node_rank)
         own.root.mkdir(parents=True, exist_ok=True)
-        draft = own.order.with_name(f"order.{threading.get_ident()}.draft")
-        draft.write_text(json.dumps(order_json), encoding="utf-8")
-        draft.chmod(0o600)
-        draft.replace(own.order)
+        write_whole(own.order, json.dumps(order_json))
         return self.local.nursery.fork_agent(own.order)
 
     def has_agent(self, run_id: str, node_rank: int) -> bool:
