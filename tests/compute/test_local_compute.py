@@ -14,10 +14,10 @@ from threading import Thread
 
 import pytest
 
+from runyard.agent.drafts import remove_left_behind
 from runyard.compute.base import Handle
 from runyard.compute.local import LocalCompute
 from runyard.errors import ComputeTargetException
-from runyard.spec.drafts import remove_left_behind
 from runyard.testing.compute import ComputeContract, end_of, events_of, log_of, make_order, wait_until
 
 

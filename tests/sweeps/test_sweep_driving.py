@@ -68,6 +68,16 @@ class Desk:
         conductor.rooms.folder(request.run_id).logs.mkdir(parents=True)
         return conductor.admit(record, on.Begun(), {}, {})
 
+    def with_a_bad_child(self, sweep_id: str) -> Sweep:
+        """Of two that have reported, the second is to be stopped at the next look."""
+        self.take_in(sweep_id, policy=Policy("Bandit", slack_amount=0.1))
+        sweep = Sweep(self.conductor, self.store, sweep_id)
+        sweep.recover()
+        sweep.advance(set())
+        for number in (0, 1):
+            Journal(self.conductor.rooms.folder(f"{sweep_id}_{number}").journal).log("score", 1.0 - number)
+        return sweep
+
     def state(self, run_id: str) -> RunState:
         return self.runs.load(run_id).life.state
 
@@ -194,12 +204,7 @@ def test_reports_that_a_former_yard_has_not_judged_are_judged(desk: Desk) -> Non
 def test_a_child_whose_stop_a_killed_yard_did_not_tell_is_told_by_the_next_one(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk.take_in("rungs", policy=Policy("Bandit", slack_amount=0.1))
-    former = Sweep(desk.conductor, desk.store, "rungs")
-    former.recover()
-    former.advance(set())
-    for number in (0, 1):
-        Journal(desk.conductor.rooms.folder(f"rungs_{number}").journal).log("score", 1.0 - number)
+    former = desk.with_a_bad_child("rungs")
     with monkeypatch.context() as killed:
         killed.setattr(desk.conductor, "post", lambda *args: 1 / 0)
         with pytest.raises(ZeroDivisionError):
@@ -213,12 +218,7 @@ def test_a_child_whose_stop_a_killed_yard_did_not_tell_is_told_by_the_next_one(
 
 
 def test_a_child_that_was_through_before_it_was_told_to_stop_was_not_stopped(desk: Desk) -> None:
-    desk.take_in("rungs", policy=Policy("Bandit", slack_amount=0.1))
-    sweep = Sweep(desk.conductor, desk.store, "rungs")
-    sweep.recover()
-    sweep.advance(set())
-    for number in (0, 1):
-        Journal(desk.conductor.rooms.folder(f"rungs_{number}").journal).log("score", 1.0 - number)
+    sweep = desk.with_a_bad_child("rungs")
     desk.end("rungs_1")  # and nobody has heard of it when the reports are looked at
     sweep.advance(set(), BOTH)
     eventually(lambda: desk.state("rungs_1") is RunState.COMPLETED, "its end is known")

@@ -278,7 +278,8 @@ def test_a_policy_and_a_population_are_not_taken_together(sweep_of: Start) -> No
     sampling = PopulationParameterSampling({"--x": loguniform(-3, -1)}, 2)
     with pytest.raises(HyperDriveConfigException, match="a population takes no early termination policy"):
         sweep_of(hyperparameter_sampling=sampling, policy=BanditPolicy(slack_factor=0.1))
-    sweep_of(TRAIN, hyperparameter_sampling=sampling, policy=NoTerminationPolicy()).wait_for_completion()
+    sweep = sweep_of(TRAIN, hyperparameter_sampling=sampling, policy=NoTerminationPolicy())
+    assert sweep.wait_for_completion()["status"] == "Completed"
 
 
 @pytest.mark.real

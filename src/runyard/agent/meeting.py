@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Optional
 
 from runyard import clock
 from runyard.agent.dial import Dial
+from runyard.agent.drafts import write_whole
 from runyard.agent.machine import MACHINE
 from runyard.agent.switchboard import Switchboard
 from runyard.agent.talk import Alone, Talk
@@ -48,7 +47,7 @@ def line_of(order: WorkOrder, folder: RunFolder) -> Talk:
     if order.node_rank:
         return Dial(order, _LeadFile(order, folder).read)
     switchboard = Switchboard(order)
-    write_whole(folder.lead, {"place": switchboard.place, "attempt": order.attempt})
+    write_whole(folder.lead, json.dumps({"place": switchboard.place, "attempt": order.attempt}))
     return switchboard
 
 
@@ -101,13 +100,6 @@ class Meeting:
             return f"the lead, {self._names[0]}, was not reached within {patience_s:.0f} s: {why}"
         missing = ", ".join(name for number, name in enumerate(self._names) if number not in self._hellos)
         return f"not all nodes came within {patience_s:.0f} s; missing: {missing}"
-
-
-def write_whole(path: Path, value: Any) -> None:
-    """All of it or nothing: a reader never meets half a file."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}.draft")
-    draft.write_text(json.dumps(value), encoding="utf-8")
-    draft.replace(path)
 
 
 class _LeadFile:

@@ -6,6 +6,7 @@ run's own sent came from Slurm, which is asked why: it preempts, it ends jobs af
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -17,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from runyard.agent import hold
-from runyard.agent.meeting import write_whole
+from runyard.agent.drafts import write_whole
 from runyard.agent.report import Report
 from runyard.agent.supervise import stop_file
 from runyard.launch.order import Node, WorkOrder, read_order
@@ -46,7 +47,7 @@ def main(order_path: str) -> int:
     node_rank = int(os.environ.get("SLURM_NODEID", "0")) if order.resources.nodes > 1 else 0
     own = RunFolder(Path(order.folder)).node(node_rank)
     own.root.mkdir(parents=True, exist_ok=True)
-    write_whole(own.order, to_json(completed(order, node_rank, os.environ, nodes_of(order))))
+    write_whole(own.order, json.dumps(to_json(completed(order, node_rank, os.environ, nodes_of(order)))))
     own.order.chmod(0o600)  # variables may hold what only the owner should read
     return hold.main(str(own.order), report=SlurmReport)
 

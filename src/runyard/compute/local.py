@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from runyard.agent.drafts import write_whole
 from runyard.agent.processes import stop_everything
 from runyard.agent.scratch import clear_left
 from runyard.agent.supervise import stop_file
@@ -23,7 +24,6 @@ from runyard.errors import ComputeTargetException
 from runyard.launch.argv import expand
 from runyard.launch.order import WorkOrder, read_order
 from runyard.launch.variables import PROCESS_TAG, process_tag
-from runyard.spec.drafts import write_whole
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
 

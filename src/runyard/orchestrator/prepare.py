@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 from runyard import clock
+from runyard.agent.drafts import write_whole
 from runyard.environments.base import Prepared
 from runyard.errors import RunyardException
 from runyard.lifecycle.state import End, EndReason
@@ -42,9 +43,7 @@ def at_once(rooms: Rooms, run_id: str, spec: RunSpec) -> Prepared | None:
         folder.logs.mkdir(parents=True, exist_ok=True)
         lines = "".join(f"[{0.0:7.2f} s] {text}\n" for text in said)
         folder.environment_log.write_text(lines, encoding="utf-8", errors="replace")
-        draft = folder.lock_file.with_suffix(".draft")  # half of it, on a full disk, would be taken for the whole
-        draft.write_text(prepared.lock, encoding="utf-8")
-        draft.replace(folder.lock_file)
+        write_whole(folder.lock_file, prepared.lock)  # half of it, on a full disk, would be taken for the whole
     return prepared
 
 

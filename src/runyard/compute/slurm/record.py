@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from runyard.agent.drafts import write_whole
 from runyard.agent.supervise import stop_file
 from runyard.launch.order import WorkOrder
-from runyard.spec.drafts import write_whole
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
 

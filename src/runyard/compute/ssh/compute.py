@@ -15,6 +15,7 @@ from typing import Any
 
 from runyard import clock
 from runyard.agent.doorbell import DOORBELL
+from runyard.agent.drafts import write_whole
 from runyard.compute.base import Capacity, Compute, Handle, Observed
 from runyard.compute.local import LocalCompute
 from runyard.compute.ssh import trail
@@ -27,7 +28,6 @@ from runyard.compute.ssh.preparing import digest_of, prepare_on
 from runyard.errors import ComputeTargetException, RunyardException
 from runyard.launch.order import Node, WorkOrder
 from runyard.lifecycle.state import End, EndReason
-from runyard.spec.drafts import write_whole
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
 

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
+from runyard.agent.drafts import write_whole
 from runyard.compute.base import Handle
 from runyard.compute.local import LocalCompute, agent_of
 from runyard.compute.ssh.frames import CHUNK
 from runyard.data.cache import Cache, Leaf, copy_tree, key_of, note_trees, trees_in_use
 from runyard.launch.order import WorkOrder
-from runyard.spec.drafts import write_whole
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import from_json
 
