@@ -1,7 +1,7 @@
 // Where runs run, and in which Pythons.
 
 import { getJson, sendJson, type Options } from "./http";
-import type { Built, Compute, Registered } from "./shapes";
+import type { Built, Compute, Registered } from "./types";
 
 export function computes(options: Options = {}): Promise<Compute[]> {
   return getJson("/api/computes", options);

@@ -1,8 +1,8 @@
 // Runs: the table, its fields, its completions; what can be done to a run.
 
 import { getJson, part, query, sendJson, type Options } from "./http";
-import { lettersTo, placeAfter } from "./letters";
-import type { Completion, Field, RunView, Table } from "./shapes";
+import { lettersTo, placeAfter } from "./codepoints";
+import type { Completion, Field, RunView, Table } from "./types";
 
 export interface TableQuery {
   query: string;

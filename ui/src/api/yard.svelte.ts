@@ -1,9 +1,9 @@
 // The one stream of all runs' changes that the pages share. It is open while some page listens, and for a moment after,
 // so that going from page to page opens nothing anew.
 
-import { follow, type LiveState } from "./live";
+import { follow, type LiveState } from "./event_stream";
 import type { Problem } from "./http";
-import type { Compute, Row } from "./shapes";
+import type { Compute, Row } from "./types";
 
 export interface Listener {
   run?: (row: Row) => void;

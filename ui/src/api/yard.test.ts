@@ -1,9 +1,9 @@
 import { expect, it, vi } from "vitest";
 import { Problem } from "./http";
-import { follow, type Following } from "./live";
+import { follow, type Following } from "./event_stream";
 import { yard } from "./yard.svelte";
 
-vi.mock("./live", () => ({ follow: vi.fn(() => () => {}) }));
+vi.mock("./event_stream", () => ({ follow: vi.fn(() => () => {}) }));
 
 function opened(): Following {
   return vi.mocked(follow).mock.lastCall![1];

@@ -1,6 +1,6 @@
 // From what a chart holds to what it draws.
 
-import { keyOf } from "./held.svelte";
+import { keyOf } from "./point_cache.svelte";
 import { curveOf, lineOf, mean, type Axis, type Curve, type Line } from "./lines";
 import type { Points } from "./points";
 import { smooth } from "./smooth";

@@ -2,7 +2,7 @@
 
 import uPlot from "uplot";
 import { colour } from "../design/theme.svelte";
-import { drawLines, type Frame } from "./drawing";
+import { drawLines, type Frame } from "./draw_lines";
 import type { Axis, Line } from "./lines";
 import { logarithmicTicks, timeTick, xTick, yTicks } from "./ticks";
 

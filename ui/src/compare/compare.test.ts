@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Row } from "../api/shapes";
+import type { Row } from "../api/types";
 import { axisNames, change, chartedNames, differences } from "./differences";
 import { round, scaleOf } from "./scale";
 

@@ -1,6 +1,6 @@
 // What differs between runs, and how they can be put on axes. Pure.
 
-import type { Row, Value } from "../api/shapes";
+import type { Row, Value } from "../api/types";
 import { valueOf } from "../runs/columns";
 
 export interface Line {

@@ -1,7 +1,7 @@
 // An axis: where a value stands between 0 and 1, and which values are written beside it. Numbers on a line, or on a
 // logarithmic one where they span more than two powers of ten; anything else in a row, sorted.
 
-import type { Row, Value } from "../api/shapes";
+import type { Row, Value } from "../api/types";
 import { number } from "../format/number";
 import { dateTime, duration } from "../format/time";
 import { valueOf } from "../runs/columns";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { Compute, Row, Status } from "../api/shapes";
+import type { Compute, Row, Status } from "../api/types";
 import { facts, occupancy } from "./occupancy";
 
 const row = (run_id: string, target: string, status: Status) => ({ run_id, target, status }) as Row;

@@ -1,6 +1,6 @@
 // Who is on a compute target and who waits for it, from what the yard says of targets and of runs. Pure.
 
-import type { Compute, Row, Status } from "../api/shapes";
+import type { Compute, Row, Status } from "../api/types";
 
 const WAITING: ReadonlySet<Status> = new Set(["NotStarted", "Preparing", "Queued"]);
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { Kind, Lineage, LineageEdge, LineageNode } from "./asks";
+import type { Kind, Lineage, LineageEdge, LineageNode } from "./api";
 import { addressOf, edgeWords, layout } from "./layout";
 
 const node = (id: string, more: Partial<LineageNode> = {}): LineageNode => ({

@@ -1,7 +1,7 @@
 // Where each thing of a lineage stands: what came first on the left, what came of it to its right. Pure.
 
 import { datasetAddress, datastoreAddress, modelAddress, runAddress, serviceAddress } from "../router/routes";
-import type { Kind, Lineage, LineageEdge, LineageNode } from "./asks";
+import type { Kind, Lineage, LineageEdge, LineageNode } from "./api";
 
 export const BOX = { width: 196, height: 50, across: 64, down: 14 };
 

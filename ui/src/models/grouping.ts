@@ -1,6 +1,6 @@
 // The versions of all models, as one line for each name. Pure.
 
-import type { Model } from "./asks";
+import type { Model } from "./api";
 
 export interface Named {
   latest: Model;

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { Model } from "./asks";
+import type { Model } from "./api";
 import { byName, matches } from "./grouping";
 import { portWords, summary } from "./parity";
 

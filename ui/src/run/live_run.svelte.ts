@@ -1,9 +1,9 @@
 // One run as it is now: the yard tells what changed, and only that is asked for.
 
 import { asProblem, part, type Problem } from "../api/http";
-import { follow, type LiveState } from "../api/live";
-import { hasEnded, type RunView, type Series } from "../api/shapes";
-import { getLogs, getRun, getSeries, getTimeline, type Log, type Phase } from "./asks";
+import { follow, type LiveState } from "../api/event_stream";
+import { hasEnded, type RunView, type Series } from "../api/types";
+import { getLogs, getRun, getSeries, getTimeline, type Log, type Phase } from "./api";
 
 export class LiveRun {
   run = $state.raw<RunView | null>(null);

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { Problem } from "../api/http";
-import { follow, type Following } from "../api/live";
-import type { RunView } from "../api/shapes";
-import { getLogs, getRun, getSeries, getTimeline } from "./asks";
+import { follow, type Following } from "../api/event_stream";
+import type { RunView } from "../api/types";
+import { getLogs, getRun, getSeries, getTimeline } from "./api";
 import { LiveRun } from "./live_run.svelte";
 
-vi.mock("../api/live", () => ({ follow: vi.fn() }));
-vi.mock("./asks", () => ({ getLogs: vi.fn(), getRun: vi.fn(), getSeries: vi.fn(), getTimeline: vi.fn() }));
+vi.mock("../api/event_stream", () => ({ follow: vi.fn() }));
+vi.mock("./api", () => ({ getLogs: vi.fn(), getRun: vi.fn(), getSeries: vi.fn(), getTimeline: vi.fn() }));
 
 const away = () => new Problem("The yard does not answer.");
 const run = (version: number, status: string) => ({ run_id: "run", version, status }) as RunView;

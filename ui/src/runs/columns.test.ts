@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Field, Row } from "../api/shapes";
+import type { Field, Row } from "../api/types";
 import { parted } from "../format/name";
 import { cellText, columnOf, columnsFromText, columnsToText, defaultColumns, lasted, title, valueOf } from "./columns";
 

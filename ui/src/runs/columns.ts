@@ -1,6 +1,6 @@
 // The columns of the table of runs: those that every run has, and one for each parameter, metric and tag.
 
-import type { Field, Row, Value } from "../api/shapes";
+import type { Field, Row, Value } from "../api/types";
 import { number } from "../format/number";
 import { ago, dateTime, duration } from "../format/time";
 

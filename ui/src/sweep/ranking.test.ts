@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Child, Sweep } from "./asks";
+import type { Child, Sweep } from "./api";
 import { asRow, chartedOf, formerOf, parameterNames, policyWords, progressOf, ranked, samplingWords } from "./ranking";
 
 function child(number: number, best: number | null, more: Partial<Child> = {}): Child {

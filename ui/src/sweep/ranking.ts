@@ -1,9 +1,9 @@
 // The children of a sweep in order, and as the rows that the views of Compare draw.
 
-import { hasEnded, type Row } from "../api/shapes";
+import { hasEnded, type Row } from "../api/types";
 import type { Charted } from "../charts/chart_lines";
 import { seriesToken } from "../design/theme.svelte";
-import type { Child, Sweep } from "./asks";
+import type { Child, Sweep } from "./api";
 
 /** The best first; those without a report at the end, the newest of them first. */
 export function ranked(sweep: Sweep): Child[] {

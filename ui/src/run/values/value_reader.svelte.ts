@@ -1,8 +1,8 @@
 // Reads all values of one series, by pages, and what is new at its end.
 
 import { asProblem, type Problem } from "../../api/http";
-import { getValues, type Logged } from "../asks";
-import { inTurn } from "../in_turn";
+import { getValues, type Logged } from "../api";
+import { inTurn } from "../../api/serialize";
 
 const FIRST = 1000; // soon there
 const MORE = 10_000;

@@ -1,8 +1,8 @@
 import { beforeEach, expect, it, vi } from "vitest";
-import { getValues } from "../asks";
+import { getValues } from "../api";
 import { ValueReader } from "./value_reader.svelte";
 
-vi.mock("../asks", () => ({ getValues: vi.fn() }));
+vi.mock("../api", () => ({ getValues: vi.fn() }));
 
 const asked = vi.mocked(getValues);
 let count = 0;

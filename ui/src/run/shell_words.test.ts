@@ -1,7 +1,0 @@
-import { expect, it } from "vitest";
-import { commandLine } from "./shell_words";
-
-it("a command is quoted where a shell would read something else", () => {
-  expect(commandLine(["python", "train.py", "--lr", "0.1"])).toBe("python train.py --lr 0.1");
-  expect(commandLine(["echo", "a b", "it's", "$HOME", ""])).toBe(`echo 'a b' 'it'\\''s' '$HOME' ''`);
-});
