@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.place import Place
 from bench.row import Goal, Row, Size, not_measured
 from bench.turns import in_turns, seconds_of
-from runyard.environments.base import EnvironmentDepot
+from runyard.environments.manager import EnvironmentDepot
 from runyard.environments.venv import find_uv
 from runyard.errors import RunyardException
 from runyard.spec.environment import EnvironmentSpec

@@ -14,7 +14,7 @@ from bench.row import Goal, Row, Size, not_measured
 from bench.turns import in_turns
 from runyard import Environment, Estimator, Experiment, Mpi, PyTorch, ScriptRunConfig
 from runyard.errors import RunyardException
-from runyard.sdk.distributed import PyTorchConfiguration
+from runyard.sdk.training.distributed import PyTorchConfiguration
 
 _FIRST_LINE = """\
 import time; now = time.monotonic()

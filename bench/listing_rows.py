@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from bench.place import Place, as_it_is, stop_yard, to_the_end
 from bench.row import Goal, Row, Size
 from bench.turns import in_turns, seconds_of
-from runyard.client.transport import Connection
+from runyard.client.connection import Connection
 
 _FEW = 10
 _PAGE = 100

@@ -10,7 +10,7 @@ from typing import Any
 from bench.listing_rows import multiply
 from bench.place import Place, as_it_is, to_the_end
 from bench.row import Row, Sample, Size, not_measured
-from runyard.client.transport import Connection
+from runyard.client.connection import Connection
 
 _FEW = 10
 _ROWS_ARE_THERE = "document.querySelectorAll('[role=row] a').length > 5"

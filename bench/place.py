@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runyard import Experiment, Run, ScriptRunConfig, Workspace
-from runyard.client.transport import Connection
-from runyard.serving.keeping import Keeping
+from runyard.client.connection import Connection
+from runyard.serving.supervisor_client import Keeping
 from runyard.spec.service import ServiceFolder
 
 _SETTLED_S = 2.2  # a file that was edited just now is read again at every submit, by design

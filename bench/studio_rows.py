@@ -12,7 +12,7 @@ from threading import Thread
 from bench.place import Place, as_it_is, to_the_end
 from bench.row import Goal, Row, Sample, Size
 from bench.turns import in_turns, seconds_of
-from runyard.client.transport import Connection
+from runyard.client.connection import Connection
 
 _LONG = """
 import math, sys

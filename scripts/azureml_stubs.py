@@ -8,8 +8,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from runyard.sdk.azureml_modules import home_of
-from runyard.sdk.azureml_names import MODULES
+from runyard.sdk.azureml.module_finder import home_of
+from runyard.sdk.azureml.names import MODULES
 
 FOLDER = Path(__file__).parent.parent / "distributions" / "runyard-azureml" / "src" / "azureml-stubs"
 

@@ -6,10 +6,10 @@ import inspect
 from pathlib import Path
 from typing import Any
 
-from runyard.cli.contents import make_command, verb_command
 from runyard.cli.job_file import KEYS
+from runyard.cli.lazy_group import make_command, verb_command
 from runyard.cli.main import VERBS
-from runyard.cli.sweep_words import SWEEP_KEYS
+from runyard.cli.sweep_syntax import SWEEP_KEYS
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "cli.md"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runyard.compute.targets import KINDS
+from runyard.compute.registry import KINDS
 from runyard.spec.launch import KINDS as LAUNCHES
 
 README = Path(__file__).parent.parent / "README.md"

@@ -12,7 +12,7 @@ import pytest
 
 from runyard import Experiment, Workspace
 from runyard.errors import RunyardException
-from runyard.sdk import no_effect
+from runyard.sdk.azureml import no_effect
 from support import a_home, complaints
 
 _numbers = itertools.count(1)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from runyard.lifecycle.state import End, EndReason, Life, RunState
-from runyard.listing.table import RunTable
+from runyard.run_table.table import RunTable
 from runyard.store.database import Database
 from runyard.store.runs import RunRecord, RunStore
 from runyard.tracking.series import append

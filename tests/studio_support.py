@@ -17,7 +17,7 @@ from runyard.spec.parameters import parameters_of
 from runyard.spec.run import RunSpec
 from runyard.store import schema
 from runyard.store.database import Database
-from runyard.store.opening import open_database
+from runyard.store.open_store import open_database
 from runyard.store.runs import RunRecord, _columns
 from runyard.tracking.blocks import Columns
 from runyard.tracking.series import append

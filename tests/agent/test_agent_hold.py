@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import runyard
-from runyard.agent.doorbell import DOORBELL, Doorbell, open_at
-from runyard.compute.local import LocalCompute
+from runyard.agent.notify import DOORBELL, Doorbell, open_at
+from runyard.compute.local.compute import LocalCompute
 from runyard.lifecycle.state import EndReason
 from runyard.spec.json import to_json
 from runyard.testing.compute import end_of, events_of, log_of, make_order, wait_until

@@ -13,8 +13,8 @@ from contextlib import suppress
 
 import pytest
 
-from runyard.agent.dial import Dial
-from runyard.agent.switchboard import Switchboard
+from runyard.agent.rendezvous.client import Dial
+from runyard.agent.rendezvous.server import Switchboard
 from runyard.launch.order import Node, WorkOrder
 from runyard.testing.compute import wait_until
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runyard.compute.local import LocalCompute
+from runyard.compute.local.compute import LocalCompute
 from runyard.lifecycle.state import EndReason
 from runyard.testing.compute import end_of, log_of, make_order
 

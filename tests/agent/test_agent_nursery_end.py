@@ -12,7 +12,7 @@ from pathlib import Path
 def test_a_yard_that_goes_with_an_answer_unread_ends_the_nursery_without_a_traceback(tmp_path: Path) -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     nursery = subprocess.Popen(
-        [sys.executable, "-m", "runyard.agent.nursery", str(theirs.fileno())],
+        [sys.executable, "-m", "runyard.agent.forkserver", str(theirs.fileno())],
         pass_fds=[theirs.fileno()],
         stderr=subprocess.PIPE,
         text=True,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from runyard.agent.processes import find, stop_everything
-from runyard.compute.local import LocalCompute
+from runyard.agent.process.process_tree import find, stop_everything
+from runyard.compute.local.compute import LocalCompute
 from runyard.launch.variables import PROCESS_TAG, ROLE, process_tag
 from runyard.lifecycle.state import EndReason
 from runyard.spec.folder import RunFolder

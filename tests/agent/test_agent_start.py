@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard.agent.start import CannotStart, Child, ChildGone, start
+from runyard.agent.process.spawn import CannotStart, Child, ChildGone, start
 from support import eventually, is_alive
 
 VARIABLES = {"PATH": "/bin:/usr/bin"}
@@ -20,9 +20,8 @@ BOTH = ["/bin/sh", "-c", "echo out; echo err >&2"]
 @pytest.mark.parametrize("closed", [0, 1, 2])
 def test_an_agent_whose_stream_is_closed_starts_scripts_with_all_three(tmp_path: Path, closed: int) -> None:
     log = tmp_path / "log"
-    code = (
-        f"import os; from runyard.agent.start import start; start({BOTH!r}, {VARIABLES!r}, cwd='/', log={str(log)!r})"
-    )
+    spawn = "from runyard.agent.process.spawn import start"
+    code = f"import os; {spawn}; start({BOTH!r}, {VARIABLES!r}, cwd='/', log={str(log)!r})"
     subprocess.run(
         ["/bin/sh", "-c", f'exec "$0" -c "$1" {closed}>&-', sys.executable, f"{code}; os.wait()"], check=True
     )

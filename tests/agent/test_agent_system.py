@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from runyard.agent.gpus import Gpus
-from runyard.agent.system import Sampler
+from runyard.agent.diagnosis.gpu_metrics import Gpus
+from runyard.agent.diagnosis.system_metrics import Sampler
 from runyard.spec.folder import RunFolder
-from runyard.store.opening import open_database
-from runyard.tracking.catalogue import series_of
+from runyard.store.open_store import open_database
 from runyard.tracking.ingest import ingest
+from runyard.tracking.series_index import series_of
 from support import eventually
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from runyard.agent.log_tail import read_words
-from runyard.agent.verdict import verdict
-from runyard.compute.local import LocalCompute
+from runyard.agent.diagnosis.exit_reason import verdict
+from runyard.agent.diagnosis.log_tail import read_words
+from runyard.compute.local.compute import LocalCompute
 from runyard.lifecycle.state import EndReason
 from runyard.testing.compute import end_of, log_of, make_order, wait_until
 

@@ -7,8 +7,8 @@ import pytest
 from uv import find_uv_bin
 
 from gang_support import a_gang, running
-from runyard.agent.stacks import summary
-from runyard.compute.local import LocalCompute
+from runyard.agent.diagnosis.stacks import summary
+from runyard.compute.local.compute import LocalCompute
 from runyard.lifecycle.state import EndReason
 from runyard.spec.launch import TorchDistributed
 from runyard.testing.compute import end_of, make_order, wait_until

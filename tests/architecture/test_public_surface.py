@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import runyard
-from runyard.environments.kit import PARTS, kit
+from runyard.environments.node_package import PARTS, kit
 
 ROOT = Path(__file__).parents[2]
 

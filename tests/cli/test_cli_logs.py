@@ -2,7 +2,7 @@
 
 import os
 
-from runyard.cli.ending import verdict
+from runyard.cli.run_summary import verdict
 
 
 def test_the_log_of_a_run_that_waits_says_what_it_waits_for(own_cli, until):

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from runyard.client.transport import Connection
+from runyard.client.connection import Connection
 
 PLAIN = "run"
 WITH_OPTIONS = ("run", "--tag", "way=long")

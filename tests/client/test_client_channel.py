@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard.client.channel import Broken, Channel
+from runyard.client.http_unix import Broken, Channel
 
 Talk = Callable[[socket.socket], None]
 

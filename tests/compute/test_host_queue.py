@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import pytest
 
 from runyard.compute.base import Capacity, Gpu
-from runyard.compute.placing import Placement
-from runyard.compute.ssh.queue import HostQueue, Place
+from runyard.compute.scheduling.queue import Placement
+from runyard.compute.ssh.host_queue import HostQueue, Place
 from runyard.errors import ComputeTargetException
 from runyard.spec.resources import Resources
 

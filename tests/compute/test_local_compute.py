@@ -14,10 +14,10 @@ from threading import Thread
 
 import pytest
 
-from runyard.agent.drafts import remove_left_behind
 from runyard.compute.base import Handle
-from runyard.compute.local import LocalCompute
+from runyard.compute.local.compute import LocalCompute
 from runyard.errors import ComputeTargetException
+from runyard.posix.atomic_write import remove_left_behind
 from runyard.testing.compute import ComputeContract, end_of, events_of, log_of, make_order, wait_until
 
 
@@ -98,7 +98,7 @@ def test_the_nursery_ends_with_its_yard_and_runs_go_on(tmp_path):
     yard = (
         "import sys, os; from pathlib import Path\n"
         "from runyard.launch.order import *; from runyard.spec.launch import *\n"
-        "from runyard.compute.local import LocalCompute\n"
+        "from runyard.compute.local.compute import LocalCompute\n"
         f"c = LocalCompute(Path({str(tmp_path)!r})); c.start(eval(Path({str(tmp_path / 'order.txt')!r}).read_text()))\n"
         "print(c.nursery._process.pid, flush=True); os.kill(os.getpid(), 9)"
     )

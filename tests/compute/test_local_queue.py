@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runyard.compute.base import Capacity, Gpu
-from runyard.compute.placing import Placement
-from runyard.compute.queue import LocalQueue, check, fit
+from runyard.compute.scheduling.local_queue import LocalQueue, check, fit
+from runyard.compute.scheduling.queue import Placement
 from runyard.errors import ComputeTargetException
 from runyard.spec.resources import Resources
 

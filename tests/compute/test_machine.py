@@ -3,7 +3,7 @@
 import os
 
 from runyard.compute.base import Gpu
-from runyard.compute.machine import parse_nvidia_smi, this_machine
+from runyard.compute.local.machine import parse_nvidia_smi, this_machine
 
 TWO_CARDS = """\
 0, NVIDIA A100-SXM4-40GB, 40960

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from runyard.compute.base import Capacity
-from runyard.compute.local import LocalCompute, agent_of
+from runyard.compute.local.compute import LocalCompute, agent_of
 from runyard.compute.ssh.compute import SshCompute
-from runyard.compute.ssh.connection import Address, control_path
-from runyard.compute.ssh.courier import Builder
-from runyard.compute.ssh.frames import Cut
+from runyard.compute.ssh.framing import Cut
 from runyard.compute.ssh.host import Followed, Hooks, Host
-from runyard.compute.ssh.line import Line
-from runyard.compute.ssh.tunnel import is_heard
-from runyard.environments.kit import kit
+from runyard.compute.ssh.openssh import Address, control_path
+from runyard.compute.ssh.remote_agent import Builder
+from runyard.compute.ssh.session import Line
+from runyard.compute.ssh.socket_forward import is_heard
+from runyard.environments.node_package import kit
 from runyard.errors import ComputeTargetException
 from runyard.launch.order import Node, WorkOrder
 from runyard.spec.folder import RunFolder

@@ -11,21 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from runyard.compute.ssh import luggage, trail
+from runyard.compute.ssh import bundle, file_sync
 from runyard.context import format as layout
 from runyard.context.journal import Journal
-from runyard.environments.kit import kit
-from runyard.tracking.journals import JournalReader, Position, stems
+from runyard.environments.node_package import kit
+from runyard.tracking.journal_reader import JournalReader, Position, stems
 from support import Python, pythons
 
 
 def bring(there: Path, here: Path, *, cut_after: int | None = None, final: bool = False) -> int:
     """One connection: what is new goes over, until it is cut. As after every reconnect, nothing is remembered."""
     frames = 0
-    for head, body in trail.Trail(there, trail.have(here, {})).news(final=final):
+    for head, body in file_sync.Trail(there, file_sync.have(here, {})).news(final=final):
         if frames == cut_after:
             break
-        trail.write(here, head, body, {})
+        file_sync.write(here, head, body, {})
         frames += 1
     return frames
 
@@ -85,23 +85,23 @@ def test_a_second_attempt_is_written_behind_the_first(tmp_path: Path) -> None:
     for folder, text in ((there, "second\n"), (here, "first\n")):
         folder.mkdir()
         (folder / "events.jsonl").write_text(text)
-    bases = trail.sizes(here)
+    bases = file_sync.sizes(here)
     for _ in range(2):
-        for head, body in trail.Trail(there, trail.have(here, bases)).news():
-            trail.write(here, head, body, bases)
+        for head, body in file_sync.Trail(there, file_sync.have(here, bases)).news():
+            file_sync.write(here, head, body, bases)
     assert (here / "events.jsonl").read_text() == "first\nsecond\n"
 
 
 @pytest.mark.parametrize("name", ["../outside", "/etc/passwd", "order.json", "a/../../b"])
 def test_a_host_writes_nowhere_but_in_its_run(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match="must not write"):
-        trail.write(tmp_path, {"file": name, "at": 0}, b"x", {})
+        file_sync.write(tmp_path, {"file": name, "at": 0}, b"x", {})
 
 
 @pytest.mark.parametrize("python", pythons(), ids=lambda python: python.version)
 @pytest.mark.real
 def test_what_travels_to_a_host_runs_there_with_its_python_alone(tmp_path: Path, python: Python) -> None:
-    _, archive = luggage.office(kit(tmp_path / "kit"))
+    _, archive = bundle.office(kit(tmp_path / "kit"))
     with tarfile.open(fileobj=BytesIO(archive)) as tar:
         for member in tar.getmembers():
             path = tmp_path / "office" / member.name
@@ -109,7 +109,10 @@ def test_what_travels_to_a_host_runs_there_with_its_python_alone(tmp_path: Path,
             extracted = tar.extractfile(member)
             assert extracted is not None
             path.write_bytes(extracted.read())
-    modules = "runyard.compute.ssh.courier, runyard.environments.there, runyard.agent.hold, runyard.agent.gang"
+    modules = (
+        "runyard.compute.ssh.remote_agent, runyard.environments.remote_builder, "
+        "runyard.agent.main, runyard.agent.supervise.node_group"
+    )
     command = [python.path, "-S", "-c", f"import {modules}"]
     done = subprocess.run(command, env={"PYTHONPATH": str(tmp_path / "office")}, capture_output=True, text=True)
     assert done.stderr == ""

@@ -10,7 +10,7 @@ from pathlib import Path
 COURIER = """
 import sys
 from pathlib import Path
-from runyard.compute.ssh.tunnel import Pipes, listen
+from runyard.compute.ssh.socket_forward import Pipes, listen
 sys.stdin.readline()
 def send(head, body): pass
 for _ in range(50):

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from runyard.errors import UserErrorException
-from runyard.sdk.offline import OfflineRun
-from runyard.sdk.run_metrics import MetricLogging
+from runyard.sdk.run.metric_logging import MetricLogging
+from runyard.sdk.run.offline_run import OfflineRun
 
 MATRIX = {"class_labels": ["cat", "dog"], "matrix": [[9, 1], [2, 8]]}
 TABLE = {

@@ -17,7 +17,7 @@ import pytest
 
 from runyard.context import format as layout
 from runyard.context.journal import Journal
-from runyard.tracking.journals import JournalReader, Position, Records, stems
+from runyard.tracking.journal_reader import JournalReader, Position, Records, stems
 from support import pythons
 
 SOURCE = Path(__file__).parents[2] / "src"

@@ -13,15 +13,15 @@ import pytest
 from runyard import clock
 from runyard.data.cache import Cache, trees_in_use
 from runyard.data.folder_store import FolderStore
-from runyard.data.provide import Provider
-from runyard.data.stores import Datastores
+from runyard.data.registry import Datastores
+from runyard.data.staging import Provider
 from runyard.errors import UserErrorException
 from runyard.lifecycle.state import Life, RunState
 from runyard.orchestrator import data
-from runyard.orchestrator.rooms import Rooms
+from runyard.orchestrator.components import Rooms
 from runyard.spec.data import DataUse
 from runyard.spec.json import to_json
-from runyard.store.opening import open_database
+from runyard.store.open_store import open_database
 from runyard.store.runs import RunRecord, RunStore
 
 

@@ -12,13 +12,13 @@ import pytest
 
 from runyard.data.cache import Cache
 from runyard.data.datasets import Datasets, Pinned
-from runyard.data.provide import Provider
-from runyard.data.stores import Datastores
+from runyard.data.registry import Datastores
+from runyard.data.staging import Provider
 from runyard.errors import DataException, UserErrorException
 from runyard.spec.data import DEFAULT_STORE
 from runyard.spec.dataset import FILE, PART, SAMPLE, SKIP, TAKE, DatasetDefinition, Source, Step
 from runyard.store.datasets import Dataset, DatasetStore
-from runyard.store.opening import open_database
+from runyard.store.open_store import open_database
 
 
 @pytest.fixture

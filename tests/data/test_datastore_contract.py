@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from runyard.data.backends import opened, split
 from runyard.data.base import DataStore
+from runyard.data.copy import Place, Progress, Upload, upload
 from runyard.data.folder_store import FolderStore
-from runyard.data.kinds import opened, split
-from runyard.data.move import Place, Progress, Upload, upload
 from runyard.testing.data import DataStoreContract
 
 

@@ -25,7 +25,7 @@ from runyard.environments.container import ContainerPrepared
 from runyard.errors import UserErrorException
 from runyard.hyperdrive import GridParameterSampling, HyperDriveConfig, PrimaryMetricGoal, choice
 from runyard.orchestrator.data import Given, shown_to
-from runyard.sdk.run_configuration import DataReferenceConfiguration
+from runyard.sdk.training.run_configuration import DataReferenceConfiguration
 from support import eventually, with_this_python
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("data")]

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from runyard.data import transfers
-from runyard.data.stores import Datastores
-from runyard.data.transfers import DONE, RUNNING, Transfers
+from runyard.data import transfer_jobs
+from runyard.data.registry import Datastores
+from runyard.data.transfer_jobs import DONE, RUNNING, Transfers
 from runyard.spec.data import DEFAULT_STORE
 from runyard.store.database import Database
 from runyard.store.datastores import TransferStore
-from runyard.store.opening import open_database
+from runyard.store.open_store import open_database
 from runyard.wire.data import TransferRequest
 
 
@@ -43,7 +43,7 @@ class Disk:
             end(*given)
 
         monkeypatch.setattr(TransferStore, "end", end_if_there_is_room)
-        monkeypatch.setattr(transfers, "_FULL_DISK_S", 0.01)
+        monkeypatch.setattr(transfer_jobs, "_FULL_DISK_S", 0.01)
 
 
 def an_upload(tmp_path: Path) -> TransferRequest:

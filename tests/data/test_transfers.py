@@ -17,8 +17,8 @@ import pytest
 
 from data_servers import S3_SECRET, Wire
 from runyard import Datastore, Workspace
+from runyard.data.backends import opened, split
 from runyard.data.base import Abandoned, Unreachable
-from runyard.data.kinds import opened, split
 from runyard.data.network_errors import Asked, explained
 from runyard.errors import DataException, UserErrorException
 from support import a_home, eventually, stop_yard

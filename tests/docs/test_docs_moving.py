@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from docs_pages import ROOT
 
-from runyard.migrating import services
-from runyard.migrating.examine import examine
-from runyard.migrating.report import RULES
-from runyard.migrating.surface import surface
+from runyard.migration import cloud_services
+from runyard.migration.report import RULES
+from runyard.migration.scan import examine
+from runyard.migration.sdk_surface import surface
 
 GUIDE = (ROOT / "docs" / "guides" / "moving-from-the-retired-sdk.md").read_text(encoding="utf-8")
 
@@ -30,8 +30,8 @@ def named(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
-def services_of(name: str) -> services.Service | None:
-    return services.CLASSES.get(name) or services.MODULES.get(name)
+def services_of(name: str) -> cloud_services.Service | None:
+    return cloud_services.CLASSES.get(name) or cloud_services.MODULES.get(name)
 
 
 def test_every_rule_of_migrating_is_told_in_its_own_words() -> None:
@@ -67,7 +67,7 @@ def test_what_is_refused_is_what_migrating_calls_azures_alone(
 
 def test_every_service_that_is_refused_is_told() -> None:
     told = {row[1] for row in table("names", "why")}
-    known = {service.what for tables in (services.MODULES, services.CLASSES) for service in tables.values()}
+    known = {service.what for tables in (cloud_services.MODULES, cloud_services.CLASSES) for service in tables.values()}
     assert told == known
 
 
@@ -95,7 +95,7 @@ def test_modules_that_are_refused_cannot_be_imported_and_say_what_to_do_instead(
     said = done.stdout.splitlines()
     assert len(said) == len(modules)
     for name, line in zip(modules, said):
-        service = services.of_module(name)
+        service = cloud_services.of_module(name)
         assert service is not None, name
         assert name.rpartition(".")[0] in line
         assert line.endswith(f"it stands for {service.what}. Instead: {service.remedy}")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard.environments.base import EnvironmentDepot, Prepared
+from runyard.environments.manager import EnvironmentDepot, Prepared
 from runyard.spec.environment import EnvironmentSpec
 
 

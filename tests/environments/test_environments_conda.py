@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard.environments.base import EnvironmentDepot
+from runyard.environments.manager import EnvironmentDepot
 from runyard.errors import EnvironmentException
 from runyard.spec.environment import EnvironmentSpec
 

@@ -16,10 +16,10 @@ import pytest
 
 from runyard import Datastore, Estimator, Experiment, Mpi, PyTorch, PyTorchConfiguration, Workspace
 from runyard.environments import container
-from runyard.environments.base import EnvironmentDepot, PreparationAbandoned, Prepared
 from runyard.environments.container import Engine, Image
 from runyard.environments.interpreters import Interpreter
-from runyard.environments.kit import kit
+from runyard.environments.manager import EnvironmentDepot, PreparationAbandoned, Prepared
+from runyard.environments.node_package import kit
 from runyard.errors import EnvironmentException, UserErrorException
 from runyard.launch.argv import expand
 from runyard.launch.variables import OF_ONE_PROCESS

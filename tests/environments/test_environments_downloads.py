@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard.environments.base import EnvironmentDepot
+from runyard.environments.manager import EnvironmentDepot
 from runyard.environments.pipconf import read_pip_configuration
 from runyard.errors import EnvironmentException
 from runyard.spec.environment import EnvironmentSpec, Framework

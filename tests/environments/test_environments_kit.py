@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard.environments.kit import PARTS, kit
+from runyard.environments.node_package import PARTS, kit
 
 IMPORT_ALL = """
 import importlib, pathlib, sys

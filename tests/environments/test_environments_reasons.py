@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runyard.environments.reasons import failure, is_network
+from runyard.environments.uv_errors import failure, is_network
 
 OLD_UNSOLVABLE = """\
 Using Python 3.11.7 environment at: /home/environments/k

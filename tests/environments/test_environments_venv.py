@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from runyard.environments.base import EnvironmentDepot, PreparationAbandoned, Prepared
-from runyard.environments.process import MARK
+from runyard.environments.build_process import MARK
+from runyard.environments.manager import EnvironmentDepot, PreparationAbandoned, Prepared
 from runyard.errors import EnvironmentException
 from runyard.spec.environment import EnvironmentSpec, Framework
 
@@ -262,7 +262,7 @@ def test_a_waiting_run_takes_over_when_the_building_one_is_cancelled(
 BUILD = """
 import sys, threading
 from pathlib import Path
-from runyard.environments.base import EnvironmentDepot
+from runyard.environments.manager import EnvironmentDepot
 from runyard.spec.environment import EnvironmentSpec
 root = Path(sys.argv[1])
 EnvironmentDepot(root).prepare(EnvironmentSpec(pip=("leaf",)), has_gpu=False, say=print, abandoned=threading.Event(),

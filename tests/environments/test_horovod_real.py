@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from runyard.environments.base import EnvironmentDepot, PreparationAbandoned, Prepared
+from runyard.environments.build_process import MARK
 from runyard.environments.horovod.install import mpirun
-from runyard.environments.process import MARK
+from runyard.environments.manager import EnvironmentDepot, PreparationAbandoned, Prepared
 from runyard.spec.environment import EnvironmentSpec, Framework
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(1500)]

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from runyard.environments import requirements
-from runyard.environments.base import EnvironmentDepot
-from runyard.environments.horovod import build, patches, shelf
-from runyard.environments.horovod.shelf import Facts, Shelf
+from runyard.environments.build_process import Watch
+from runyard.environments.horovod import build, patches, wheel_cache
+from runyard.environments.horovod.wheel_cache import Facts, Shelf
+from runyard.environments.manager import EnvironmentDepot
 from runyard.environments.pipconf import PipConfiguration
 from runyard.environments.prepared import PreparationAbandoned
-from runyard.environments.process import Watch
 from runyard.errors import EnvironmentException
 from runyard.spec.environment import EnvironmentSpec, Framework
 
@@ -188,8 +188,8 @@ def test_one_builder_at_a_time_and_those_who_wait_can_give_up(tmp_path: Path) ->
 
 def test_wheels_survive_the_cleaning_at_the_start_of_a_yard(tmp_path: Path) -> None:
     depot = EnvironmentDepot(tmp_path)
-    kept = tmp_path / shelf.FOLDER / "horovod" / "abc" / "horovod.whl"
-    half = tmp_path / shelf.FOLDER / "horovod" / "abc.half-1" / "horovod.whl"
+    kept = tmp_path / wheel_cache.FOLDER / "horovod" / "abc" / "horovod.whl"
+    half = tmp_path / wheel_cache.FOLDER / "horovod" / "abc.half-1" / "horovod.whl"
     for path in (kept, half):
         path.parent.mkdir(parents=True)
         path.write_bytes(b"")
@@ -199,8 +199,8 @@ def test_wheels_survive_the_cleaning_at_the_start_of_a_yard(tmp_path: Path) -> N
 
 
 def test_the_shelf_is_where_the_variable_says(tmp_path: Path) -> None:
-    assert shelf.location({}, tmp_path) == tmp_path / "wheels"
-    assert shelf.location({"RUNYARD_WHEEL_CACHE": "/shared/wheels"}, tmp_path) == Path("/shared/wheels")
+    assert wheel_cache.location({}, tmp_path) == tmp_path / "wheels"
+    assert wheel_cache.location({"RUNYARD_WHEEL_CACHE": "/shared/wheels"}, tmp_path) == Path("/shared/wheels")
 
 
 def test_progress_shows_files_every_few_seconds_and_always_the_last() -> None:

@@ -11,7 +11,7 @@ from examples_support import ROOT, in_one_process, ranks_agree
 from nbclient import NotebookClient
 
 from runyard import Experiment, Model, PyTorch, Run, TensorFlow, Workspace
-from runyard.migrating.examine import examine
+from runyard.migration.scan import examine
 
 # with the other examples, on one worker: see test_examples.py
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("examples"), pytest.mark.timeout(1500)]

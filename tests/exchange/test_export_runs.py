@@ -17,7 +17,7 @@ import pytest
 
 from runyard import Experiment, Run
 from runyard.errors import UserErrorException
-from runyard.exchange.exporting import Choice, export, rows_of
+from runyard.exchange.export_runs import Choice, export, rows_of
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_files_come_along_when_they_are_asked_for(experiment: Experiment, tmp_pa
 def test_long_metrics_are_streamed_in_parts(
     experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runyard.exchange.exporting._POINTS_AT_ONCE", 1000)
+    monkeypatch.setattr("runyard.exchange.export_runs._POINTS_AT_ONCE", 1000)
     run = experiment.start_logging(snapshot_directory=None)
     for step in range(2_500):
         run.log("loss", float(step), step=step)

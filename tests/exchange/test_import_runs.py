@@ -16,8 +16,8 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 from runyard import Experiment, Run, Workspace
 from runyard.errors import UserErrorException
-from runyard.exchange.importing import Tally, import_runs
-from runyard.exchange.sources import find_runs
+from runyard.exchange.detect import find_runs
+from runyard.exchange.import_runs import Tally, import_runs
 
 DATA = Path(__file__).parent / "data"
 

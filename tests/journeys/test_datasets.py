@@ -13,7 +13,7 @@ import pytest
 from cli_support import CommandLine
 from runyard import AmlCompute, Dataset, Experiment, Run, ScriptRunConfig, Workspace
 from runyard.errors import ExperimentExecutionException, UserErrorException
-from runyard.sdk.dataset_factory import DataType
+from runyard.sdk.data.factory import DataType
 from support import eventually, with_this_python
 
 pytestmark = pytest.mark.real

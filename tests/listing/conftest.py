@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from listing_support import Runs
-from runyard.store.opening import open_database
+from runyard.store.open_store import open_database
 
 
 @pytest.fixture

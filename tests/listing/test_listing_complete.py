@@ -6,7 +6,7 @@ import pytest
 
 from listing_support import Runs
 from runyard.lifecycle.state import RunState
-from runyard.listing.complete import complete, fields
+from runyard.run_table.completion import complete, fields
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from listing_support import Runs
 from runyard.lifecycle.state import RunState
-from runyard.listing.query import parse
-from runyard.listing.words import QueryError
+from runyard.run_table.parser import parse
+from runyard.run_table.tokenizer import QueryError
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pytest
 from listing_support import Runs
 from runyard.errors import UserErrorException
 from runyard.lifecycle.state import End, EndReason, Life, RunState
-from runyard.listing.table import MOST_CHANGES, RunTable
-from runyard.store.opening import open_database
-from runyard.wire.listing import TableRow
+from runyard.run_table.table import MOST_CHANGES, RunTable
+from runyard.store.open_store import open_database
+from runyard.wire.run_table import TableRow
 from studio_support import fill_home
 
 

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from textwrap import dedent
 
-from runyard.migrating.examine import examine
-from runyard.migrating.report import FileReport
+from runyard.migration.report import FileReport
+from runyard.migration.scan import examine
 
 
 def script(folder: Path, text: str, name: str = "train.py") -> FileReport:

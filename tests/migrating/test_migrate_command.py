@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard.migrating.report import RULES
+from runyard.migration.report import RULES
 
 pytestmark = pytest.mark.real
 TRAIN = """\

@@ -9,7 +9,7 @@ import pytest
 from migrating_support import notebook, script, told
 
 from runyard.errors import UserErrorException
-from runyard.migrating.examine import examine
+from runyard.migration.scan import examine
 
 
 def test_magics_and_commands_are_no_errors(tmp_path: Path) -> None:

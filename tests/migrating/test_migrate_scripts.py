@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from migrating_support import notebook, script, told
 
-from runyard.migrating import gone
+from runyard.migration import removed_apis
 
 
 def test_names_of_tensorflow_1_under_any_name_of_the_module(tmp_path: Path) -> None:
@@ -75,11 +75,11 @@ def test_names_that_numpy_removed(tmp_path: Path) -> None:
 def test_what_is_said_to_be_gone_from_numpy_is_gone_from_the_one_installed() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert [name for name in gone.NUMPY if hasattr(np, name)] == []
+        assert [name for name in removed_apis.NUMPY if hasattr(np, name)] == []
         if np.lib.NumpyVersion(np.__version__) >= "2.4.0":
-            assert [name for name in gone.NUMPY_2_4 if hasattr(np, name)] == []
+            assert [name for name in removed_apis.NUMPY_2_4 if hasattr(np, name)] == []
         if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
-            assert [name for name in gone.NUMPY_BACK if not hasattr(np, name)] == []
+            assert [name for name in removed_apis.NUMPY_BACK if not hasattr(np, name)] == []
 
 
 def test_modules_that_packages_removed(tmp_path: Path) -> None:

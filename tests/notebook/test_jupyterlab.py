@@ -53,7 +53,7 @@ pytestmark = [pytest.mark.real, pytest.mark.xdist_group("browser")]
 
 
 # as in Colab, which passes on nothing that a thread of the kernel sends
-DEAF = "from runyard.sdk.widget import live; live._Pump.run = lambda self: None"
+DEAF = "from runyard.sdk.notebook.widget import live; live._Pump.run = lambda self: None"
 
 
 class Notebook:

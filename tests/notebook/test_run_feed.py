@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from runyard import Experiment, Run
-from runyard.sdk.widget.feed import MOST_SERIES, RunFeed
+from runyard.sdk.notebook.widget.feed import MOST_SERIES, RunFeed
 from support import with_this_python
 
 

@@ -12,15 +12,15 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from runyard.compute.base import Capacity
-from runyard.compute.queue import LocalQueue
-from runyard.environments.base import Prepared
+from runyard.compute.scheduling.local_queue import LocalQueue
+from runyard.environments.manager import Prepared
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import Life, RunState
 from runyard.orchestrator.conductor import Conductor
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
 from runyard.spec.run import RunSpec
-from runyard.store.opening import open_database
+from runyard.store.open_store import open_database
 from runyard.store.runs import RunRecord, RunStore
 
 READY = Prepared(key="known", python="/usr/bin/python")

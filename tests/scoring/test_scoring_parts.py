@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runyard.scoring import counts, onnx_model, schema
-from runyard.scoring.chunks import Chunks
-from runyard.scoring.contract import Script
-from runyard.scoring.counts import Counter
-from runyard.scoring.head import Refused, parse
+from runyard.scoring import counters, onnx_model, schema
+from runyard.scoring.chunked_body import Chunks
+from runyard.scoring.counters import Counter
+from runyard.scoring.entry_script import Script
 from runyard.scoring.onnx_model import Misfit, OnnxModel
+from runyard.scoring.request_head import Refused, parse
 
 
 def test_a_head_is_read() -> None:
@@ -108,10 +108,10 @@ def test_chunks_that_are_none_are_refused(sent: bytes, status: int) -> None:
 @settings(deadline=None)
 @given(st.integers(0, (1 << 36) - 1))
 def test_every_latency_has_a_bucket_that_holds_it(microseconds: int) -> None:
-    bucket = counts.bucket_of(microseconds)
-    below = counts.upper_edge(bucket - 1) if bucket else 0
-    assert below <= microseconds < counts.upper_edge(bucket)
-    assert counts.upper_edge(bucket) - below <= max(1, below / 8)
+    bucket = counters.bucket_of(microseconds)
+    below = counters.upper_edge(bucket - 1) if bucket else 0
+    assert below <= microseconds < counters.upper_edge(bucket)
+    assert counters.upper_edge(bucket) - below <= max(1, below / 8)
 
 
 def test_a_worker_counts_and_another_process_reads(tmp_path: Path) -> None:
@@ -121,17 +121,17 @@ def test_a_worker_counts_and_another_process_reads(tmp_path: Path) -> None:
     counter.answered(404, 0.001, 0, 0)
     counter.answered(503, 0.001, 0, 0)
     counter.answered(500, 0.001, 0, 0)
-    [(version, place, numbers)] = list(counts.read(tmp_path))
-    assert (version, place, numbers[counts.REQUESTS], numbers[counts.OK]) == (2, 0, 103, 100)
-    assert (numbers[counts.REFUSED], numbers[counts.FAILED], numbers[counts.TURNED_AWAY]) == (1, 1, 1)
-    assert counts.percentile(numbers, 0.5) == pytest.approx(0.049, rel=0.08)
-    assert counts.percentile(numbers, 0.99) == pytest.approx(0.099, rel=0.08)
-    text = counts.prometheus("digits", tmp_path)
+    [(version, place, numbers)] = list(counters.read(tmp_path))
+    assert (version, place, numbers[counters.REQUESTS], numbers[counters.OK]) == (2, 0, 103, 100)
+    assert (numbers[counters.REFUSED], numbers[counters.FAILED], numbers[counters.TURNED_AWAY]) == (1, 1, 1)
+    assert counters.percentile(numbers, 0.5) == pytest.approx(0.049, rel=0.08)
+    assert counters.percentile(numbers, 0.99) == pytest.approx(0.099, rel=0.08)
+    text = counters.prometheus("digits", tmp_path)
     assert 'runyard_service_requests_total{service="digits",version="2",result="ok"} 100' in text
     assert 'runyard_service_latency_seconds_count{service="digits",version="2"} 103' in text
     again = Counter(tmp_path / "2-0")  # a worker that takes another's place counts on
     again.answered(200, 0.001, 0, 0)
-    assert counts.added(row for _, _, row in counts.read(tmp_path))[counts.REQUESTS] == 104
+    assert counters.added(row for _, _, row in counters.read(tmp_path))[counters.REQUESTS] == 104
 
 
 def test_samples_say_what_is_taken() -> None:

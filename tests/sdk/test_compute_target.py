@@ -7,7 +7,7 @@ import pytest
 
 from runyard import RemoteCompute, SlurmCompute, SshCompute
 from runyard.errors import ComputeTargetException, UserErrorException
-from runyard.sdk.compute_target import AmlCompute, ComputeTarget, LocalTarget
+from runyard.sdk.compute.target import AmlCompute, ComputeTarget, LocalTarget
 
 LOCAL = {"name": "local", "kind": "Local", "configuration": {}, "created_at": None, "status": {"cpus": 2}}
 

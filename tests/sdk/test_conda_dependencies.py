@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from runyard.errors import UserErrorException
-from runyard.sdk.conda_dependencies import CondaDependencies
-from runyard.sdk.environment import Environment
+from runyard.sdk.environment.conda_dependencies import CondaDependencies
+from runyard.sdk.environment.environment import Environment
 
 
 def spec_of(dependencies: CondaDependencies) -> Any:

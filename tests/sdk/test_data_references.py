@@ -8,11 +8,11 @@ import pytest
 
 from runyard import DataReference, RunConfiguration
 from runyard.errors import UserErrorException
-from runyard.sdk import arguments
-from runyard.sdk.data_reference import DataPath, DataPathComputeBinding
-from runyard.sdk.datastore import of_view
-from runyard.sdk.run_configuration import DataReferenceConfiguration
-from runyard.sdk.run_data import inputs_of
+from runyard.sdk.data.datastore import of_view
+from runyard.sdk.data.reference import DataPath, DataPathComputeBinding
+from runyard.sdk.training import arguments
+from runyard.sdk.training.data_inputs import inputs_of
+from runyard.sdk.training.run_configuration import DataReferenceConfiguration
 from runyard.spec.data import DatasetUse, DataUse
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from runyard.errors import EnvironmentException, UserErrorException
-from runyard.sdk.conda_dependencies import CondaDependencies
-from runyard.sdk.environment import ContainerRegistry, Environment
-from runyard.sdk.run_configuration import DEFAULT_CPU_IMAGE, DEFAULT_GPU_IMAGE
+from runyard.sdk.environment.conda_dependencies import CondaDependencies
+from runyard.sdk.environment.environment import ContainerRegistry, Environment
+from runyard.sdk.training.run_configuration import DEFAULT_CPU_IMAGE, DEFAULT_GPU_IMAGE
 from runyard.spec.environment import EnvironmentSpec, Framework
 from runyard.spec.json import to_json
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from runyard.errors import ExperimentExecutionException, TrainingException, UserErrorException
-from runyard.sdk.conda_dependencies import CondaDependencies
-from runyard.sdk.distributed import (
+from runyard.sdk.environment.conda_dependencies import CondaDependencies
+from runyard.sdk.environment.environment import ContainerRegistry, Environment
+from runyard.sdk.training.distributed import (
     Gloo,
     Mpi,
     MpiConfiguration,
@@ -20,9 +21,8 @@ from runyard.sdk.distributed import (
     PyTorchConfiguration,
     TensorflowConfiguration,
 )
-from runyard.sdk.environment import ContainerRegistry, Environment
-from runyard.sdk.estimator import Estimator
-from runyard.sdk.frameworks import PyTorch, SKLearn, TensorFlow
+from runyard.sdk.training.estimator import Estimator
+from runyard.sdk.training.frameworks import PyTorch, SKLearn, TensorFlow
 from runyard.spec import launch
 from runyard.spec.environment import Framework
 from runyard.spec.resources import Resources

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from runyard.errors import RunConfigurationException, UserErrorException
-from runyard.sdk.conda_dependencies import CondaDependencies
-from runyard.sdk.environment import Environment
-from runyard.sdk.run_configuration import DEFAULT_CPU_IMAGE, DataReferenceConfiguration, RunConfiguration
+from runyard.sdk.environment.conda_dependencies import CondaDependencies
+from runyard.sdk.environment.environment import Environment
+from runyard.sdk.training.run_configuration import DEFAULT_CPU_IMAGE, DataReferenceConfiguration, RunConfiguration
 
 
 def test_the_defaults_are_those_of_old() -> None:

@@ -10,10 +10,10 @@ from runyard.errors import (
     RunConfigurationException,
     UserErrorException,
 )
-from runyard.sdk.distributed import Mpi, MpiConfiguration, PyTorchConfiguration, TensorflowConfiguration
-from runyard.sdk.environment import Environment
-from runyard.sdk.run_configuration import DockerConfiguration, RunConfiguration
-from runyard.sdk.script_run_config import ScriptRunConfig
+from runyard.sdk.environment.environment import Environment
+from runyard.sdk.training.distributed import Mpi, MpiConfiguration, PyTorchConfiguration, TensorflowConfiguration
+from runyard.sdk.training.run_configuration import DockerConfiguration, RunConfiguration
+from runyard.sdk.training.script_run_config import ScriptRunConfig
 
 
 @pytest.fixture

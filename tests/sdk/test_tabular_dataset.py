@@ -10,7 +10,7 @@ import pytest
 
 from runyard import Dataset, ScriptRunConfig
 from runyard.errors import UserErrorException
-from runyard.sdk.run_inputs import INPUTS, of_this_script
+from runyard.sdk.run.inputs import INPUTS, of_this_script
 from runyard.spec.data import VARIABLE
 from runyard.spec.json import to_json
 

@@ -10,8 +10,8 @@ import pytest
 
 from runyard import AmlCompute, ComputeTarget, Estimator, Experiment, RemoteCompute, Workspace
 from runyard.errors import ComputeTargetException, UserErrorException
-from runyard.sdk.amlcompute_status import AmlComputeStatus
-from runyard.sdk.computes_of_v1 import BatchAiCompute, DsvmCompute, HDInsightCompute
+from runyard.sdk.compute.amlcompute_status import AmlComputeStatus
+from runyard.sdk.compute.legacy import BatchAiCompute, DsvmCompute, HDInsightCompute
 
 _names = (f"v1-{number}" for number in itertools.count())
 KEYS = """

@@ -11,9 +11,9 @@ import pytest
 
 from cli_support import CommandLine
 from runyard import AmlCompute, ComputeTarget, Environment, Estimator, Experiment, ScriptRunConfig, Workspace
-from runyard.sdk import no_effect
-from runyard.sdk.environment import ContainerRegistry
-from runyard.sdk.run_configuration import RunConfiguration
+from runyard.sdk.azureml import no_effect
+from runyard.sdk.environment.environment import ContainerRegistry
+from runyard.sdk.training.run_configuration import RunConfiguration
 from support import with_this_python
 
 

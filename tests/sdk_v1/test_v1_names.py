@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from runyard import Experiment, Run, Workspace
-from runyard.environments.kit import kit
-from runyard.sdk.azureml_modules import VERSION, home_of
-from runyard.sdk.azureml_names import HOMES, MODULES
+from runyard.environments.node_package import kit
+from runyard.sdk.azureml.module_finder import VERSION, home_of
+from runyard.sdk.azureml.names import HOMES, MODULES
 from support import pythons, with_this_python
 
 ROOT = Path(__file__).parents[2]
@@ -126,8 +126,9 @@ def test_the_old_name_loads_nothing_that_the_new_one_does_not(tmp_path: Path) ->
     new = loaded_by("from runyard import Run", folder)
     old = loaded_by("from azureml.core import Run", folder)
     answering = {name for name in old if name.split(".")[0] == "azureml"} | {
-        "runyard.sdk.azureml_modules",
-        "runyard.sdk.azureml_names",
+        "runyard.sdk.azureml",
+        "runyard.sdk.azureml.module_finder",
+        "runyard.sdk.azureml.names",
     }
     # what finds modules is of Python itself, and loaded by `site` in any other Python than this bare one
     finding = loaded_by("import importlib.machinery", folder)
@@ -146,7 +147,7 @@ def test_the_names_work_from_the_kit_with_nothing_installed(tmp_path: Path) -> N
 
 def test_every_name_is_in_the_kit_on_the_oldest_python_of_this_machine(tmp_path: Path) -> None:
     code = (
-        "import importlib\nfrom runyard.sdk.azureml_names import MODULES\n"
+        "import importlib\nfrom runyard.sdk.azureml.names import MODULES\n"
         "for module, names in MODULES.items():\n"
         "    for name in names.split():\n        getattr(importlib.import_module(module), name)\nprint('all')"
     )
@@ -176,7 +177,7 @@ def test_a_script_that_says_azureml_logs_to_its_run(experiment: Experiment, proj
 
 
 def test_scripts_of_the_kit_compile_on_the_oldest_python_that_runs_may_have() -> None:
-    for name in ("azureml_modules", "azureml_names", "no_effect", "run_of_v1"):
+    for name in ("azureml/module_finder", "azureml/names", "azureml/no_effect", "run/run"):
         source = (ROOT / "src" / "runyard" / "sdk" / f"{name}.py").read_text(encoding="utf-8")
         ast.parse(source, feature_version=(3, 9))
 

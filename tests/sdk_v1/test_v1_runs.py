@@ -36,10 +36,10 @@ from runyard.errors import (
     WebserviceException,
 )
 from runyard.hyperdrive import HyperDriveConfig, HyperDriveRun, PrimaryMetricGoal, RandomParameterSampling, choice
-from runyard.sdk.chainer import Chainer
-from runyard.sdk.run_of_v1 import RunOfV1
-from runyard.sdk.script_run import ScriptRun
-from runyard.sdk.telemetry import set_diagnostics_collection
+from runyard.sdk.azureml.telemetry import set_diagnostics_collection
+from runyard.sdk.run.legacy import RunOfV1
+from runyard.sdk.run.script_run import ScriptRun
+from runyard.sdk.training.chainer import Chainer
 from support import with_this_python
 
 

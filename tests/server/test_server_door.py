@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from fastapi import FastAPI
 
-from runyard.server.door import Door, token_of
+from runyard.server.auth import Door, token_of
 
 TOKEN = "a-token-that-nobody-guesses"
 HOST = "127.0.0.1:8787"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from runyard import Experiment, Workspace
-from runyard.client.transport import Connection
+from runyard.client.connection import Connection
 from support import with_this_python
 
 Events = Iterator[tuple[str, Any]]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from runyard import Experiment, Run, Workspace
-from runyard.client.transport import Connection
+from runyard.client.connection import Connection
 from runyard.errors import RunNotFound, SnapshotException, UserErrorException
 from runyard.wire.points import decode_points
 from support import with_this_python

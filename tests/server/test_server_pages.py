@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 
 import runyard.server.app  # noqa: F401  registers the form of paths
-from runyard.server import pages
+from runyard.server import studio_files
 
 
 @pytest.fixture
@@ -21,9 +21,9 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FastAPI:
     (built / "assets" / "index-3f2a.js").write_text("export {}")
     (tmp_path / "secret.txt").write_text("not yours")
     (built / "link.txt").symlink_to(tmp_path / "secret.txt")
-    monkeypatch.setattr(pages, "BUILT", built)
+    monkeypatch.setattr(studio_files, "BUILT", built)
     app = FastAPI()
-    pages.install(app)
+    studio_files.install(app)
     return app
 
 
@@ -73,7 +73,7 @@ def test_an_address_of_the_api_that_is_none_is_an_error(app: FastAPI, path: str)
 
 
 def test_a_studio_that_was_not_built_says_how(app: FastAPI) -> None:
-    (pages.BUILT / "index.html").unlink()
+    (studio_files.BUILT / "index.html").unlink()
     status, _, body = get(app, "/runs")
     assert status == 200
     assert b"make ui" in body

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from runyard.client.transport import Connection
+from runyard.client.connection import Connection
 from runyard.errors import UserErrorException
 from support import a_home, eventually, stop_yard, yard_pid
 

@@ -12,7 +12,7 @@ import pytest
 
 from runyard import LocalWebservice, Model, Webservice, Workspace
 from runyard.errors import WebserviceException
-from runyard.serving.keeping import free_port
+from runyard.serving.supervisor_client import free_port
 from service_support import Client, a_name, a_script, deployed
 from support import eventually, lock_holder
 

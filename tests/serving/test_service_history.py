@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runyard import clock
-from runyard.scoring.counts import Counter
+from runyard.scoring.counters import Counter
 from runyard.serving.history import History
 
 

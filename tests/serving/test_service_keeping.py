@@ -16,8 +16,8 @@ from types import SimpleNamespace
 import pytest
 
 from runyard.errors import UserErrorException, WebserviceException
-from runyard.serving import choosing, deploying, lookout, workers
-from runyard.serving.keeping import Keeping, free_port
+from runyard.serving import deployment, monitor, validation, workers
+from runyard.serving.supervisor_client import Keeping, free_port
 from runyard.spec.json import to_json
 from runyard.spec.service import ServiceFolder, Wanted, WorkerOrder
 from support import lock_holder
@@ -47,7 +47,7 @@ def test_nothing_is_started_for_a_service_that_was_deleted_meanwhile(keeping: Ke
     ends = threading.Event()
     ends.set()
     with pytest.raises(WebserviceException, match="was deleted while it was deployed"):
-        deploying.bring_up(keeping, a_wish(traffic={"1": 100}), 1, {}, lambda text: None, ends)
+        deployment.bring_up(keeping, a_wish(traffic={"1": 100}), 1, {}, lambda text: None, ends)
     assert not keeping.folder.keeper_log.exists()
 
 
@@ -62,7 +62,7 @@ def test_a_key_that_was_replaced_stays_so_whoever_wants_something_else(keeping: 
     before = a_wish()
     keeping.keep(before)
     try:
-        keeping.change(lambda wanted: choosing.with_key(wanted, 0, "renewed-key"))
+        keeping.change(lambda wanted: validation.with_key(wanted, 0, "renewed-key"))
         keeping.want(replace(before, workers=2))
         wanted = keeping.wanted()
     finally:
@@ -105,7 +105,7 @@ def test_a_machine_that_has_no_room_for_a_worker_is_asked_again_for_days(
 
 
 def test_one_service_that_cannot_be_looked_after_does_not_hide_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookout, "_LOOK_S", 0.001)
+    monkeypatch.setattr(monitor, "_LOOK_S", 0.001)
     ended, seen = threading.Event(), []
 
     def look(name: str) -> None:
@@ -116,19 +116,19 @@ def test_one_service_that_cannot_be_looked_after_does_not_hide_the_others(monkey
 
     records = [SimpleNamespace(name="first"), SimpleNamespace(name="second")]
     services = SimpleNamespace(store=SimpleNamespace(all=lambda: records), keeping=look)
-    watching = lookout.Lookout(services, ended)  # type: ignore[arg-type]
+    watching = monitor.Lookout(services, ended)  # type: ignore[arg-type]
     watching.start()
     watching.join(20)
     assert seen[:2] == ["first", "second"]
 
 
 def test_a_key_that_no_header_can_hold_is_refused() -> None:
-    assert choosing.checked_key("long-enough") == "long-enough"
+    assert validation.checked_key("long-enough") == "long-enough"
     with pytest.raises(UserErrorException, match="ASCII"):
-        choosing.checked_key("schlüssel-ä")
+        validation.checked_key("schlüssel-ä")
 
 
 def test_a_second_version_is_refused_where_its_socket_has_no_room() -> None:
-    choosing.checked_socket("svc", Path("/" + "x" * 106))
+    validation.checked_socket("svc", Path("/" + "x" * 106))
     with pytest.raises(WebserviceException, match="at most 107 bytes"):
-        choosing.checked_socket("svc", Path("/" + "x" * 107))
+        validation.checked_socket("svc", Path("/" + "x" * 107))

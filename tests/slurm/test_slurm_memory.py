@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from runyard.compute.base import Handle, Observed
-from runyard.compute.local import LocalCompute
+from runyard.compute.local.compute import LocalCompute
 from runyard.compute.slurm.client import Answer, Slurm, SlurmSilent
 from runyard.compute.slurm.compute import SlurmCompute
-from runyard.compute.slurm.login import LoginCompute, LoginHost
+from runyard.compute.slurm.job_record import JobRecord
+from runyard.compute.slurm.login_node import LoginCompute, LoginHost
 from runyard.compute.slurm.options import SlurmOptions
-from runyard.compute.slurm.record import JobRecord
 from runyard.compute.ssh.compute import write_place
-from runyard.compute.ssh.connection import Address
 from runyard.compute.ssh.host import Followed, Hooks
+from runyard.compute.ssh.openssh import Address
 from runyard.errors import ComputeTargetException
 from runyard.launch.order import WorkOrder
 from runyard.spec.folder import RunFolder
@@ -71,8 +71,8 @@ def seen(compute: SlurmCompute, handle: Handle) -> object:
 def test_a_number_that_slurm_gives_again_is_another_job(
     compute: SlurmCompute, controller: Controller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runyard.compute.slurm.line._PACE_S", (0.0, 0.0))
-    monkeypatch.setattr("runyard.compute.slurm.line._SHARE", 0)
+    monkeypatch.setattr("runyard.compute.slurm.squeue._PACE_S", (0.0, 0.0))
+    monkeypatch.setattr("runyard.compute.slurm.squeue._SHARE", 0)
     compute._line.hurry()
     first = compute.start(order(tmp_path, "first"))
     assert seen(compute, first) is None  # it was there for a moment only

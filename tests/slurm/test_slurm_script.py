@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runyard.agent.slurm_node import completed, judged
-from runyard.compute.engines import partition_of
+from runyard.compute.amlcompute import partition_of
 from runyard.compute.slurm.client import (
     Answer,
     Partition,
@@ -19,10 +19,10 @@ from runyard.compute.slurm.client import (
     parse_jobs,
     parse_partitions,
 )
-from runyard.compute.slurm.line import Look
 from runyard.compute.slurm.options import SlurmOptions, read_options
 from runyard.compute.slurm.queue import fit
 from runyard.compute.slurm.script import render
+from runyard.compute.slurm.squeue import Look
 from runyard.compute.slurm.states import Phase, end_reason, phase
 from runyard.errors import ComputeTargetException
 from runyard.launch.order import Node, WorkOrder

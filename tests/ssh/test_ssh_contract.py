@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from runyard.compute.local import LocalCompute
+from runyard.compute.local.compute import LocalCompute
 from runyard.compute.ssh.compute import SshCompute
-from runyard.compute.ssh.connection import checked_address
 from runyard.compute.ssh.host import Hooks, Host
-from runyard.environments.kit import kit
+from runyard.compute.ssh.openssh import checked_address
+from runyard.environments.node_package import kit
 from runyard.launch.order import Node
 from runyard.testing.compute import ComputeContract
 from ssh_hosts import Net, require_sshd, ssh_hosts

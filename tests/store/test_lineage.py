@@ -16,7 +16,7 @@ from runyard.store import lineage, schema
 from runyard.store.database import Database
 from runyard.store.datasets import Dataset, DatasetStore
 from runyard.store.lineage import Lineage
-from runyard.store.opening import open_database
+from runyard.store.open_store import open_database
 
 
 @pytest.fixture

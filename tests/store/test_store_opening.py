@@ -11,8 +11,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.exc import OperationalError
 
 from runyard.errors import StoreCorrupted
-from runyard.store import opening
-from runyard.store.opening import HEAD, back_up, backup_of, migrate, open_database
+from runyard.store import open_store
+from runyard.store.open_store import HEAD, back_up, backup_of, migrate, open_database
 
 
 def shape(path: Path) -> dict[str, str]:
@@ -30,7 +30,7 @@ def test_a_new_database_has_the_tables_that_the_migrations_make(tmp_path: Path) 
 
 def test_the_head_is_that_of_the_newest_migration() -> None:
     config = Config()
-    config.set_main_option("script_location", str(Path(opening.__file__).parent / "migrations"))
+    config.set_main_option("script_location", str(Path(open_store.__file__).parent / "migrations"))
     assert ScriptDirectory.from_config(config).get_current_head() == HEAD
 
 
@@ -41,8 +41,8 @@ def test_a_first_start_that_was_killed_leaves_nothing_half_made(
         create_all(connection)
         raise KeyboardInterrupt
 
-    create_all = opening.schema.metadata.create_all
-    monkeypatch.setattr(opening.schema.metadata, "create_all", killed)
+    create_all = open_store.schema.metadata.create_all
+    monkeypatch.setattr(open_store.schema.metadata, "create_all", killed)
     with pytest.raises(KeyboardInterrupt):
         open_database(tmp_path / "yard.db")
     assert shape(tmp_path / "yard.db") == {}
@@ -98,7 +98,7 @@ def test_somebody_elses_database_is_not_touched(tmp_path: Path) -> None:
 
 def begin_at_the_first_version(path: Path) -> None:
     config = Config()
-    config.set_main_option("script_location", str(Path(opening.__file__).parent / "migrations"))
+    config.set_main_option("script_location", str(Path(open_store.__file__).parent / "migrations"))
     config.attributes["url"] = f"sqlite:///{path}"
     command.upgrade(config, "0001")
 

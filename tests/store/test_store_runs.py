@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from runyard.lifecycle.state import Life
-from runyard.store.opening import open_database
+from runyard.store.open_store import open_database
 from runyard.store.runs import RunRecord, RunStore
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from runyard import Experiment, Run, Workspace
-from runyard.agent.processes import find
+from runyard.agent.process.process_tree import find
 from runyard.errors import YardUnavailable
 from runyard.launch.variables import process_tag
 from runyard.spec.folder import RunFolder

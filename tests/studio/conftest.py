@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from runyard.client.transport import Connection
+from runyard.client.connection import Connection
 from support import a_home
 
 PROJECT = Path(__file__).parents[2]

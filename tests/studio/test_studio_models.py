@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from runyard import Dataset, Experiment, LocalWebservice, Model, Run, Webservice, Workspace
-from runyard.client.transport import Connection
+from runyard.client.connection import Connection
 from service_support import TIMES, a_script
 from support import a_home, with_this_python
 

@@ -22,14 +22,14 @@ from runyard.store.runs import RunRecord
 from runyard.store.sweeps import SweepStore
 from runyard.sweeps import driver as driving
 from runyard.sweeps import sweep as one_sweep
-from runyard.sweeps.children import arguments_of
+from runyard.sweeps.child_runs import arguments_of
 from runyard.sweeps.driver import SweepDriver
 from runyard.sweeps.submit import submit_sweep
 from runyard.sweeps.sweep import Sweep
 from runyard.tracking.ingest import ingest
 from runyard.wire.runs import SubmitRun
 from runyard.wire.sweeps import SubmitSweep
-from runyard.yard.house import Yard
+from runyard.yard.daemon import Yard
 from support import a_home, eventually
 
 BOTH = ("rungs_0", "rungs_1")

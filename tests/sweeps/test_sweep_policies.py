@@ -7,8 +7,8 @@ import math
 import pytest
 
 from runyard.spec.sweep import MAXIMIZE, MINIMIZE, Policy, Trial
+from runyard.sweeps.early_stopping import Judge
 from runyard.sweeps.history import History
-from runyard.sweeps.judging import Judge
 from runyard.sweeps.policies import is_due, last_due, reason_to_stop
 
 
@@ -168,7 +168,7 @@ def test_a_child_is_not_judged_again_while_nobody_else_has_come(monkeypatch: pyt
     reports = histories_of({child: [float(child)] * 2 for child in range(3)})
     judge = Judge(Policy("MedianStopping"), MAXIMIZE, reports)
     asked: list[int] = []
-    monkeypatch.setattr("runyard.sweeps.judging.reason_to_stop", lambda *given: asked.append(given[4]))
+    monkeypatch.setattr("runyard.sweeps.early_stopping.reason_to_stop", lambda *given: asked.append(given[4]))
     for _ in range(5):
         judge.look()
         judge.verdict(Trial(2, "s_2", {}), range(3, 3))

@@ -25,7 +25,7 @@ from runyard.hyperdrive import (
     choice,
     uniform,
 )
-from runyard.sdk.distributed import PyTorchConfiguration
+from runyard.sdk.training.distributed import PyTorchConfiguration
 from support import eventually, stop_yard, with_this_python
 
 pytestmark = pytest.mark.real

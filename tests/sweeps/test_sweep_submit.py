@@ -22,7 +22,7 @@ from runyard.store.runs import RunRecord
 from runyard.store.sweeps import SweepStore
 from runyard.sweeps.submit import submit_sweep
 from runyard.wire.sweeps import SubmitSweep
-from runyard.yard.house import Yard
+from runyard.yard.daemon import Yard
 from support import a_home
 
 BANDIT = {"name": "Bandit", "slack_factor": 0.1}

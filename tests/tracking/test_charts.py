@@ -11,10 +11,10 @@ import pytest
 from runyard.context.journal import Journal
 from runyard.errors import UserErrorException
 from runyard.store.database import Database
-from runyard.tracking.catalogue import place_of, series_counts, series_of, system_run
 from runyard.tracking.charts import Window, bundle, read_series
 from runyard.tracking.ingest import ingest
 from runyard.tracking.series import append
+from runyard.tracking.series_index import place_of, series_counts, series_of, system_run
 from runyard.wire.points import decode_points
 from studio_support import columns_of
 

@@ -12,12 +12,12 @@ import pytest
 from sqlalchemy import select
 
 from runyard.errors import UserErrorException
-from runyard.sdk.run_metrics import MetricLogging
+from runyard.sdk.run.metric_logging import MetricLogging
 from runyard.store import schema
 from runyard.store.database import Database
-from runyard.tracking.entries import read_entries
 from runyard.tracking.ingest import ingest
 from runyard.tracking.metrics import read_last, read_metrics
+from runyard.tracking.value_entries import read_entries
 
 MATRIX = {"class_labels": ["cat", "dog"], "matrix": [[9, 1], [2, 8]]}
 

@@ -204,7 +204,7 @@ def test_a_client_of_another_version_is_told_what_to_do(
     workspace: Workspace, experiment: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace.connection.get("/api/health")
-    monkeypatch.setattr("runyard.client.transport.__version__", "9.9.9")
+    monkeypatch.setattr("runyard.client.connection.__version__", "9.9.9")
     with pytest.raises(RunNotFound) as caught:
         workspace.connection.get("/api/runs/none")
     assert "this is runyard/9.9.9: `runyard yard stop`" in caught.value.hint

@@ -11,10 +11,10 @@ class Door:
     def find_spec(name, path=None, target=None):
         if name != "azureml":
             return None
-        from runyard.sdk import azureml_modules
+        from runyard.sdk.azureml import module_finder
 
-        azureml_modules.refuse_beside_the_sdk()
-        return azureml_modules.answer().find_spec(name)
+        module_finder.refuse_beside_the_sdk()
+        return module_finder.answer().find_spec(name)
 
 
 sys.meta_path.insert(0, Door)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from runyard.agent.hold import main
+from runyard.agent.main import main
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:

@@ -17,12 +17,12 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from runyard.agent import hold
-from runyard.agent.drafts import write_whole
-from runyard.agent.report import Report
-from runyard.agent.supervise import stop_file
+from runyard.agent import main as hold
+from runyard.agent.event_log import Report
+from runyard.agent.supervise.single_process import stop_file
 from runyard.launch.order import Node, WorkOrder, read_order
 from runyard.lifecycle.state import End, EndReason
+from runyard.posix.atomic_write import write_whole
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
 

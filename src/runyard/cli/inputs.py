@@ -22,8 +22,8 @@ def inputs_of(where: str, given: dict[str, Any]) -> list[Any]:
 
 
 def _input(where: str, name: str, said: Any) -> Any:
-    from runyard.sdk.dataset import Dataset
-    from runyard.sdk.workspace import Workspace
+    from runyard.sdk.core.workspace import Workspace
+    from runyard.sdk.data.dataset import Dataset
     from runyard.spec.dataset import FILE
 
     asked = said if isinstance(said, dict) else {"dataset": said}

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
+from runyard.cli.commands.run import FRAMEWORK_OF_BACKEND, Gang, estimator_class
+from runyard.cli.fast_path import experiment_name
 from runyard.cli.inputs import inputs_of
-from runyard.cli.quick import experiment_name
-from runyard.cli.sweep_words import SWEEP_KEYS, sweep_of
-from runyard.cli.verbs.run import FRAMEWORK_OF_BACKEND, Gang, estimator_class
+from runyard.cli.sweep_syntax import SWEEP_KEYS, sweep_of
 from runyard.errors import UserErrorException
-from runyard.sdk.checks import nearest
+from runyard.sdk.core.validation import nearest
 
 # key -> what it takes, for people
 KEYS = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from runyard.cli.formatting import count_text, value_text
 from runyard.cli.table import print_table
-from runyard.cli.words import count_text, value_text
 from runyard.spec.sweep import called
 
 _BEST, _WITH_REASONS = 10, 5

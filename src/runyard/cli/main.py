@@ -73,11 +73,11 @@ def main() -> int:
 def _dispatch(arguments: list[str]) -> int:
     if len(arguments) > 1 and arguments[0] == "run" and not arguments[1].startswith("-"):
         # The commonest command has no options of ours, so there is nothing to parse: its script starts sooner by half.
-        from runyard.cli.quick import run_as_it_is
+        from runyard.cli.fast_path import run_as_it_is
 
         code = run_as_it_is(arguments[1], arguments[2:])
         if code is not None:
             return code
-    from runyard.cli.contents import run_command
+    from runyard.cli.lazy_group import run_command
 
     return run_command(VERBS, arguments)

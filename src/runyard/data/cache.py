@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
 
-from runyard.agent.drafts import write_whole
 from runyard.errors import DataException
+from runyard.posix.atomic_write import write_whole
 from runyard.spec.folder import RunFolder
 
 LIMIT = "RUNYARD_DATA_CACHE_GB"

@@ -12,9 +12,9 @@ from pathlib import Path
 from runyard import clock
 from runyard.data.base import DataStore, Stored
 from runyard.data.cache import Leaf, key_of
-from runyard.data.members import Member, Members, members_of, whole_of
-from runyard.data.provide import Found, Item, Provider
-from runyard.data.web import WEB, Web
+from runyard.data.dataset_files import Member, Members, members_of, whole_of
+from runyard.data.http_store import WEB, Web
+from runyard.data.staging import Found, Item, Provider
 from runyard.errors import RunyardException
 from runyard.spec.data import DatasetUse, DataUse
 from runyard.spec.dataset import DatasetDefinition

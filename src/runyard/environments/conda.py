@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from runyard import clock
-from runyard.environments import inventory, process, venv
-from runyard.environments.process import Watch
+from runyard.environments import build_process, cache, venv
+from runyard.environments.build_process import Watch
 from runyard.environments.requirements import Wanted
 from runyard.environments.solve import Uv
 from runyard.errors import EnvironmentException
@@ -69,11 +69,11 @@ def build(
     python: str,
     gpu: bool,
     watch: Watch,
-) -> inventory.Meta:
+) -> cache.Meta:
     """The environment at ``root/key``; after a failure or when it is abandoned, nothing of it."""
     started = clock.monotonic()
     prefix = root / key
-    scratch = inventory.building_folder(root, key)
+    scratch = cache.building_folder(root, key)
     try:
         shutil.rmtree(prefix, ignore_errors=True)
         packages = _link(prefix, scratch, wanted.conda, channels or DEFAULT_CHANNELS, python, uv, watch)
@@ -85,7 +85,7 @@ def build(
             )
         pip_lock, warnings = venv.fill(uv, prefix, wanted, gpu=gpu, watch=watch)
         conda_lock = "".join(f"conda: {p['name']}={p['version']}={p['build']}\n" for p in packages)
-        meta = inventory.complete(
+        meta = cache.complete(
             prefix,
             name=name,
             python=version,
@@ -146,7 +146,7 @@ def _link(
         json.dumps({"prefix": str(prefix), "specs": specs, "channels": [*map(_url, channels)], "result": str(result)})
     )
     watch.say(f"solving conda packages: {', '.join(specs)} from {', '.join(channels)}")
-    finished = process.run(
+    finished = build_process.run(
         [sys.executable, "-m", "runyard.environments.conda", str(job)],
         watch,
         doing="solving and linking conda packages",

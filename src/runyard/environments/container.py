@@ -18,10 +18,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from runyard.environments import interpreters, process
+from runyard.environments import build_process, interpreters
+from runyard.environments.build_process import Watch
 from runyard.environments.interpreters import Interpreter
 from runyard.environments.prepared import Prepared
-from runyard.environments.process import Watch
 from runyard.errors import EnvironmentException
 from runyard.launch.variables import OF_ONE_PROCESS
 from runyard.spec.environment import Container
@@ -218,7 +218,7 @@ def _pull(engine: Engine, name: str, watch: Watch) -> None:
     watch.say(f"pulling image {name}")
     # docker's daemon does the work, so its client standing still says nothing
     patient = replace(watch, stall_s=1800, tries=1, last_stall_s=0)
-    finished = process.run(
+    finished = build_process.run(
         engine.argv("pull", name), patient, doing=f"pulling image {name}", variables=dict(os.environ), cwd=watch.root
     )
     if finished.code != 0:

@@ -10,7 +10,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from runyard.environments import conda_names
-from runyard.environments.horovod.request import take_over
+from runyard.environments.horovod.requirements import take_over
 from runyard.errors import EnvironmentException
 from runyard.spec.environment import EnvironmentSpec, Framework
 

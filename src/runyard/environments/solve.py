@@ -9,9 +9,9 @@ from pathlib import Path
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from runyard.environments import process, reasons
+from runyard.environments import build_process, uv_errors
+from runyard.environments.build_process import Watch
 from runyard.environments.pipconf import PipConfiguration, UvSettings
-from runyard.environments.process import Watch
 
 _CPU_BACKEND = ("--torch-backend", "cpu")
 _NOT_FOR_THE_LOG = re.compile(
@@ -38,9 +38,9 @@ class Uv:
         cwd: Path,
         impatient: bool = False,
         silent: bool = False,
-    ) -> process.Finished:
+    ) -> build_process.Finished:
         variables = {**self.environ, **({"UV_HTTP_RETRIES": "0", "UV_HTTP_TIMEOUT": "10"} if impatient else {})}
-        return process.run(
+        return build_process.run(
             [self.path, *arguments],
             watch,
             doing=doing,
@@ -56,11 +56,11 @@ class Uv:
             raise self.failure(finished, doing)
         return finished.output
 
-    def failure(self, finished: process.Finished, doing: str) -> Exception:
+    def failure(self, finished: build_process.Finished, doing: str) -> Exception:
         output = finished.output
         if finished.stalled:
             output += "\nerror: Failed to fetch\n  cause: the download stood still at every try"
-        return reasons.failure(output, doing=doing, pip_sources=self.pip.sources)
+        return uv_errors.failure(output, doing=doing, pip_sources=self.pip.sources)
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,12 @@ def solve(
     source.write_text("\n".join(requirements) + "\n")
     base = (*uv.settings.arguments, *options)
     first = _compile(uv, source, base, python, watch)
-    if isinstance(first, process.Finished) and not first.stalled and reasons.is_network(first.output):
+    if isinstance(first, build_process.Finished) and not first.stalled and uv_errors.is_network(first.output):
         again = _compile(uv, source, (*base, "--offline"), python, watch, silent=True)
-        if not isinstance(again, process.Finished):
+        if not isinstance(again, build_process.Finished):
             watch.say("the package index does not answer: everything needed is in the cache")
             first, base = again, (*base, "--offline")
-    if isinstance(first, process.Finished):
+    if isinstance(first, build_process.Finished):
         raise uv.failure(first, "solving")
     if gpu or not _brings_cuda(first):
         return Solved(first, base)
@@ -110,13 +110,13 @@ def _for_cpu(
     watch.say(f"{_torch(first)} comes with {cuda} CUDA packages; there is no GPU to use: looking for its CPU build")
     if "--offline" not in base:
         found = _compile(uv, source, (*base, *_CPU_BACKEND), python, watch, impatient=True, silent=True)
-        if not isinstance(found, process.Finished):
+        if not isinstance(found, build_process.Finished):
             return Solved(found, (*base, *_CPU_BACKEND))
     for version in _local_cpu_builds(uv.pip.local_wheel_folders):
         constraint = source.with_name("constraints.txt")
         constraint.write_text(f"torch=={version}\n")
         found = _compile(uv, source, (*base, "--constraints", str(constraint)), python, watch, silent=True)
-        if not isinstance(found, process.Finished) and not _brings_cuda(found):
+        if not isinstance(found, build_process.Finished) and not _brings_cuda(found):
             warning = f"torch=={version} is taken: the CPU build in the wheel folder of your pip configuration"
             watch.say(warning)
             return Solved(found, base, (warning,))
@@ -137,7 +137,7 @@ def _compile(
     *,
     impatient: bool = False,
     silent: bool = False,
-) -> tuple[str, ...] | process.Finished:
+) -> tuple[str, ...] | build_process.Finished:
     """The lines of the solution, or how uv ended without one."""
     target = source.with_name("requirements.lock")
     target.unlink(missing_ok=True)  # uv would hold on to the versions in it

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from runyard import clock
-from runyard.environments import inventory, pipconf
+from runyard.environments import cache as inventory
+from runyard.environments import pipconf
+from runyard.environments.build_process import Watch
 from runyard.environments.horovod import install as horovod
-from runyard.environments.process import Watch
 from runyard.environments.requirements import Wanted, name_of
 from runyard.environments.solve import Solved, Uv, solve
 from runyard.errors import EnvironmentException

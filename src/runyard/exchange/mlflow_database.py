@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from runyard.errors import UserErrorException
-from runyard.exchange.found import NOT_ENDED, Curve, FoundRun, add, files_below, new_curve
+from runyard.exchange.foreign_run import NOT_ENDED, Curve, FoundRun, add, files_below, new_curve
 from runyard.exchange.mlflow_folder import PARENT, STATUS_BY_NAME, local_path
 
 _MAGIC = b"SQLite format 3\0"

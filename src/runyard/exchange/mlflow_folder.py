@@ -8,7 +8,17 @@ from typing import Any
 from urllib.parse import unquote, urlparse
 
 from runyard.errors import UserErrorException
-from runyard.exchange.found import CANCELED, COMPLETED, FAILED, NOT_ENDED, Curve, FoundRun, add, files_below, new_curve
+from runyard.exchange.foreign_run import (
+    CANCELED,
+    COMPLETED,
+    FAILED,
+    NOT_ENDED,
+    Curve,
+    FoundRun,
+    add,
+    files_below,
+    new_curve,
+)
 
 _STATUS = {3: COMPLETED, 4: FAILED, 5: CANCELED}
 STATUS_BY_NAME = {"FINISHED": COMPLETED, "FAILED": FAILED, "KILLED": CANCELED}

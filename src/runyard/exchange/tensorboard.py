@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from runyard.errors import UserErrorException
-from runyard.exchange.found import COMPLETED, Curve, FoundRun, add, an_id, new_curve
+from runyard.exchange.foreign_run import COMPLETED, Curve, FoundRun, add, an_id, new_curve
 from runyard.tracking.event_records import whole_records
 from runyard.tracking.series import SCALAR
 from runyard.tracking.summaries import Said, read_event

@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import Any, Optional, Union
 
 from runyard.errors import UserErrorException
-from runyard.exchange.found import COMPLETED, FAILED, NOT_ENDED, Curve, FoundRun, add, an_id, files_below, new_curve
+from runyard.exchange.foreign_run import (
+    COMPLETED,
+    FAILED,
+    NOT_ENDED,
+    Curve,
+    FoundRun,
+    add,
+    an_id,
+    files_below,
+    new_curve,
+)
 from runyard.wire.event_records import fields, signed
 
 _START = b":W&B\xe1\xbe\x00"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runyard.environments.compare import packages_in
+from runyard.environments.lock_diff import packages_in
 from runyard.models.registry import Models
 from runyard.store.models import ModelRecord
 from runyard.wire.models import Difference, ModelComparison

@@ -9,12 +9,12 @@ from sqlalchemy import delete, select
 
 from runyard import clock
 from runyard.errors import ModelPathNotFoundException, UserErrorException
-from runyard.orchestrator.finding import list_files, locate, written_folders
-from runyard.orchestrator.rooms import Rooms
+from runyard.orchestrator.components import Rooms
+from runyard.orchestrator.run_files import list_files, locate, written_folders
 from runyard.store import schema
 from runyard.store.runs import RunRecord
 from runyard.tracking.artifacts import Artifact, checked_path
-from runyard.tracking.trees import walk
+from runyard.tracking.file_walk import walk
 
 _UPLOAD = "model-upload:"
 _PATIENCE_S = 24 * 3600.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from runyard.orchestrator.rooms import Rooms
+from runyard.orchestrator.components import Rooms
 from runyard.spec.json import sayable
 from runyard.store.datasets import DatasetStore
 from runyard.tracking.ingest import ingest

@@ -14,7 +14,7 @@ from runyard import clock
 from runyard.errors import ModelInUse, UserErrorException, WebserviceException
 from runyard.models.files import files_of_run, uploaded_owner
 from runyard.models.lineage import lineage_of
-from runyard.orchestrator.rooms import Rooms
+from runyard.orchestrator.components import Rooms
 from runyard.store.models import Alias, Deed, ModelRecord, ModelStore
 from runyard.tracking.artifacts import Artifact, disown, record
 from runyard.wire.models import ChangeModel, RegisterModel

@@ -8,6 +8,6 @@ torch, onnx and the rest are the user's own packages: they are imported when som
 
 from __future__ import annotations
 
-from runyard.onnx.exporting import Exported, export, report
+from runyard.onnx.exporter import Exported, export, report
 
 __all__ = ["Exported", "export", "report"]

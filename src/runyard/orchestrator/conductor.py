@@ -13,18 +13,18 @@ from functools import partial
 from sqlalchemy.exc import OperationalError
 
 from runyard import clock
-from runyard.compute.targets import Target
-from runyard.environments.base import Prepared
+from runyard.compute.registry import Target
+from runyard.environments.manager import Prepared
 from runyard.errors import RunNotFound, RunyardException
 from runyard.lifecycle import actions as do
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, RunState
 from runyard.lifecycle.step import step
-from runyard.orchestrator import begin, data, finalize, pinning, prepare
+from runyard.orchestrator import agent_control, data, dataset_versions, finalize, prepare
 from runyard.orchestrator.activity import Activities
-from runyard.orchestrator.bell import Bell
-from runyard.orchestrator.recounting import DATA
-from runyard.orchestrator.rooms import Rooms
+from runyard.orchestrator.change_notifier import Bell
+from runyard.orchestrator.components import Rooms
+from runyard.orchestrator.run_report import DATA
 from runyard.store.database import is_full
 from runyard.store.runs import Labels, RunRecord, entered
 
@@ -119,7 +119,7 @@ class Conductor:
                 self.live.discard(record.run_id)  # nobody is there to be watched until it has started
                 queue.leave(record.run_id)
             try:
-                begin.enqueue(self.rooms, record)
+                agent_control.enqueue(self.rooms, record)
             except RunyardException as error:  # its target has become too small for it
                 end = End(EndReason.LAUNCH_FAILED, error.message)
                 return self._decide(record, on.LaunchFailed(end))
@@ -182,7 +182,7 @@ class Conductor:
             if not record.life.managed:
                 self.live.add(record.run_id)
             try:
-                if record.life.state is RunState.STARTING and not begin.is_handed_over(self.rooms, record):
+                if record.life.state is RunState.STARTING and not agent_control.is_handed_over(self.rooms, record):
                     # nobody was asked to start it, and its place in line is forgotten: it asks for one again
                     self.post(record.run_id, on.Waiting())
                 self.post(record.run_id, on.YardRestarted())
@@ -226,12 +226,12 @@ class Conductor:
             self._in(self._pool_of(record), run_id, lambda: self._start(record))
         elif isinstance(action, do.Watch):
             if record.life.managed:  # another's process holds no share of a target
-                begin.take_up(self.rooms, record)
+                agent_control.take_up(self.rooms, record)
             self.live.add(run_id)
         elif isinstance(action, do.StopAgent):
             if run_id in self._abandoned:  # its data is still on the way
                 self._abandoned[run_id].set()
-            self._in(self._acting, run_id, lambda: begin.stop(self.rooms, record))
+            self._in(self._acting, run_id, lambda: agent_control.stop(self.rooms, record))
         elif isinstance(action, do.Finalize):
             if record.life.managed:
                 self._in(self._pool_of(record), run_id, lambda: self._finalize(record))
@@ -277,7 +277,9 @@ class Conductor:
             self.post(run_id, on.Finalized(), warnings=(f"outputs/ was not kept whole: {said}",))
 
     def _prepare(self, record: RunRecord, abandoned: threading.Event) -> None:
-        if begin.is_handed_over(self.rooms, record):  # by a former yard: it waits in its target's own line, with all
+        if agent_control.is_handed_over(
+            self.rooms, record
+        ):  # by a former yard: it waits in its target's own line, with all
             self._abandoned.pop(record.run_id, None)
             self.post(record.run_id, on.Prepared())
             return
@@ -304,10 +306,10 @@ class Conductor:
         self.activities.set(record.run_id, "starting the script")
         abandoned = self._abandoned.setdefault(record.run_id, threading.Event())
         try:
-            changed = pinning.changed_since(self.rooms, record)
+            changed = dataset_versions.changed_since(self.rooms, record)
             if changed:
                 self.post(record.run_id, on.Noted(), warnings=tuple(changed))
-            begin.start(self.rooms, record, self._say_for(record.run_id), abandoned)
+            agent_control.start(self.rooms, record, self._say_for(record.run_id), abandoned)
         except (RunyardException, OSError) as error:
             end = End(EndReason.LAUNCH_FAILED, str(error), node="local")
             self.post(record.run_id, on.LaunchFailed(end, record.life.attempt))
@@ -331,7 +333,7 @@ class Conductor:
 
     def read_news(self, run_id: str) -> None:
         """What the agent wrote since; reading a line twice is harmless."""
-        told = [(event or on.Noted(), warnings) for event, warnings in begin.news(self.rooms, run_id)]
+        told = [(event or on.Noted(), warnings) for event, warnings in agent_control.news(self.rooms, run_id)]
         while told:
             told = self._take_in(run_id, told)
 

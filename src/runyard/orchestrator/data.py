@@ -11,22 +11,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from runyard import clock
-from runyard.compute.placing import Placement
+from runyard.compute.scheduling.queue import Placement
 from runyard.compute.ssh.compute import SshCompute
-from runyard.compute.ssh.giving import Gift
-from runyard.compute.ssh.places import HOST_FOLDER
-from runyard.data import move
+from runyard.compute.ssh.data_upload import Gift
+from runyard.compute.ssh.placeholders import HOST_FOLDER
+from runyard.data import copy
 from runyard.data.base import clean_path, join
 from runyard.data.cache import copy_tree, note_trees
-from runyard.data.move import Place, Progress, Upload
+from runyard.data.copy import Place, Progress, Upload
+from runyard.data.mount_links import Spot
 from runyard.data.network_errors import of_disk
-from runyard.data.provide import Found, Tree
-from runyard.data.spots import Spot
-from runyard.data.transfers import to_upload
+from runyard.data.staging import Found, Tree
+from runyard.data.transfer_jobs import to_upload
 from runyard.environments.container import ContainerPrepared
 from runyard.environments.prepared import Prepared
 from runyard.errors import RunNotFound, RunyardException, UserErrorException
-from runyard.orchestrator.rooms import Rooms
+from runyard.orchestrator.components import Rooms
 from runyard.spec.data import DOWNLOAD, MODES, UPLOAD, DataUse
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import from_json
@@ -258,7 +258,7 @@ def _copied(
             files = [(item.stored, target / item.path) for item in found.items if item.datastore == datastore]
             progress = Progress(files=len(files), bytes=found.size)
             progress.changed = _telling(f"copying data {use.label}", progress, tell)
-            move.download(place, files, overwrite=True, progress=progress, abandoned=abandoned)
+            copy.download(place, files, overwrite=True, progress=progress, abandoned=abandoned)
     else:
         tree, found = _gathered(rooms, record, use, tell, abandoned)
         planted = rooms.provider.planted(tree, found, abandoned)
@@ -305,7 +305,7 @@ def _sent(rooms: Rooms, use: DataUse, source: Path, tell: Say) -> list[str]:
     place = Place(use.datastore, rooms.provider.open(use.datastore), rooms.provider.stores.seen)
     progress = Progress(files=len(files), bytes=sum(file.size for file in files))
     progress.changed = _telling(f"uploading data {use.label}", progress, tell)
-    warnings += move.upload(place, files, overwrite=use.overwrite, progress=progress, abandoned=threading.Event())
+    warnings += copy.upload(place, files, overwrite=use.overwrite, progress=progress, abandoned=threading.Event())
     where = join(use.datastore, below)
     tell(f"data {use.label}: {progress.files_done - progress.files_skipped:,} of {len(files):,} files are in {where}")
     return warnings

@@ -6,17 +6,17 @@ import shutil
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from runyard.agent.drafts import remove_left_behind
 from runyard.compute.base import Handle
 from runyard.errors import ComputeTargetException, RunNotFound, RunyardException
 from runyard.lifecycle.state import EndReason
 from runyard.orchestrator import data
-from runyard.orchestrator.finding import written_folders
-from runyard.orchestrator.rooms import Rooms
+from runyard.orchestrator.components import Rooms
+from runyard.orchestrator.run_files import written_folders
+from runyard.posix.atomic_write import remove_left_behind
 from runyard.store.runs import RunRecord
-from runyard.tracking.catalogue import system_run
 from runyard.tracking.event_files import EventFile, find_event_files, ingest_event_files
 from runyard.tracking.ingest import dropped_points, ingest
+from runyard.tracking.series_index import system_run
 from runyard.wire.event_records import is_event_file
 
 

@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable
 
 from runyard import clock
-from runyard.agent.drafts import write_whole
-from runyard.environments.base import Prepared
+from runyard.environments.manager import Prepared
 from runyard.errors import RunyardException
 from runyard.lifecycle.state import End, EndReason
-from runyard.orchestrator import ground
-from runyard.orchestrator.rooms import Rooms
+from runyard.orchestrator import placement
+from runyard.orchestrator.components import Rooms
+from runyard.posix.atomic_write import write_whole
 from runyard.spec.run import RunSpec
 from runyard.store.runs import RunRecord
 
@@ -27,7 +27,7 @@ def prepare(rooms: Rooms, record: RunRecord, say: Callable[[str], None], abandon
             log.flush()
             say(text)
 
-        prepared = ground.prepare(rooms, record, tell, abandoned).prepared
+        prepared = placement.prepare(rooms, record, tell, abandoned).prepared
     folder.lock_file.write_text(prepared.lock, encoding="utf-8")
     return prepared
 
@@ -37,7 +37,7 @@ def at_once(rooms: Rooms, run_id: str, spec: RunSpec) -> Prepared | None:
     is before it because a thread was quicker. None: ``prepare`` has something to do. What no environment could be is
     refused here, before there is a run."""
     said: list[str] = []
-    prepared = ground.at_once(rooms, spec, said.append)
+    prepared = placement.at_once(rooms, spec, said.append)
     folder = rooms.folder(run_id)
     if prepared is not None and not folder.lock_file.exists():  # else it is a submission that was sent again
         folder.logs.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def at_once(rooms: Rooms, run_id: str, spec: RunSpec) -> Prepared | None:
 
 def refuse_impossible(rooms: Rooms, spec: RunSpec) -> None:
     """What no environment could be, of a run that is not prepared yet."""
-    ground.at_once(rooms, spec, lambda text: None)
+    placement.at_once(rooms, spec, lambda text: None)
 
 
 def data_failure(error: RunyardException) -> End:

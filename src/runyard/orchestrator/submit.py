@@ -12,13 +12,13 @@ from runyard.errors import EnvironmentException, SnapshotException, UserErrorExc
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import MAY_BE_RETRIED, Life
 from runyard.orchestrator import data, prepare
+from runyard.orchestrator.components import Rooms
 from runyard.orchestrator.conductor import Conductor
-from runyard.orchestrator.ordering import rehearse
-from runyard.orchestrator.pinning import RERUN_OF, with_digests
-from runyard.orchestrator.recounting import SNAPSHOT
-from runyard.orchestrator.rooms import Rooms
+from runyard.orchestrator.dataset_versions import RERUN_OF, with_digests
+from runyard.orchestrator.run_report import SNAPSHOT
+from runyard.orchestrator.work_orders import rehearse
 from runyard.snapshots.freeze import freeze
-from runyard.snapshots.handover import pack_missing
+from runyard.snapshots.pack_upload import pack_missing
 from runyard.spec.json import from_json, to_json
 from runyard.spec.launch import Mpi
 from runyard.spec.names import EXPERIMENT_NAME, RUN_ID

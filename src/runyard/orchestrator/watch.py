@@ -10,13 +10,13 @@ from dataclasses import replace
 
 from runyard import clock
 from runyard.compute.base import Handle, Observed
-from runyard.compute.targets import LOCAL
+from runyard.compute.registry import LOCAL
 from runyard.errors import RunNotFound
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason
-from runyard.orchestrator import begin
+from runyard.orchestrator import agent_control
 from runyard.orchestrator.conductor import Conductor
-from runyard.orchestrator.finding import written_folders
+from runyard.orchestrator.run_files import written_folders
 from runyard.spec.folder import RunFolder
 from runyard.store.database import is_full
 from runyard.tracking.event_files import EventFiles
@@ -68,8 +68,8 @@ class Watcher(threading.Thread):
                 record = rooms.runs.load(run_id)
                 if run_id not in self._conductor.live:  # its next attempt is about to begin, and has no agent yet
                     continue
-                if record.life.managed and begin.expects_agent(rooms, record):
-                    handles.setdefault(record.target or LOCAL, []).append(begin.handle_of(rooms, record))
+                if record.life.managed and agent_control.expects_agent(rooms, record):
+                    handles.setdefault(record.target or LOCAL, []).append(agent_control.handle_of(rooms, record))
                     attempts[run_id] = record.life.attempt
         found: dict[str, tuple[int, Observed | None]] = {}
         for name, asked in handles.items():
@@ -102,8 +102,8 @@ class Watcher(threading.Thread):
         conductor.read_news(run_id)  # after the look: an agent that ended properly has written its last words by now
         record = rooms.runs.load(run_id)
         # of an earlier attempt there is no agent any more, and of the next one there may be none yet
-        if observed is None and record.life.attempt == attempt and begin.expects_agent(rooms, record):
-            handle, compute = begin.handle_of(rooms, record), rooms.target(record).compute
+        if observed is None and record.life.attempt == attempt and agent_control.expects_agent(rooms, record):
+            handle, compute = agent_control.handle_of(rooms, record), rooms.target(record).compute
             message = "the agent that held the run's processes is gone; what was left of them was stopped"
             end = compute.why_gone(handle) or End(EndReason.AGENT_LOST, message)
             conductor.post(run_id, on.AgentLost(replace(end, processes_left=compute.sweep(handle)), attempt))

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
-from runyard.scoring.answers import Answer, problem
-from runyard.scoring.contract import Unusable, tell_log
-from runyard.scoring.head import Head
+from runyard.scoring.entry_script import Unusable, tell_log
+from runyard.scoring.request_head import Head
+from runyard.scoring.responses import Answer, problem
 
 _DTYPES = {
     "tensor(float)": "float32",

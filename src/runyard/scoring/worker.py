@@ -25,13 +25,13 @@ import time
 from pathlib import Path
 from typing import Any, Optional
 
-from runyard.scoring import names, openapi, schema
-from runyard.scoring.answers import Answer, problem
-from runyard.scoring.connection import Connection
-from runyard.scoring.contract import Script, Unusable, begin
-from runyard.scoring.desk import Desk
-from runyard.scoring.sharing import Sharing
-from runyard.scoring.turns import OneByOne, Turns
+from runyard.scoring import import_shims, openapi, schema
+from runyard.scoring.dispatcher import Desk
+from runyard.scoring.entry_script import Script, Unusable, begin
+from runyard.scoring.executor import OneByOne, Turns
+from runyard.scoring.http_connection import Connection
+from runyard.scoring.responses import Answer, problem
+from runyard.scoring.traffic_split import Sharing
 from runyard.spec.json import from_json
 from runyard.spec.service import Batching, Limits, ServiceFolder, WorkerOrder
 
@@ -86,12 +86,12 @@ class Worker:
             desk.methods, takes = model.methods, model.takes()
             desk.score = OneByOne(self._turns, model)
             if self._settings.get("batching"):
-                from runyard.scoring.batches import Batches
+                from runyard.scoring.batching import Batches
 
                 how = from_json(Batching, self._settings["batching"])
                 desk.score = Batches(self._turns, desk, self._loop, model, how)
         else:
-            names.install()
+            import_shims.install()
             sys.path.insert(0, str(work))
             path = work / order.entry_script
             script = Script(path)

@@ -10,15 +10,15 @@ from fastapi import FastAPI, Response
 from starlette.convertors import Convertor, register_url_convertor
 
 from runyard import __version__
-from runyard.data.transfers import Transfers
+from runyard.data.transfer_jobs import Transfers
 from runyard.errors import UserErrorException
-from runyard.listing.table import RunTable
 from runyard.models.registry import Models
 from runyard.orchestrator.conductor import Conductor
-from runyard.server import pages, problems
-from runyard.server.answers import answer
+from runyard.run_table.table import RunTable
+from runyard.server import error_handlers, openapi, studio_files
 from runyard.server.mlflow.routes import routes as mlflow_routes
 from runyard.server.network import Network
+from runyard.server.responses import answer
 from runyard.server.routes import (
     charts,
     computes,
@@ -30,20 +30,20 @@ from runyard.server.routes import (
     files,
     follow,
     images,
-    listing,
     live,
     logs,
     metrics,
     models,
     network,
+    run_inspection,
+    run_table,
     runs,
     services,
     snapshots,
     sweeps,
-    telling,
 )
 from runyard.serving.images import Images
-from runyard.serving.office import Services
+from runyard.serving.manager import Services
 from runyard.sweeps.driver import SweepDriver
 from runyard.wire.yard import Health
 
@@ -79,12 +79,24 @@ def create_app(
     web_services: Services | None = None,
 ) -> FastAPI:
     app = FastAPI(title="Runyard", version=__version__, docs_url="/api/docs", openapi_url="/api/openapi.json")
-    problems.install(app, conductor.rooms.database.path)
+    error_handlers.install(app, conductor.rooms.database.path)
     table = RunTable(conductor.rooms.database, conductor.doing)
-    app.include_router(listing.routes(table), prefix="/api")  # before the runs: `table` is no run's id
+    app.include_router(run_table.routes(table), prefix="/api")  # before the runs: `table` is no run's id
     app.include_router(live.routes(conductor, table), prefix="/api")
     app.include_router(exchange.routes(conductor), prefix="/api")  # `import` is no run's id either
-    for room in (runs, experiments, follow, telling, charts, metrics, logs, files, snapshots, environments, computes):
+    for room in (
+        runs,
+        experiments,
+        follow,
+        run_inspection,
+        charts,
+        metrics,
+        logs,
+        files,
+        snapshots,
+        environments,
+        computes,
+    ):
         app.include_router(room.routes(conductor), prefix="/api")
     app.include_router(datasets.routes(conductor), prefix="/api")
     app.include_router(data.routes(conductor, transfers), prefix="/api")
@@ -105,7 +117,8 @@ def create_app(
         live_runs = len(conductor.live)
         return answer(Health(__version__, os.getpid(), str(rooms.home), live_runs, str(rooms.kit), url, stays))
 
-    pages.install(app)
+    openapi.install(app)
+    studio_files.install(app)
     app.add_middleware(_Door, on_request=on_request)
     return app
 
@@ -124,7 +137,7 @@ class _Door:
         lengths = [value for name, value in scope["headers"] if name == b"content-length"]
         if lengths and int(lengths[0]) > _LARGEST_BODY:
             said = f"a body of {int(lengths[0]) / 1e9:.1f} GB is more than this yard reads"
-            await problems.problem(413, "UserErrorException", said, "send files with PUT")(scope, receive, send)
+            await error_handlers.problem(413, "UserErrorException", said, "send files with PUT")(scope, receive, send)
             return
         await self._app(scope, _bounded(receive), send)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from runyard import clock
-from runyard.scoring import counts
+from runyard.scoring import counters
 
 _KEPT = 300
 _LATELY = 10
@@ -21,13 +21,13 @@ class History:
         self._before: dict[str, tuple[float, tuple[int, ...]]] = {}
 
     def sample(self, name: str, folder: Path) -> None:
-        now, numbers = clock.now(), counts.added(row for _, _, row in counts.read(folder))
+        now, numbers = clock.now(), counters.added(row for _, _, row in counters.read(folder))
         with self._lock:
             at, before = self._before.get(name, (now, numbers))
             self._before[name] = (now, numbers)
             if now <= at:
                 return
-            point = {"at": now, **_figures(counts.since(numbers, before), now - at)}
+            point = {"at": now, **_figures(counters.since(numbers, before), now - at)}
             self._points.setdefault(name, deque(maxlen=_KEPT)).append(point)
 
     def forget(self, name: str) -> None:
@@ -49,7 +49,7 @@ class History:
 
 def stats(folder: Path) -> dict[str, Any]:
     """All that was ever counted, together and by version."""
-    rows = list(counts.read(folder))
+    rows = list(counters.read(folder))
     versions = sorted({version for version, _, _ in rows})
     return {
         **_totals([numbers for _, _, numbers in rows]),
@@ -58,29 +58,29 @@ def stats(folder: Path) -> dict[str, Any]:
 
 
 def _totals(rows: list[tuple[int, ...]]) -> dict[str, Any]:
-    numbers = counts.added(rows)
+    numbers = counters.added(rows)
     return {
-        "requests": numbers[counts.REQUESTS],
-        "ok": numbers[counts.OK],
-        "refused": numbers[counts.REFUSED],
-        "failed": numbers[counts.FAILED],
-        "turned_away": numbers[counts.TURNED_AWAY],
-        "bytes_in": numbers[counts.BYTES_IN],
-        "bytes_out": numbers[counts.BYTES_OUT],
-        "batches": numbers[counts.BATCHES],
-        "batched_rows": numbers[counts.BATCHED],
+        "requests": numbers[counters.REQUESTS],
+        "ok": numbers[counters.OK],
+        "refused": numbers[counters.REFUSED],
+        "failed": numbers[counters.FAILED],
+        "turned_away": numbers[counters.TURNED_AWAY],
+        "bytes_in": numbers[counters.BYTES_IN],
+        "bytes_out": numbers[counters.BYTES_OUT],
+        "batches": numbers[counters.BATCHES],
+        "batched_rows": numbers[counters.BATCHED],
         **_latencies(numbers),
     }
 
 
 def _latencies(numbers: tuple[int, ...]) -> dict[str, float]:
     shares = {"p50_ms": 0.5, "p90_ms": 0.9, "p95_ms": 0.95, "p99_ms": 0.99}
-    return {name: round(counts.percentile(numbers, share) * 1e3, 3) for name, share in shares.items()}
+    return {name: round(counters.percentile(numbers, share) * 1e3, 3) for name, share in shares.items()}
 
 
 def _figures(numbers: tuple[int, ...], seconds: float) -> dict[str, float]:
     return {
-        "requests_per_second": round(numbers[counts.REQUESTS] / seconds, 2),
-        "failed_per_second": round((numbers[counts.FAILED] + numbers[counts.TURNED_AWAY]) / seconds, 2),
+        "requests_per_second": round(numbers[counters.REQUESTS] / seconds, 2),
+        "failed_per_second": round((numbers[counters.FAILED] + numbers[counters.TURNED_AWAY]) / seconds, 2),
         **_latencies(numbers),
     }

@@ -6,8 +6,8 @@ import re
 
 from runyard.errors import WebserviceException
 from runyard.models.registry import Models
-from runyard.orchestrator.rooms import Rooms
-from runyard.serving import choosing
+from runyard.orchestrator.components import Rooms
+from runyard.serving import validation
 from runyard.spec.json import from_json
 from runyard.spec.service import VersionSpec
 from runyard.store.services import ImageRecord, ImageStore
@@ -27,8 +27,8 @@ class Images:
                 f"an image cannot be named {request.name!r}",
                 hint="3 to 32 characters: lower-case letters, digits, '-' and '.', a letter or digit first and last",
             )
-        chosen = choosing.chosen_models(self._models, request.models)
-        choosing.checked_spec(self._rooms, self._models, chosen, from_json(VersionSpec, request.spec))
+        chosen = validation.chosen_models(self._models, request.models)
+        validation.checked_spec(self._rooms, self._models, chosen, from_json(VersionSpec, request.spec))
         return self.store.add(
             request.name,
             models=[[one.name, one.version] for one in chosen],

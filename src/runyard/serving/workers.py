@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Optional
 
-from runyard.agent.start import CannotStart, start
+from runyard.agent.process.spawn import CannotStart, start
 from runyard.spec.json import from_json, to_json
 from runyard.spec.service import ServiceFolder, Wanted, WorkerOrder
 

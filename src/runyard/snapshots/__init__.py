@@ -16,18 +16,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from runyard.snapshots.freeze import Frozen, freeze
-from runyard.snapshots.handover import pack_missing, write_pack
 from runyard.snapshots.manifest import Entry, Manifest
+from runyard.snapshots.pack_upload import pack_missing, write_pack
 
 if TYPE_CHECKING:
-    from runyard.snapshots.depot import Depot
+    from runyard.snapshots.store import Depot
 
 __all__ = ["Depot", "Entry", "Frozen", "Manifest", "freeze", "pack_missing", "write_pack"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "Depot":  # the yard's side: whoever only submits does not wait for its imports
-        from runyard.snapshots.depot import Depot
+        from runyard.snapshots.store import Depot
 
         return Depot
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 from typing import NamedTuple, Optional
 
-from runyard.snapshots.depot import Depot
 from runyard.snapshots.manifest import Entry
+from runyard.snapshots.store import Depot
 
 _LONGEST = 1 << 20
 _MOST_LINES = 8000  # comparing takes the square of it, at worst

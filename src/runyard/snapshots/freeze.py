@@ -11,11 +11,11 @@ from typing import Optional
 from runyard.clock import monotonic, now
 from runyard.errors import SnapshotException
 from runyard.snapshots.atomic import whole_file
-from runyard.snapshots.content import Unread, take_all
+from runyard.snapshots.hashing import Unread, take_all
 from runyard.snapshots.index import Tree, index_of, is_settled, seen
 from runyard.snapshots.manifest import Manifest, file_record
 from runyard.snapshots.pack import PackWriter
-from runyard.snapshots.survey import Survey, megabytes, survey
+from runyard.snapshots.scan import Survey, megabytes, survey
 
 Say = Callable[[str], None]
 

@@ -15,11 +15,11 @@ from runyard.orchestrator.submit import submit
 from runyard.spec.sweep import Trial, called
 from runyard.store.runs import RunRecord
 from runyard.store.sweeps import SweepStore
-from runyard.sweeps.children import child_request
-from runyard.sweeps.diary import Diary
-from runyard.sweeps.judging import Judge
-from runyard.sweeps.reports import Reports
+from runyard.sweeps.child_runs import child_request
+from runyard.sweeps.early_stopping import Judge
+from runyard.sweeps.metric_reports import Reports
 from runyard.sweeps.sampling import sampler_of
+from runyard.sweeps.sweep_log import Diary
 from runyard.tracking.series import all_series
 
 _WAITING = "Waiting"

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from runyard.data.base import Abandoned, Changed, DataStore, Stored
-from runyard.data.move import Place, Progress, Upload, download, upload
-from runyard.data.stores import Datastores
-from runyard.store.opening import open_database
+from runyard.data.copy import Place, Progress, Upload, download, upload
+from runyard.data.registry import Datastores
+from runyard.store.open_store import open_database
 
 ODD_NAMES = (
     "plain.txt",

@@ -21,7 +21,7 @@ from runyard.clock import now
 from runyard.errors import HomeUnusable, UserErrorException
 from runyard.store import schema
 from runyard.store.database import Database
-from runyard.tracking.trees import walk
+from runyard.tracking.file_walk import walk
 
 _CHUNK_BYTES = 1 << 20
 INCOMING = "incoming-"

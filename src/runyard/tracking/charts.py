@@ -13,7 +13,7 @@ from runyard.errors import UserErrorException
 from runyard.store.database import Database
 from runyard.tracking.blocks import Columns, Floats, Integers
 from runyard.tracking.metrics import Points, downsample, encode_points, read_chart, read_points
-from runyard.tracking.stretch import Stretch, find_stretch
+from runyard.tracking.range_lookup import Stretch, find_stretch
 from runyard.wire.points import NO_STEP
 
 AXES = ("step", "time", "relative")

@@ -19,7 +19,7 @@ from runyard.context.values import kind_of
 from runyard.store import schema
 from runyard.store.database import Database
 from runyard.tracking.blocks import Columns, join
-from runyard.tracking.journals import Batch, JournalReader, Position, Records, stems
+from runyard.tracking.journal_reader import Batch, JournalReader, Position, Records, stems
 from runyard.tracking.series import IMAGE, ROW, TABLE, Entry, append, family
 
 _ROUND_RECORDS = 1 << 19  # bounds the memory and the length of one transaction

@@ -43,7 +43,7 @@ def main() -> int:
         os.write(lock, str(os.getpid()).encode())
         from runyard.spec.json import from_json
         from runyard.wire.yard import Listen
-        from runyard.yard.house import Yard
+        from runyard.yard.daemon import Yard
 
         listen = from_json(Listen, json.loads(options.listen)) if options.listen else None
         Yard(home, options.idle_s, listen).serve(opened)

@@ -1,1 +1,1 @@
-from runyard.sdk.telemetry import set_diagnostics_collection as set_diagnostics_collection
+from runyard.sdk.azureml.telemetry import set_diagnostics_collection as set_diagnostics_collection

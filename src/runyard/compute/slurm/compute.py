@@ -11,14 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from runyard import clock
-from runyard.agent.processes import stop_everything
-from runyard.agent.scratch import clear_left
+from runyard.agent.process.process_tree import stop_everything
+from runyard.agent.process.scratch import clear_left
 from runyard.compute.base import Capacity, Compute, Handle, Observed
 from runyard.compute.slurm.client import Partition, QueuedJob, Slurm, SlurmSilent
-from runyard.compute.slurm.line import Line, Look
+from runyard.compute.slurm.job_record import JobRecord
 from runyard.compute.slurm.options import SlurmOptions
-from runyard.compute.slurm.record import JobRecord
 from runyard.compute.slurm.script import job_name, render
+from runyard.compute.slurm.squeue import Line, Look
 from runyard.compute.slurm.states import Phase, end_reason, is_success, phase
 from runyard.errors import ComputeTargetException
 from runyard.launch.order import WorkOrder

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
-from runyard.compute.placing import Placement
+from runyard.compute.scheduling.queue import Placement
 from runyard.compute.slurm.client import Partition
 from runyard.errors import ComputeTargetException
 from runyard.spec.resources import Resources

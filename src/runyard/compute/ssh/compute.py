@@ -14,20 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from runyard import clock
-from runyard.agent.doorbell import DOORBELL
-from runyard.agent.drafts import write_whole
+from runyard.agent.notify import DOORBELL
 from runyard.compute.base import Capacity, Compute, Handle, Observed
-from runyard.compute.local import LocalCompute
-from runyard.compute.ssh import trail
-from runyard.compute.ssh.fetching import fetch
-from runyard.compute.ssh.frames import Cut
-from runyard.compute.ssh.giving import Gift, give
+from runyard.compute.local.compute import LocalCompute
+from runyard.compute.ssh import file_sync
+from runyard.compute.ssh.data_upload import Gift, give
+from runyard.compute.ssh.environment_build import digest_of, prepare_on
+from runyard.compute.ssh.framing import Cut
 from runyard.compute.ssh.host import Followed, Host
-from runyard.compute.ssh.places import HOST_FOLDER, HOST_PATH
-from runyard.compute.ssh.preparing import digest_of, prepare_on
+from runyard.compute.ssh.output_download import fetch
+from runyard.compute.ssh.placeholders import HOST_FOLDER, HOST_PATH
 from runyard.errors import ComputeTargetException, RunyardException
 from runyard.launch.order import Node, WorkOrder
 from runyard.lifecycle.state import End, EndReason
+from runyard.posix.atomic_write import write_whole
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
 
@@ -68,7 +68,7 @@ class SshCompute(Compute):
             for host in self._hosts_at(handle):  # one that was lost may be back: it would write into the new attempt's
                 host.leave(order.run_id)
             root.mkdir(parents=True, exist_ok=True)
-            bases = trail.sizes(root)  # what earlier attempts wrote stays; what comes now is written behind it
+            bases = file_sync.sizes(root)  # what earlier attempts wrote stays; what comes now is written behind it
             write_place(root, {"attempt": order.attempt, "hosts": list(hosts), "bases": bases})
         write_whole(RunFolder(root).order, json.dumps(to_json(order)))
         try:

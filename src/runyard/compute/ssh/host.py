@@ -16,11 +16,11 @@ from typing import Any
 
 from runyard import clock
 from runyard.compute.base import Capacity
-from runyard.compute.ssh import trail
-from runyard.compute.ssh.connection import Address, control_path, require_program
-from runyard.compute.ssh.frames import CHUNK, Cut
-from runyard.compute.ssh.line import Heard, Line
-from runyard.compute.ssh.tunnel import Pipes
+from runyard.compute.ssh import file_sync
+from runyard.compute.ssh.framing import CHUNK, Cut
+from runyard.compute.ssh.openssh import Address, control_path, require_program
+from runyard.compute.ssh.session import Heard, Line
+from runyard.compute.ssh.socket_forward import Pipes
 from runyard.errors import ComputeTargetException
 from runyard.spec.json import from_json
 
@@ -209,7 +209,7 @@ class Host:
         self._telling.shutdown(wait=False, cancel_futures=True)
 
     def _follow(self, line: Line, run_id: str, run: Followed) -> None:
-        have = trail.have(run.root, run.bases)
+        have = file_sync.have(run.root, run.bases)
         line.send({"do": "follow", "run": run_id, "node_rank": run.node_rank, "have": have})
 
     def _heard(self, head: dict[str, Any], body: bytes) -> None:
@@ -221,7 +221,7 @@ class Host:
                 return
             if "file" in head:
                 try:
-                    trail.write(run.root, head, body, run.bases)
+                    file_sync.write(run.root, head, body, run.bases)
                 except (OSError, ValueError) as error:
                     log.warning("%s: %s", self.name, error)
                     raise Cut(str(error)) from error  # said again from what is really here

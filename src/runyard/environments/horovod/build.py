@@ -13,11 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from runyard import clock
-from runyard.environments import process
+from runyard.environments import build_process
+from runyard.environments.build_process import Watch
 from runyard.environments.horovod import patches, toolchain
 from runyard.environments.horovod.toolchain import Compiler
 from runyard.environments.pipconf import PipConfiguration
-from runyard.environments.process import Watch
 from runyard.environments.solve import Uv
 from runyard.errors import EnvironmentException
 
@@ -73,7 +73,7 @@ def _source(uv: Uv, tools: Path, scratch: Path, version: str, options: Sequence[
     watch.say(doing)
     fetched = scratch / "sdist"
     pip = [str(tools / "bin" / "python"), "-m", "pip", "download", "--no-deps", "--no-build-isolation"]
-    finished = process.run(
+    finished = build_process.run(
         [*pip, "--no-binary", "horovod", "--dest", str(fetched), *_for_pip(options), f"horovod=={version}"],
         watch,
         doing=doing,
@@ -136,7 +136,7 @@ def _compile(
     }
     # one try: a compilation that failed would fail again
     patient = replace(watch, stall_s=max(watch.stall_s, _COMPILING_STALL_S), tries=1)
-    finished = process.run(
+    finished = build_process.run(
         [str(tools / "bin" / "python"), "-u", "setup.py", "bdist_wheel", "--dist-dir", str(source / "dist")],
         patient,
         doing="building Horovod",

@@ -14,11 +14,11 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from runyard import clock
-from runyard.environments import process
+from runyard.environments import build_process
+from runyard.environments.build_process import Watch
 from runyard.environments.horovod import build, patches, toolchain
-from runyard.environments.horovod.shelf import Facts, Kept, Shelf, location
 from runyard.environments.horovod.toolchain import Compiler
-from runyard.environments.process import Watch
+from runyard.environments.horovod.wheel_cache import Facts, Kept, Shelf, location
 from runyard.environments.solve import Uv
 from runyard.errors import EnvironmentException
 
@@ -152,7 +152,7 @@ def _prove(job: _Job, framework: str) -> None:
     variables = {name: value for name, value in job.uv.environ.items() if not _OTHER_LAUNCHERS.fullmatch(name)}
     variables.update(PATH=f"{bin_folder}:{variables.get('PATH', '')}", TF_CPP_MIN_LOG_LEVEL="2", OMP_NUM_THREADS="1")
     script = Path(__file__).with_name("prove.py")
-    finished = process.run(
+    finished = build_process.run(
         [*mpirun(bin_folder / "mpirun", 2), str(bin_folder / "python"), "-I", str(script), framework],
         replace(job.watch, stall_s=max(job.watch.stall_s, _PROVING_STALL_S), tries=1),
         doing="proving Horovod",

@@ -6,11 +6,11 @@ import uuid
 from typing import TYPE_CHECKING, Any, Optional
 
 from runyard.errors import HyperDriveException
-from runyard.sdk import checks
-from runyard.sdk.run import Run
+from runyard.sdk.core import validation
+from runyard.sdk.run.run import Run
 
 if TYPE_CHECKING:
-    from runyard.sdk.experiment import Experiment
+    from runyard.sdk.core.experiment import Experiment
     from runyard.sdk.hyperdrive.runconfig import HyperDriveConfig
 
 
@@ -64,7 +64,7 @@ class HyperDriveRun(Run):
     ) -> list[dict[str, Any]]:
         """The best first (``reverse``: last); those that logged nothing at the end. ``top`` of 0 means all."""
         if isinstance(top, bool) or not isinstance(top, int):
-            raise checks.wrong("top", top, "a whole number, 0 for all children", error=HyperDriveException)
+            raise validation.wrong("top", top, "a whole number, 0 for all children", error=HyperDriveException)
         view = self._sweep()
         sign = 1.0 if view["goal"] == "maximize" else -1.0
         scored = [child for child in view["children"] if child["best"] is not None]

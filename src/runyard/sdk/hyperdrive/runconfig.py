@@ -9,7 +9,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, Optional
 
 from runyard.errors import HyperDriveConfigException
-from runyard.sdk import checks
+from runyard.sdk.core import validation
 from runyard.sdk.hyperdrive.policy import EarlyTerminationPolicy
 from runyard.sdk.hyperdrive.sampling import HyperParameterSampling, PopulationParameterSampling
 from runyard.sdk.hyperdrive.warm_start import known_from, resumed_children
@@ -19,7 +19,7 @@ from runyard.spec.space_checks import MOST, MOST_OF_SOBOL, whole
 from runyard.spec.sweep import BAYESIAN, GRID, MAXIMIZE, MINIMIZE, SOBOL, SweepSpec
 
 if TYPE_CHECKING:
-    from runyard.sdk.experiment import Experiment
+    from runyard.sdk.core.experiment import Experiment
     from runyard.sdk.hyperdrive.run import HyperDriveRun
 
 log = logging.getLogger("runyard")
@@ -75,7 +75,7 @@ class HyperDriveConfig:
             ("run_config", run_config, "a ScriptRunConfig"),
         ):
             if value is not None and not callable(getattr(value, "_submission", None)):
-                raise checks.wrong(name, value, takes, error=HyperDriveConfigException)
+                raise validation.wrong(name, value, takes, error=HyperDriveConfigException)
         for name, value, kind in (
             ("hyperparameter_sampling", hyperparameter_sampling, HyperParameterSampling),
             ("policy", policy, EarlyTerminationPolicy),
@@ -159,7 +159,7 @@ class HyperDriveConfig:
 
     def _start(self, experiment: Experiment, tags: Any, **kwargs: Any) -> HyperDriveRun:
         from runyard.sdk.hyperdrive.run import HyperDriveRun
-        from runyard.sdk.submitting import final_spec, submit_sweep
+        from runyard.sdk.training.submit import final_spec, submit_sweep
 
         given = self._estimator if self._estimator is not None else self._run_config
         submission = given._submission(**kwargs)

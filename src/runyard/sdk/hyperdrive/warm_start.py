@@ -51,7 +51,7 @@ def known_from(runs: Any, config: HyperDriveConfig) -> tuple[Known, ...]:
 
 def resumed_children(runs: Any, most: int) -> tuple[Resumed, ...]:
     from runyard.sdk.hyperdrive.run import HyperDriveRun
-    from runyard.sdk.run import Run
+    from runyard.sdk.run.run import Run
 
     children = _list_of("resume_child_runs", runs)
     if len(children) > most:

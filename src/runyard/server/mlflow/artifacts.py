@@ -12,10 +12,10 @@ from starlette.requests import ClientDisconnect
 
 from runyard.errors import RunNotFound, RunyardException
 from runyard.orchestrator.conductor import Conductor
-from runyard.orchestrator.finding import list_files, locate
-from runyard.server.answers import answer
-from runyard.server.mlflow.faults import DOES_NOT_EXIST, INVALID, Fault, required, told
-from runyard.server.sending import sent
+from runyard.orchestrator.run_files import list_files, locate
+from runyard.server.file_responses import sent
+from runyard.server.mlflow.errors import DOES_NOT_EXIST, INVALID, Fault, required, told
+from runyard.server.responses import answer
 from runyard.store.documents import MODEL, Documents
 from runyard.tracking.artifacts import INCOMING
 

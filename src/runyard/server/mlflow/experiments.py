@@ -9,8 +9,8 @@ from typing import Any
 from runyard import clock
 from runyard.orchestrator.conductor import Conductor
 from runyard.server.mlflow import filters
-from runyard.server.mlflow.faults import ALREADY_EXISTS, DOES_NOT_EXIST, INVALID, Fault, required, whole
-from runyard.server.mlflow.shapes import ACTIVE, DEFAULT, DEFAULT_ID, DELETED, id_of, milliseconds, of_pairs, pairs
+from runyard.server.mlflow.constants import ACTIVE, DEFAULT, DEFAULT_ID, DELETED, id_of, milliseconds, of_pairs, pairs
+from runyard.server.mlflow.errors import ALREADY_EXISTS, DOES_NOT_EXIST, INVALID, Fault, required, whole
 from runyard.spec.names import experiment_name
 from runyard.store.documents import EXPERIMENT, Document, Documents
 from runyard.store.run_search import ATTRIBUTE, TAG, Order

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Union
 
-from runyard.server.mlflow.faults import INVALID, Fault
+from runyard.server.mlflow.errors import INVALID, Fault
 from runyard.store.run_search import ATTRIBUTE, DATASET, METRIC, PARAM, TAG, Comparison, Order, like
 
 _KINDS = {

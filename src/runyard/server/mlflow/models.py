@@ -9,8 +9,8 @@ from typing import Any
 from runyard import clock
 from runyard.orchestrator.conductor import Conductor
 from runyard.server.mlflow import experiments, filters
-from runyard.server.mlflow.faults import DOES_NOT_EXIST, Fault, required
-from runyard.server.mlflow.shapes import id_of, milliseconds, of_pairs, pairs
+from runyard.server.mlflow.constants import id_of, milliseconds, of_pairs, pairs
+from runyard.server.mlflow.errors import DOES_NOT_EXIST, Fault, required
 from runyard.store.documents import MODEL, Document, Documents
 from runyard.store.run_search import ATTRIBUTE, METRIC, PARAM, TAG
 

@@ -11,10 +11,10 @@ from starlette.concurrency import run_in_threadpool
 
 from runyard.errors import RunyardException
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.answers import answer
 from runyard.server.mlflow import artifacts, experiments, models, runs, search
-from runyard.server.mlflow.faults import INVALID, Fault, told
-from runyard.server.mlflow.forms import checked
+from runyard.server.mlflow.errors import INVALID, Fault, told
+from runyard.server.mlflow.validation import checked
+from runyard.server.responses import answer
 
 Handler = Callable[[Conductor, dict[str, Any]], Any]
 

@@ -12,14 +12,14 @@ from runyard.errors import RunNotFound
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, Life
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.mlflow import experiments, models, present
-from runyard.server.mlflow.faults import DOES_NOT_EXIST, INVALID, Fault, required, whole
-from runyard.server.mlflow.shapes import DEFAULT_ID, DELETED, NAME, PARENT, STAGE, USER, of_pairs
+from runyard.server.mlflow import experiments, models, serializers
+from runyard.server.mlflow.constants import DEFAULT_ID, DELETED, NAME, PARENT, STAGE, USER, of_pairs
+from runyard.server.mlflow.errors import DOES_NOT_EXIST, INVALID, Fault, required, whole
 from runyard.store.documents import INPUTS, Documents
 from runyard.store.runs import RunRecord
+from runyard.tracking.external_points import Point, add_points
 from runyard.tracking.ingest import ingest
 from runyard.tracking.metrics import read_points
-from runyard.tracking.numbers import Point, add_points
 
 Fields = dict[str, Any]
 _CONTEXT = "mlflow.data.context"
@@ -49,14 +49,14 @@ def create(conductor: Conductor, fields: Fields) -> Any:
         target="local",
         submitted_by=str(fields.get("user_id") or tags.get(USER) or ""),
     )
-    return {"run": present.run(conductor, conductor.admit(record, on.Begun(), tags, {}))}
+    return {"run": serializers.run(conductor, conductor.admit(record, on.Begun(), tags, {}))}
 
 
 def get(conductor: Conductor, fields: Fields) -> Any:
     run_id = required(fields, "run_id", "run_uuid")
     record = conductor.rooms.runs.load(run_id)
     read_up(conductor, [run_id])
-    return {"run": present.run(conductor, record)}
+    return {"run": serializers.run(conductor, record)}
 
 
 def update(conductor: Conductor, fields: Fields) -> Any:
@@ -71,7 +71,7 @@ def update(conductor: Conductor, fields: Fields) -> Any:
         conductor.rooms.runs.rename(run_id, str(name))
         _tag(conductor, run_id, {NAME: str(name)})
     tags = conductor.rooms.runs.labels([run_id])[run_id][0]
-    return {"run_info": present.info(conductor.rooms.runs.load(run_id), tags)}
+    return {"run_info": serializers.info(conductor.rooms.runs.load(run_id), tags)}
 
 
 def delete(conductor: Conductor, fields: Fields) -> Any:
@@ -228,7 +228,7 @@ def _is_known(conductor: Conductor, run_id: str, name: str, point: Point) -> boo
 def _check_params(conductor: Conductor, record: RunRecord, params: dict[str, str]) -> None:
     """MLflow's parameters are written once; but a script may write its own arguments in its own words."""
     known = conductor.rooms.runs.params_of([record.run_id])[record.run_id]
-    arguments = present.arguments_of(record)
+    arguments = serializers.arguments_of(record)
     for key, value in params.items():
         if known.get(key, value) != value and known[key] != arguments.get(key):
             raise Fault(

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.mlflow import experiments, filters, present
-from runyard.server.mlflow.faults import INVALID, Fault, required, whole
+from runyard.server.mlflow import experiments, filters, serializers
+from runyard.server.mlflow.constants import DEFAULT, DEFAULT_ID, DELETED, STAGE
+from runyard.server.mlflow.errors import INVALID, Fault, required, whole
 from runyard.server.mlflow.runs import read_up
-from runyard.server.mlflow.shapes import DEFAULT, DEFAULT_ID, DELETED, STAGE
 from runyard.store.run_search import TAG, Comparison, condition, ordering
+from runyard.tracking.external_points import Point
 from runyard.tracking.metrics import read_points
-from runyard.tracking.numbers import Point
 from runyard.wire.points import NO_STEP
 
 Fields = dict[str, Any]
@@ -36,7 +36,7 @@ def runs(conductor: Conductor, fields: Fields) -> Any:
         conditions.append(deleted if DELETED in stages else ~deleted)
     read_up(conductor, list(conductor.live))
     found = conductor.rooms.runs.matching(names, conditions, ordering(orders), offset, most + 1)
-    page: dict[str, Any] = {"runs": present.runs(conductor, found[:most])}
+    page: dict[str, Any] = {"runs": serializers.runs(conductor, found[:most])}
     if len(found) > most:
         page["next_page_token"] = str(offset + most)
     return page
@@ -81,7 +81,7 @@ def _history(conductor: Conductor, run_id: str, name: str, after: int = 0, limit
     steps = np.where(points.steps == NO_STEP, np.arange(len(points)), points.steps)
     order = np.lexsort((steps, np.round(points.times * 1000)))[after : None if limit is None else after + limit]
     columns = (column[order].tolist() for column in (points.steps, points.times, points.values))
-    return [present.metric(name, Point(*point), index) for index, point in zip(order.tolist(), zip(*columns))]
+    return [serializers.metric(name, Point(*point), index) for index, point in zip(order.tolist(), zip(*columns))]
 
 
 def _name(experiment_id: Any) -> str:

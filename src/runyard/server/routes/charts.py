@@ -10,11 +10,11 @@ from pydantic import BaseModel, Field
 from runyard.errors import RunNotFound, UserErrorException
 from runyard.lifecycle.state import TERMINAL
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.answers import answer
-from runyard.tracking.catalogue import place_of, series_of, system_run
+from runyard.server.responses import answer
 from runyard.tracking.charts import Window, bundle, read_series
-from runyard.tracking.entries import read_entries
 from runyard.tracking.ingest import ingest
+from runyard.tracking.series_index import place_of, series_of, system_run
+from runyard.tracking.value_entries import read_entries
 from runyard.wire.charts import SeriesName, SeriesView
 
 _MOST_SERIES = 1000

@@ -7,13 +7,13 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from runyard.compute.node_queue import NodeQueue
+from runyard.compute.registry import Target
+from runyard.compute.scheduling.node_queue import NodeQueue
 from runyard.compute.slurm.compute import SlurmCompute
-from runyard.compute.slurm.login import LoginCompute
+from runyard.compute.slurm.login_node import LoginCompute
 from runyard.compute.slurm.queue import HandedOver
-from runyard.compute.targets import Target
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.answers import answer
+from runyard.server.responses import answer
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from runyard import clock
+from runyard.data.backends import FOLDER
 from runyard.data.base import clean_path
-from runyard.data.kinds import FOLDER
-from runyard.data.stores import Datastores
-from runyard.data.transfers import RUNNING, Transfers
-from runyard.orchestrator.bell import Bell
+from runyard.data.registry import Datastores
+from runyard.data.transfer_jobs import RUNNING, Transfers
+from runyard.orchestrator.change_notifier import Bell
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.answers import answer, as_json
+from runyard.server.responses import answer, as_json
 from runyard.store.datastores import DatastoreRecord
 from runyard.wire.data import (
     DatastoreView,

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Response
 from runyard.data.datasets import Datasets
 from runyard.errors import UserErrorException
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.answers import answer
+from runyard.server.responses import answer
 from runyard.spec.dataset import DatasetDefinition, checked
 from runyard.spec.json import from_json, to_json
 from runyard.store import lineage

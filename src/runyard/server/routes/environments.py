@@ -9,8 +9,8 @@ from fastapi import APIRouter, Response
 
 from runyard.lifecycle.state import TERMINAL, RunState
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.answers import answer
-from runyard.store.registered import RegisteredEnvironments
+from runyard.server.responses import answer
+from runyard.store.environments import RegisteredEnvironments
 from runyard.store.services import ServiceStore
 
 

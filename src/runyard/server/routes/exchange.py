@@ -7,9 +7,9 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from runyard.orchestrator.conductor import Conductor
-from runyard.orchestrator.taking_in import take_in
-from runyard.server.answers import answer
-from runyard.tracking.numbers import continue_points
+from runyard.orchestrator.import_run import take_in
+from runyard.server.responses import answer
+from runyard.tracking.external_points import continue_points
 from runyard.wire.exchange import Imported, ImportRun
 from runyard.wire.points import decode_points
 

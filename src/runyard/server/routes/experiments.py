@@ -10,8 +10,8 @@ from fastapi import APIRouter, Response
 from runyard import clock
 from runyard.errors import UserErrorException
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.answers import answer
-from runyard.server.mlflow.shapes import ACTIVE, DELETED
+from runyard.server.mlflow.constants import ACTIVE, DELETED
+from runyard.server.responses import answer
 from runyard.spec.names import EXPERIMENT_NAME
 from runyard.store.documents import EXPERIMENT, Document, Documents
 

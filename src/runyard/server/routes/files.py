@@ -13,9 +13,9 @@ from starlette.requests import ClientDisconnect
 from runyard.errors import UserErrorException
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.finalize import read_uploaded_event_files
-from runyard.orchestrator.finding import list_files, locate
-from runyard.server.answers import answer
-from runyard.server.sending import sent, sent_zip
+from runyard.orchestrator.run_files import list_files, locate
+from runyard.server.file_responses import sent, sent_zip
+from runyard.server.responses import answer
 from runyard.tracking.artifacts import INCOMING
 from runyard.wire.event_records import is_event_file
 from runyard.wire.runs import FileView

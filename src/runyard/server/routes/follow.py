@@ -16,8 +16,8 @@ from runyard import clock
 from runyard.errors import UserErrorException
 from runyard.lifecycle.state import RunState
 from runyard.orchestrator.conductor import Conductor
-from runyard.orchestrator.finding import list_files
-from runyard.server.answers import answer, as_json, view
+from runyard.orchestrator.run_files import list_files
+from runyard.server.responses import answer, as_json, view
 from runyard.spec.json import sayable
 from runyard.tracking.ingest import ingest
 from runyard.tracking.logs import read_log

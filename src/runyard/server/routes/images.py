@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from runyard.server.answers import answer
+from runyard.server.responses import answer
 from runyard.serving.images import Images
 from runyard.store.services import ImageRecord
 from runyard.wire.services import ChangeImage, CreateImage

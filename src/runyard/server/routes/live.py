@@ -16,16 +16,16 @@ from starlette.concurrency import run_in_threadpool
 from runyard import clock
 from runyard.errors import RunyardException
 from runyard.lifecycle.state import RunState
-from runyard.listing.table import RunTable
-from runyard.orchestrator.bell import EVERY_RUN
+from runyard.orchestrator.change_notifier import EVERY_RUN
 from runyard.orchestrator.conductor import Conductor
-from runyard.orchestrator.finding import list_files
-from runyard.server.answers import as_json, view
+from runyard.orchestrator.run_files import list_files
+from runyard.run_table.table import RunTable
+from runyard.server.responses import as_json, view
 from runyard.server.routes.computes import computes_view
 from runyard.store.runs import RunRecord
-from runyard.tracking.catalogue import series_counts
 from runyard.tracking.ingest import ingest
 from runyard.tracking.logs import log_sizes
+from runyard.tracking.series_index import series_counts
 
 log = logging.getLogger(__name__)
 _LOOK_EVERY_S = 1.0  # for what nobody rings for: metrics

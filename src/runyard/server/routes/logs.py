@@ -8,10 +8,10 @@ from fastapi import APIRouter, Query, Response
 
 from runyard.errors import UserErrorException
 from runyard.orchestrator.conductor import Conductor
-from runyard.orchestrator.recounting import logs
-from runyard.server.answers import answer
+from runyard.orchestrator.run_report import logs
+from runyard.server.responses import answer
 from runyard.tracking.logs import Found, log_sizes, read_log, search_log
-from runyard.wire.telling import LogView
+from runyard.wire.run_inspection import LogView
 
 _LARGEST = 1 << 24
 _MOST_FOUND = 10_000

@@ -7,9 +7,9 @@ import json
 from fastapi import APIRouter, Response
 
 from runyard.orchestrator.conductor import Conductor
-from runyard.tracking.catalogue import place_of
 from runyard.tracking.ingest import ingest
 from runyard.tracking.metrics import encode_points, read_chart, read_metrics, read_points
+from runyard.tracking.series_index import place_of
 from runyard.wire.runs import MetricsQuery
 
 

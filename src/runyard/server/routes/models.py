@@ -16,8 +16,8 @@ from runyard.models.compare import compare
 from runyard.models.files import uploaded_owner
 from runyard.models.registry import Models, Users
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.answers import answer
-from runyard.server.sending import sent, sent_zip
+from runyard.server.file_responses import sent, sent_zip
+from runyard.server.responses import answer
 from runyard.store.models import Alias, ModelRecord
 from runyard.tracking.artifacts import INCOMING
 from runyard.wire.models import (

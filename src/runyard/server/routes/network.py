@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from fastapi import APIRouter, Response
 
-from runyard.server.answers import answer
 from runyard.server.network import Network
+from runyard.server.responses import answer
 from runyard.wire.yard import Listen, StudioAddress
 
 

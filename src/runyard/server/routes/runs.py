@@ -11,7 +11,7 @@ from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, RunState
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.submit import begin, dry_run, snapshot_taken, submit, submit_folder
-from runyard.server.answers import answer, view, views
+from runyard.server.responses import answer, view, views
 from runyard.wire.runs import (
     BeginRun,
     FailRun,

@@ -11,11 +11,11 @@ from starlette.concurrency import run_in_threadpool
 
 from runyard import clock
 from runyard.errors import WebserviceException
-from runyard.server.answers import answer
-from runyard.server.calling import call
+from runyard.server.responses import answer
+from runyard.server.service_proxy import call
 from runyard.serving.history import stats
 from runyard.serving.logs import last_lines, last_requests
-from runyard.serving.office import Services
+from runyard.serving.manager import Services
 from runyard.store.services import ServiceRecord, VersionRecord
 from runyard.wire.services import ChangeService, DeployService, Invocation, NewKey, NewVersion
 

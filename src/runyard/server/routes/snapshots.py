@@ -12,7 +12,7 @@ from starlette.background import BackgroundTask
 
 from runyard.errors import SnapshotException
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.answers import answer
+from runyard.server.responses import answer
 from runyard.snapshots.manifest import Manifest
 from runyard.wire.snapshots import OfferSnapshot, SnapshotAnswer
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 
 from runyard.errors import RunNotFound
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.answers import answer, view
+from runyard.server.responses import answer, view
 from runyard.spec.json import to_json
 from runyard.spec.sweep import SweepSpec, Trial
 from runyard.store.sweeps import SweepStore

@@ -1,4 +1,4 @@
-"""Alembic's entry: one database, one connection, called by runyard.store.opening under the yard's lock."""
+"""Alembic's entry: one database, one connection, called by runyard.store.open_store under the yard's lock."""
 
 from alembic import context
 from sqlalchemy import create_engine

@@ -1,5 +1,5 @@
-from runyard.sdk.authentication import AzureCliAuthentication as AzureCliAuthentication
-from runyard.sdk.authentication import InteractiveLoginAuthentication as InteractiveLoginAuthentication
-from runyard.sdk.authentication import MsiAuthentication as MsiAuthentication
-from runyard.sdk.authentication import ServicePrincipalAuthentication as ServicePrincipalAuthentication
-from runyard.sdk.authentication import TokenAuthentication as TokenAuthentication
+from runyard.sdk.core.authentication import AzureCliAuthentication as AzureCliAuthentication
+from runyard.sdk.core.authentication import InteractiveLoginAuthentication as InteractiveLoginAuthentication
+from runyard.sdk.core.authentication import MsiAuthentication as MsiAuthentication
+from runyard.sdk.core.authentication import ServicePrincipalAuthentication as ServicePrincipalAuthentication
+from runyard.sdk.core.authentication import TokenAuthentication as TokenAuthentication

@@ -1,1 +1,1 @@
-from runyard.sdk.conda_dependencies import CondaDependencies as CondaDependencies
+from runyard.sdk.environment.conda_dependencies import CondaDependencies as CondaDependencies

@@ -1,1 +1,1 @@
-from runyard.sdk.dataset import Dataset as Dataset
+from runyard.sdk.data.dataset import Dataset as Dataset

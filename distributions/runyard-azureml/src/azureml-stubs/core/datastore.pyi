@@ -1,1 +1,1 @@
-from runyard.sdk.datastores import Datastore as Datastore
+from runyard.sdk.data.registry import Datastore as Datastore

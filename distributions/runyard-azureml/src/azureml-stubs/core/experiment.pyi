@@ -1,3 +1,3 @@
-from runyard.sdk.experiment import Experiment as Experiment
-from runyard.sdk.run import Run as Run
-from runyard.sdk.workspace import Workspace as Workspace
+from runyard.sdk.core.experiment import Experiment as Experiment
+from runyard.sdk.core.workspace import Workspace as Workspace
+from runyard.sdk.run.run import Run as Run

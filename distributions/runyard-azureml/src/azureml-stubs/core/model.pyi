@@ -1,4 +1,4 @@
-from runyard.sdk.dataset import Dataset as Dataset
-from runyard.sdk.environment import Environment as Environment
-from runyard.sdk.inference import InferenceConfig as InferenceConfig
-from runyard.sdk.model import Model as Model
+from runyard.sdk.data.dataset import Dataset as Dataset
+from runyard.sdk.environment.environment import Environment as Environment
+from runyard.sdk.model.model import Model as Model
+from runyard.sdk.webservice.inference import InferenceConfig as InferenceConfig

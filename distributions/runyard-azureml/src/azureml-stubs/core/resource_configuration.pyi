@@ -1,1 +1,1 @@
-from runyard.sdk.resource_configuration import ResourceConfiguration as ResourceConfiguration
+from runyard.sdk.model.resources import ResourceConfiguration as ResourceConfiguration

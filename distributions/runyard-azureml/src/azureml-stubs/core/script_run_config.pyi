@@ -1,2 +1,2 @@
-from runyard.sdk.run_configuration import RunConfiguration as RunConfiguration
-from runyard.sdk.script_run_config import ScriptRunConfig as ScriptRunConfig
+from runyard.sdk.training.run_configuration import RunConfiguration as RunConfiguration
+from runyard.sdk.training.script_run_config import ScriptRunConfig as ScriptRunConfig

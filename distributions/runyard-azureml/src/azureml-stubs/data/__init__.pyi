@@ -1,2 +1,2 @@
-from runyard.sdk.file_dataset import FileDataset as FileDataset
-from runyard.sdk.tabular_dataset import TabularDataset as TabularDataset
+from runyard.sdk.data.file_dataset import FileDataset as FileDataset
+from runyard.sdk.data.tabular_dataset import TabularDataset as TabularDataset

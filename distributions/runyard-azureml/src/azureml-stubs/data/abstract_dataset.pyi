@@ -1,3 +1,3 @@
-from runyard.sdk.abstract_dataset import AbstractDataset as AbstractDataset
-from runyard.sdk.dataset_factory import FileDatasetFactory as FileDatasetFactory
-from runyard.sdk.dataset_use import DatasetConsumptionConfig as DatasetConsumptionConfig
+from runyard.sdk.data.base import AbstractDataset as AbstractDataset
+from runyard.sdk.data.consumption import DatasetConsumptionConfig as DatasetConsumptionConfig
+from runyard.sdk.data.factory import FileDatasetFactory as FileDatasetFactory

@@ -1,1 +1,1 @@
-from runyard.sdk.datastore import AzureDataLakeGen2Datastore as AzureDataLakeGen2Datastore
+from runyard.sdk.data.datastore import AzureDataLakeGen2Datastore as AzureDataLakeGen2Datastore

@@ -1,2 +1,2 @@
-from runyard.sdk.data_reference import DataReference as DataReference
-from runyard.sdk.datastore import AzureBlobDatastore as AzureBlobDatastore
+from runyard.sdk.data.datastore import AzureBlobDatastore as AzureBlobDatastore
+from runyard.sdk.data.reference import DataReference as DataReference

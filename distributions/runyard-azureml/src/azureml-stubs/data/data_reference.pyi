@@ -1,1 +1,1 @@
-from runyard.sdk.data_reference import DataReference as DataReference
+from runyard.sdk.data.reference import DataReference as DataReference

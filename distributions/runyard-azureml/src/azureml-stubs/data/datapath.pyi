@@ -1,3 +1,3 @@
-from runyard.sdk.data_reference import DataPath as DataPath
-from runyard.sdk.data_reference import DataPathComputeBinding as DataPathComputeBinding
-from runyard.sdk.data_reference import DataReference as DataReference
+from runyard.sdk.data.reference import DataPath as DataPath
+from runyard.sdk.data.reference import DataPathComputeBinding as DataPathComputeBinding
+from runyard.sdk.data.reference import DataReference as DataReference

@@ -1,1 +1,1 @@
-from runyard.sdk.dataset_use import DatasetConsumptionConfig as DatasetConsumptionConfig
+from runyard.sdk.data.consumption import DatasetConsumptionConfig as DatasetConsumptionConfig

@@ -1,4 +1,4 @@
-from runyard.sdk.data_reference import DataReference as DataReference
-from runyard.sdk.dataset_factory import DataType as DataType
-from runyard.sdk.dataset_factory import FileDatasetFactory as FileDatasetFactory
-from runyard.sdk.dataset_factory import TabularDatasetFactory as TabularDatasetFactory
+from runyard.sdk.data.factory import DataType as DataType
+from runyard.sdk.data.factory import FileDatasetFactory as FileDatasetFactory
+from runyard.sdk.data.factory import TabularDatasetFactory as TabularDatasetFactory
+from runyard.sdk.data.reference import DataReference as DataReference

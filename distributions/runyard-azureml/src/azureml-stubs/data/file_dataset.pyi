@@ -1,1 +1,1 @@
-from runyard.sdk.file_dataset import FileDataset as FileDataset
+from runyard.sdk.data.file_dataset import FileDataset as FileDataset

@@ -1,1 +1,1 @@
-from runyard.sdk.tensorboard import Tensorboard as Tensorboard
+from runyard.sdk.notebook.tensorboard import Tensorboard as Tensorboard

@@ -1,1 +1,1 @@
-from runyard.sdk.tensorboard_export import export_to_tensorboard as export_to_tensorboard
+from runyard.sdk.notebook.tensorboard_export import export_to_tensorboard as export_to_tensorboard

@@ -1,1 +1,1 @@
-from runyard.sdk.frameworks import SKLearn as SKLearn
+from runyard.sdk.training.frameworks import SKLearn as SKLearn

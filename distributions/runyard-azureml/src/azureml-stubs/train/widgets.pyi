@@ -1,1 +1,1 @@
-from runyard.sdk.widget.details import RunDetails as RunDetails
+from runyard.sdk.notebook.widget.details import RunDetails as RunDetails

@@ -1,2 +1,2 @@
-from runyard.scoring.raw import AMLRequest as AMLRequest
-from runyard.scoring.raw import rawhttp as rawhttp
+from runyard.scoring.rawhttp import AMLRequest as AMLRequest
+from runyard.scoring.rawhttp import rawhttp as rawhttp

@@ -1,1 +1,1 @@
-from runyard.scoring.raw import AMLResponse as AMLResponse
+from runyard.scoring.rawhttp import AMLResponse as AMLResponse

@@ -1,2 +1,2 @@
 from runyard.errors import ComputeTargetException as ComputeTargetException
-from runyard.sdk.compute_target import ComputeTarget as ComputeTarget
+from runyard.sdk.compute.target import ComputeTarget as ComputeTarget

@@ -1,3 +1,3 @@
 from runyard.errors import ComputeTargetException as ComputeTargetException
-from runyard.sdk.compute_target import ComputeTarget as ComputeTarget
-from runyard.sdk.computes_of_v1 import DsvmCompute as DsvmCompute
+from runyard.sdk.compute.legacy import DsvmCompute as DsvmCompute
+from runyard.sdk.compute.target import ComputeTarget as ComputeTarget

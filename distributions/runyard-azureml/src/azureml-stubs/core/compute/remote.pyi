@@ -1,3 +1,3 @@
 from runyard.errors import ComputeTargetException as ComputeTargetException
-from runyard.sdk.clusters import RemoteCompute as RemoteCompute
-from runyard.sdk.compute_target import ComputeTarget as ComputeTarget
+from runyard.sdk.compute.attached import RemoteCompute as RemoteCompute
+from runyard.sdk.compute.target import ComputeTarget as ComputeTarget

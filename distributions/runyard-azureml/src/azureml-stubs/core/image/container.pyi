@@ -1,2 +1,2 @@
-from runyard.sdk.image import ContainerImage as ContainerImage
-from runyard.sdk.image import Image as Image
+from runyard.sdk.model.image import ContainerImage as ContainerImage
+from runyard.sdk.model.image import Image as Image

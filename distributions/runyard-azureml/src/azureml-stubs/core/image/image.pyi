@@ -1,2 +1,2 @@
-from runyard.sdk.image import Image as Image
-from runyard.sdk.model import Model as Model
+from runyard.sdk.model.image import Image as Image
+from runyard.sdk.model.model import Model as Model

@@ -1,5 +1,5 @@
-from runyard.sdk.environment import Environment as Environment
-from runyard.sdk.image import Image as Image
-from runyard.sdk.model import Model as Model
-from runyard.sdk.webservice import Webservice as Webservice
-from runyard.sdk.webservice_kinds import AciWebservice as AciWebservice
+from runyard.sdk.environment.environment import Environment as Environment
+from runyard.sdk.model.image import Image as Image
+from runyard.sdk.model.model import Model as Model
+from runyard.sdk.webservice.kinds import AciWebservice as AciWebservice
+from runyard.sdk.webservice.webservice import Webservice as Webservice

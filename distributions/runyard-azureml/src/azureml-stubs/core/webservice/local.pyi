@@ -1,4 +1,4 @@
-from runyard.sdk.inference import InferenceConfig as InferenceConfig
-from runyard.sdk.model import Model as Model
-from runyard.sdk.webservice import Webservice as Webservice
-from runyard.sdk.webservice_kinds import LocalWebservice as LocalWebservice
+from runyard.sdk.model.model import Model as Model
+from runyard.sdk.webservice.inference import InferenceConfig as InferenceConfig
+from runyard.sdk.webservice.kinds import LocalWebservice as LocalWebservice
+from runyard.sdk.webservice.webservice import Webservice as Webservice

@@ -1,3 +1,3 @@
-from runyard.sdk.image import Image as Image
-from runyard.sdk.model import Model as Model
-from runyard.sdk.webservice import Webservice as Webservice
+from runyard.sdk.model.image import Image as Image
+from runyard.sdk.model.model import Model as Model
+from runyard.sdk.webservice.webservice import Webservice as Webservice

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from runyard.cli.command import Verb, new_verb
+from runyard.cli.run_lookup import Json, print_json
+
+app = new_verb()
+_MARKS = {"ok": "ok", "missing": "--", "broken": "!!"}
+
+
+@app.command(cls=Verb)
+def doctor(as_json: Json = False) -> int:
+    """Say what this machine can do, and how to get what is missing.
+
+    The exit code is 1 only if something is broken that every run needs.
+    """
+    from runyard.cli.doctor_checks import examine
+
+    findings = examine()
+    broken = [finding for finding in findings if finding.state == "broken"]
+    if as_json:
+        print_json([finding.__dict__ for finding in findings])
+        return 1 if broken else 0
+    width = max(len(finding.name) for finding in findings)
+    for finding in findings:
+        print(f"{_MARKS[finding.state]}  {finding.name:<{width}}  {finding.text}")
+        if finding.remedy:
+            print(f"    {'':<{width}}  -> {finding.remedy}")
+    missing = sum(finding.state == "missing" for finding in findings)
+    print()
+    if broken:
+        print(f"broken: {', '.join(finding.name for finding in broken)}")
+        return 1
+    print("all that every run needs is there" + (f"; {missing} of the rest can be added" if missing else ""))
+    return 0

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from typing import Any
+
+from runyard.cli.command import Verb, new_verb
+from runyard.cli.run_lookup import Json, RunArgument, find_run, print_json
+from runyard.cli.run_summary import environment_text, verdict
+from runyard.client.connection import Connection
+from runyard.errors import ComputeTargetException
+
+app = new_verb()
+
+
+@app.command(cls=Verb)
+def explain(run: RunArgument, as_json: Json = False) -> None:
+    """Explain what a run's arguments came to, and which had no effect."""
+    connection = Connection()
+    view = find_run(connection, run)
+    spec = _spec(connection, view)
+    target = _target(connection, view["target"] or (spec or {}).get("target"))
+    notes = [*(spec or {}).get("no_effect", []), *((target or {}).get("configuration", {}).get("no_effect") or [])]
+    if as_json:
+        print_json({"run_id": view["run_id"], "target": target, "warnings": view["warnings"], "no_effect": notes})
+        return
+    print(f"{view['run_id']}  {verdict(view)}\n")
+    for name, text in _facts(view, spec, target):
+        print(f"{name:<13}{text}")
+    if not notes:
+        print("no effect    nothing: every argument that was given counts")
+        return
+    print("\nno effect here:")
+    for note in notes:
+        given = f"({note['argument']}={note['value']})" if note["argument"] else ""
+        print(f"  {note['owner']}{given}\n      {note['why']}")
+
+
+def _spec(connection: Connection, view: dict[str, Any]) -> dict[str, Any] | None:
+    """Of a sweep, what each child of it is."""
+    if view["type"] == "hyperdrive":
+        children = connection.get("/api/runs", parent=view["run_id"], include_children=True, limit=1)["runs"]
+        return children[0]["spec"] if children else None
+    spec: dict[str, Any] | None = view["spec"]
+    return spec
+
+
+def _target(connection: Connection, name: str | None) -> dict[str, Any] | None:
+    if not name:
+        return None
+    try:
+        found: dict[str, Any] = connection.get(f"/api/computes/{name}")
+    except ComputeTargetException:  # it was removed since
+        return None
+    partition = found["status"].get("partition")  # of a cluster that is a real one
+    return {"partition": partition, **{key: found[key] for key in ("name", "kind", "configuration")}}
+
+
+def _facts(view: dict[str, Any], spec: dict[str, Any] | None, target: dict[str, Any] | None) -> list[tuple[str, str]]:
+    found = []
+    if spec:
+        of = " (its newest child)" if view["type"] == "hyperdrive" else ""
+        found.append(("script", " ".join([spec["script"], *spec["arguments"]]) + of))
+        name = spec["environment"]["name"]
+        named = "" if name in ("", "default-environment") else f"{name}: "
+        found.append(("environment", named + environment_text(spec)))
+        if spec["communicator"] != "None":
+            counts = spec["resources"]
+            found.append(
+                (
+                    "processes",
+                    f"{counts['processes_per_node']} on each of {counts['nodes']} nodes, by {spec['launch']['kind']} "
+                    f"(asked for as {spec['framework']}, {spec['communicator']})",
+                )
+            )
+    elif view["type"] is None:
+        found.append(("script", "none: the run is that of the process that opened it"))
+    if target:
+        found.append(("target", _target_text(target)))
+    return found + [("warning", " ".join(warning.split())) for warning in view["warnings"]]
+
+
+def _target_text(target: dict[str, Any]) -> str:
+    configuration = target["configuration"]
+    if target["kind"] == "Local":
+        return "local: the machine that the yard is on"
+    size, partition = configuration.get("vm_size"), target["partition"]
+    label = f", vm_size {size} kept as a label" if size and not partition else ""
+    label += f", in the partition {partition} of Slurm" if partition else ""
+    nodes = f", up to {configuration['max_nodes']} nodes" if "max_nodes" in configuration else ""
+    return f"{target['name']}: {target['kind']}{nodes}{label}"

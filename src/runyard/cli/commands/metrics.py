@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Optional
+
+import typer
+
+from runyard.cli.command import Verb, new_verb
+from runyard.cli.follow import say
+from runyard.cli.formatting import value_text
+from runyard.cli.run_lookup import Json, RunArgument, find_run, print_json
+from runyard.cli.table import print_table
+from runyard.client.connection import Connection
+from runyard.errors import UserErrorException
+from runyard.sdk.core.validation import nearest
+from runyard.spec.json import sayable
+
+app = new_verb()
+
+
+@app.command(cls=Verb)
+def metrics(
+    run: RunArgument,
+    name: Annotated[Optional[str], typer.Argument(metavar="NAME", help="All values of this one.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Print the metrics of a run.
+
+    Without NAME: how many values each has, the last, the least and the greatest. With NAME: all its values, one a line.
+    """
+    connection = Connection()
+    run_id = find_run(connection, run)["run_id"]
+    found: dict[str, Any] = connection.post("/api/metrics", {"run_ids": [run_id], "name": name})[run_id]
+    if name is not None and name not in found:
+        known = list(connection.get(f"/api/runs/{run_id}/summary")["metrics"])
+        raise UserErrorException(
+            f"run {run_id} has no metric {name!r}",
+            hint=f"{nearest(name, known)}its metrics: {', '.join(known[:10])}" if known else "it logged none",
+        )
+    if as_json:
+        print_json(found)
+    elif name is not None:
+        _print_values(found[name])
+    elif not found:
+        say(f"run {run_id} logged no metrics")
+    else:
+        print_table(
+            ("METRIC", "VALUES", "LAST", "LEAST", "GREATEST"),
+            [(key, *_described(value)) for key, value in found.items()],
+            right=("VALUES", "LAST", "LEAST", "GREATEST"),
+        )
+
+
+def _print_values(value: Any) -> None:
+    if isinstance(value, dict) and not _is_document(value):
+        columns = {name: item if isinstance(item, list) else [item] for name, item in value.items()}
+        print_table(list(columns), [[str(item) for item in row] for row in zip(*columns.values())])
+        return
+    for item in value if isinstance(value, list) else [value]:
+        print(json.dumps(sayable(item)) if isinstance(item, dict) else item)
+
+
+def _described(value: Any) -> tuple[str, str, str, str]:
+    if isinstance(value, dict) and not _is_document(value):
+        longest = max((len(item) if isinstance(item, list) else 1 for item in value.values()), default=0)
+        return f"{longest}", f"columns {', '.join(value)}", "", ""
+    values = value if isinstance(value, list) else [value]
+    numbers = [item for item in values if isinstance(item, (int, float)) and item == item]
+    if isinstance(values[-1], dict):
+        return str(len(values)), str(values[-1].get("schema_type", "histogram")).replace("_", " "), "", ""
+    if not numbers:
+        return str(len(values)), value_text(" ".join(str(values[-1]).split())), "", ""
+    return str(len(values)), value_text(values[-1]), value_text(min(numbers)), value_text(max(numbers))
+
+
+def _is_document(value: Any) -> bool:
+    """A confusion matrix, a histogram and the like, whose keys are no columns."""
+    return "schema_type" in value or set(value) == {"bin_edges", "bin_counts"}

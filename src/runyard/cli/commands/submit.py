@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from runyard.cli.command import Verb, new_verb
+
+app = new_verb()
+
+
+@app.command(cls=Verb)
+def submit(
+    job: Annotated[str, typer.Argument(metavar="JOB.yaml", help="The file that describes the run.")],
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow it, and exit as it does.")] = False,
+) -> int:
+    """Submit the run that a YAML file describes, and print its id.
+
+    \b
+    script: train.py                 # the only key that must be there
+    source_directory: .              # relative to the file
+    experiment: digits
+    arguments: [--lr, 0.1]           # or script_params: {--lr: 0.1}
+    framework: pytorch               # tensorflow, scikit-learn; framework_version
+    python_version: "3.11"
+    pip_packages: [scikit-learn]     # pip_requirements_file, conda_packages,
+                                     # conda_dependencies_file
+    inputs: {mnist: "mnist:2"}       # datasets; arguments may say $mnist
+    environment_variables: {OMP_NUM_THREADS: 1}
+    use_gpu: false
+    resources: {cpus_per_process: 2, memory_gb: 4}
+    max_run_duration_seconds: 3600
+    docker_image: my/image           # shm_size
+    compute_target: local
+    tags: {owner: me}
+    """
+    from runyard.cli.commands.run import submit_and_follow
+    from runyard.cli.job_file import read_job
+
+    described = read_job(job)
+    return submit_and_follow(described.estimator, described.experiment, described.tags, detach=not follow)

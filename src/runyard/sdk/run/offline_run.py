@@ -1,0 +1,116 @@
+"""A run that is none: what `Run.get_context()` gives a script that was started by hand. It prints and keeps nothing."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from typing import Any
+
+
+class OfflineRun:
+    def __init__(self) -> None:
+        self.id = f"OfflineRun_{uuid.uuid4()}"
+
+    @property
+    def input_datasets(self) -> dict[str, Any]:
+        """Nobody gave it any: a script that is tried by hand is told so, by name, when it asks for one."""
+        from runyard.sdk.run.inputs import of_this_script
+
+        return of_this_script()
+
+    def log(self, name: str, value: Any, description: str = "", step: int | None = None, timestamp: Any = None) -> None:
+        _say("scalar metric", name, value)
+
+    def log_list(self, name: str, value: Any, description: str = "") -> None:
+        _say("list metric", name, list(value))
+
+    def log_row(self, name: str, description: str = "", **columns: Any) -> None:
+        _say("row metric", name, columns)
+
+    def log_table(self, name: str, value: Any, description: str = "", step: int | None = None, **_: Any) -> None:
+        _say("table metric", name, value)
+
+    def log_image(
+        self, name: str, path: Any = None, plot: Any = None, description: str = "", step: int | None = None, **_: Any
+    ) -> None:
+        _say("image", name, path or "a plot")
+
+    def log_confusion_matrix(self, name: str, value: Any, description: str = "", **_: Any) -> None:
+        self._say_document("confusion_matrix", name, value)
+
+    def log_accuracy_table(self, name: str, value: Any, description: str = "", **_: Any) -> None:
+        self._say_document("accuracy_table", name, value)
+
+    def log_residuals(self, name: str, value: Any, description: str = "", **_: Any) -> None:
+        self._say_document("residuals", name, value)
+
+    def log_predictions(self, name: str, value: Any, description: str = "", **_: Any) -> None:
+        self._say_document("predictions", name, value)
+
+    def log_histogram(
+        self, name: str, values: Any = None, bins: int = 64, *, bin_edges: Any = None, bin_counts: Any = None, **_: Any
+    ) -> None:
+        from runyard.context import documents
+
+        _say("histogram", name, documents.histogram(name, values, bins, bin_edges, bin_counts))
+
+    def log_text(self, name: str, text: str, **_: Any) -> None:
+        from runyard.context import documents
+
+        _say("text", name, documents.text(name, text))
+
+    def _say_document(self, kind: str, name: str, value: Any) -> None:
+        """Checked here as in a run: a mistake shows in the script that is tried by hand."""
+        from runyard.context import documents
+
+        _say(kind.replace("_", " "), name, documents.document(kind, name, value))
+
+    def tag(self, key: str, value: Any = None) -> None:
+        _say("tag", key, value)
+
+    def set_tags(self, tags: dict[str, Any]) -> None:
+        for key, value in tags.items():
+            self.tag(key, value)
+
+    def add_properties(self, properties: dict[str, Any]) -> None:
+        for key, value in properties.items():
+            _say("property", key, value)
+
+    def upload_file(self, name: str, path_or_stream: Any, **_: Any) -> None:
+        _say("file", name, path_or_stream)
+
+    def upload_files(self, names: list[str], paths: list[str], **_: Any) -> None:
+        for name, path in zip(names, paths):
+            self.upload_file(name, path)
+
+    def upload_folder(self, name: str, path: str, **_: Any) -> None:
+        _say("folder", name, path)
+
+    def register_model(self, model_name: str, model_path: str | None = None, **_: Any) -> None:
+        _say("model", model_name, model_path or model_name)
+
+    def child_run(self, name: str | None = None, **_: Any) -> OfflineRun:
+        return OfflineRun()
+
+    def complete(self, **_: Any) -> None:
+        pass
+
+    def fail(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def cancel(self) -> None:
+        pass
+
+    def flush(self, timeout_seconds: float = 300) -> None:
+        pass
+
+    def __enter__(self) -> OfflineRun:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        pass
+
+
+def _say(kind: str, name: str, value: Any) -> None:
+    sys.stdout.write(f"Attempted to log {kind} {name}:\n{value}\n")
+    sys.stdout.flush()

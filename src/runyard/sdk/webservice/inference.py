@@ -1,0 +1,128 @@
+"""InferenceConfig: the scoring script of a service and the environment that it runs in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Optional
+
+from runyard.errors import WebserviceException
+from runyard.sdk.azureml.no_effect import told
+from runyard.sdk.webservice import entry_script as scripts
+from runyard.spec.json import to_json
+
+if TYPE_CHECKING:
+    from runyard.sdk.core.workspace import Workspace
+    from runyard.sdk.environment.environment import Environment
+
+RUNTIMES = ("python", "spark-py")
+_NO_IMAGE = "services run in environments of the yard, and no image is built for them"
+
+
+class InferenceConfig:
+    """Without an environment, the service runs in that of the run which trained its model."""
+
+    def __init__(
+        self,
+        entry_script: str,
+        runtime: Optional[str] = None,
+        conda_file: Optional[str] = None,
+        extra_docker_file_steps: Optional[str] = None,
+        source_directory: Optional[str] = None,
+        enable_gpu: Optional[bool] = None,
+        description: Optional[str] = None,
+        base_image: Optional[str] = None,
+        base_image_registry: Any = None,
+        cuda_version: Optional[str] = None,
+        environment: Optional[Environment] = None,
+    ) -> None:
+        self.entry_script = entry_script
+        self.runtime = runtime
+        self.conda_file = conda_file
+        self.extra_docker_file_steps = extra_docker_file_steps
+        self.source_directory = source_directory
+        self.enable_gpu = enable_gpu
+        self.description = description
+        self.base_image = base_image
+        self.base_image_registry = base_image_registry
+        self.cuda_version = cuda_version
+        self.environment = environment
+        for argument, value in (
+            ("extra_docker_file_steps", extra_docker_file_steps),
+            ("base_image", base_image),
+            ("base_image_registry", base_image_registry),
+            ("cuda_version", cuda_version),
+        ):
+            told(self, argument, value, _NO_IMAGE)
+        told(self, "enable_gpu", enable_gpu or None, "a service sees the GPUs of this machine")
+        self.validate_configuration()
+
+    def validate_configuration(self) -> None:
+        """WebserviceException for what cannot be used."""
+        from runyard.sdk.environment.environment import Environment
+
+        scripts.found(self.entry_script, self.source_directory)
+        if self.environment is not None and not isinstance(self.environment, Environment):
+            raise WebserviceException(f"environment takes an Environment, not {self.environment!r}")
+        if self.environment is not None and (self.conda_file or self.runtime):
+            raise WebserviceException("environment excludes runtime and conda_file", hint="give one of them")
+        if self.runtime is not None and str(self.runtime).lower() not in RUNTIMES:
+            raise WebserviceException(f"runtime is one of {', '.join(RUNTIMES)}, not {self.runtime!r}")
+        if self.conda_file is not None and not self._conda_path().is_file():
+            raise WebserviceException(f"conda_file {self.conda_file!r} is not there")
+
+    def validation_script_content(self) -> None:
+        """WebserviceException for a script that is not Python, or lacks ``init()`` or ``run()``."""
+        scripts.checked(Path(self.source_directory or ".") / self.entry_script)
+
+    def build_create_payload(self, workspace: Workspace, name: str, model_ids: Any) -> dict[str, Any]:
+        """What the yard is asked for."""
+        return {"name": name, "models": list(model_ids or ()), "spec": self._spec(workspace)}
+
+    def build_profile_payload(
+        self,
+        profile_name: str,
+        input_data: Any = None,
+        workspace: Any = None,
+        models: Any = None,
+        dataset_id: Any = None,
+        container_resource_requirements: Any = None,
+        description: Any = None,
+    ) -> dict[str, Any]:
+        told(
+            self, "container_resource_requirements", container_resource_requirements, "a service has the whole machine"
+        )
+        return {
+            "name": profile_name,
+            "description": description,
+            "inputData": input_data,
+            "datasetId": dataset_id,
+            "models": [getattr(model, "id", model) for model in models or ()],
+        }
+
+    def _spec(self, workspace: Workspace) -> dict[str, Any]:
+        """A VersionSpec; the code is handed over."""
+        self.validate_configuration()
+        snapshot_id, script = scripts.frozen(workspace.connection, self.entry_script, self.source_directory)
+        environment = self._environment()
+        return {
+            "entry_script": script,
+            "snapshot_id": snapshot_id,
+            "environment": None if environment is None else to_json(environment.to_spec(self._folder())),
+            "description": self.description,
+        }
+
+    def _environment(self) -> Optional[Environment]:
+        from runyard.sdk.environment.environment import Environment
+
+        if self.environment is not None or self.conda_file is None:
+            return self.environment
+        return Environment.from_conda_specification("service", str(self._conda_path()))
+
+    def _folder(self) -> Optional[Path]:
+        return Path(self.source_directory) if self.source_directory else None
+
+    def _conda_path(self) -> Path:
+        return Path(self.source_directory or ".") / str(self.conda_file)
+
+    def __repr__(self) -> str:
+        return f"InferenceConfig(entry_script={self.entry_script!r}, environment={self.environment!r})"
