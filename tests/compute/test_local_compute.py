@@ -17,7 +17,7 @@ import pytest
 from runyard.compute.base import Handle
 from runyard.compute.local.compute import LocalCompute
 from runyard.errors import ComputeTargetException
-from runyard.posix.atomic_write import remove_left_behind
+from runyard.posix.atomic_write import remove_stale_drafts
 from runyard.testing.compute import ComputeContract, end_of, events_of, log_of, make_order, wait_until
 
 
@@ -128,7 +128,7 @@ def test_a_run_that_is_tidied_up_at_that_moment_can_be_stopped(compute, tmp_path
 
     def tidy():
         while not done:
-            remove_left_behind(Path(order.folder))
+            remove_stale_drafts(Path(order.folder))
 
     tidying = Thread(target=tidy)
     tidying.start()

@@ -74,7 +74,7 @@ def test_a_key_that_was_replaced_stays_so_whoever_wants_something_else(keeping: 
 def test_a_change_that_comes_too_early_does_not_end_a_keeper(tmp_path: Path) -> None:
     code = """
 import os, signal, sys
-from runyard.serving import keeper
+from runyard.serving import supervisor as keeper
 class Early:
     def __init__(self, folder): os.kill(os.getpid(), signal.SIGHUP)
     def run(self): pass

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from home_facts import all_runs
+
 from runyard import Run, Workspace
 from support import complaints, stop_runs, stop_services, stop_yard
 

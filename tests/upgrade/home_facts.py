@@ -61,7 +61,8 @@ def exported(folder: Path) -> dict[str, Facts]:
     subprocess.run(command, check=True, capture_output=True)
     rows = json.loads((folder / "runs.json").read_text(encoding="utf-8"))["runs"]
     for row in rows:
-        row["metrics"].pop("optimizer", None)  # a text, which has no place among numbers
+        row["metrics"].pop("optimizer", None)  # a text, which is no number
+        del row["last_metrics"]  # of the run table, which shows 15 digits after a restart; "metrics" has all of them
     return {row["run_id"]: without_nan(row) for row in rows}
 
 

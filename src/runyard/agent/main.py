@@ -18,7 +18,7 @@ from runyard.agent.retry import told
 from runyard.agent.supervise.single_process import WATCHED, supervise
 from runyard.launch.order import WorkOrder, read_order
 from runyard.lifecycle.state import End, EndReason
-from runyard.posix.linux import see_read_only
+from runyard.posix.prctl import see_read_only
 from runyard.spec.folder import RunFolder
 
 _BEGUN = {"script_started", "script_ended", "launch_failed", "node_started"}

@@ -22,7 +22,7 @@ from runyard.agent.event_log import Report
 from runyard.agent.supervise.single_process import stop_file
 from runyard.launch.order import Node, WorkOrder, read_order
 from runyard.lifecycle.state import End, EndReason
-from runyard.posix.atomic_write import write_whole
+from runyard.posix.atomic_write import write_text
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
 
@@ -47,7 +47,7 @@ def main(order_path: str) -> int:
     node_rank = int(os.environ.get("SLURM_NODEID", "0")) if order.resources.nodes > 1 else 0
     own = RunFolder(Path(order.folder)).node(node_rank)
     own.root.mkdir(parents=True, exist_ok=True)
-    write_whole(own.order, json.dumps(to_json(completed(order, node_rank, os.environ, nodes_of(order)))))
+    write_text(own.order, json.dumps(to_json(completed(order, node_rank, os.environ, nodes_of(order)))))
     own.order.chmod(0o600)  # variables may hold what only the owner should read
     return hold.main(str(own.order), report=SlurmReport)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Optional
 
 from runyard.errors import DataException
-from runyard.posix.atomic_write import write_whole
+from runyard.posix.atomic_write import write_text
 from runyard.spec.folder import RunFolder
 
 LIMIT = "RUNYARD_DATA_CACHE_GB"
@@ -235,7 +235,7 @@ class Cache:
 def note_trees(folder: RunFolder, keys: Iterable[str]) -> None:
     """In the folder of a run; written before they are there, so that none is removed while it needs them."""
     known = _noted(folder.data_record)
-    write_whole(folder.data_record, json.dumps({"trees": sorted({*known, *keys})}))
+    write_text(folder.data_record, json.dumps({"trees": sorted({*known, *keys})}))
 
 
 def trees_in_use(root: Path) -> set[str]:

@@ -12,7 +12,7 @@ from runyard.lifecycle.state import EndReason
 from runyard.orchestrator import data
 from runyard.orchestrator.components import Rooms
 from runyard.orchestrator.run_files import written_folders
-from runyard.posix.atomic_write import remove_left_behind
+from runyard.posix.atomic_write import remove_stale_drafts
 from runyard.store.runs import RunRecord
 from runyard.tracking.event_files import EventFile, find_event_files, ingest_event_files
 from runyard.tracking.ingest import dropped_points, ingest
@@ -64,7 +64,7 @@ def tidy(rooms: Rooms, record: RunRecord) -> None:
     """Files outside outputs/ and logs/ are not kept; after a failure to keep them the copy stays, to look at."""
     folder = rooms.folder(record.run_id)
     data.forget(rooms, record)
-    remove_left_behind(folder.root)
+    remove_stale_drafts(folder.root)
     if _lacks_something(record.warnings):
         return
     end = record.life.end

@@ -11,7 +11,7 @@ from runyard.errors import RunyardException
 from runyard.lifecycle.state import End, EndReason
 from runyard.orchestrator import placement
 from runyard.orchestrator.components import Rooms
-from runyard.posix.atomic_write import write_whole
+from runyard.posix.atomic_write import write_text
 from runyard.spec.run import RunSpec
 from runyard.store.runs import RunRecord
 
@@ -43,7 +43,7 @@ def at_once(rooms: Rooms, run_id: str, spec: RunSpec) -> Prepared | None:
         folder.logs.mkdir(parents=True, exist_ok=True)
         lines = "".join(f"[{0.0:7.2f} s] {text}\n" for text in said)
         folder.environment_log.write_text(lines, encoding="utf-8", errors="replace")
-        write_whole(folder.lock_file, prepared.lock)  # half of it, on a full disk, would be taken for the whole
+        write_text(folder.lock_file, prepared.lock)  # half of it, on a full disk, would be taken for the whole
     return prepared
 
 

@@ -1,32 +1,95 @@
-"""Files that are being written: under a name of their own until they are whole.
+"""Atomic writes: readers see the old file or the complete new one, never a part of it.
 
-The name tells who writes it, so that tidying up after a killed yard does not take a draft from under a thread of this
-one: whoever stopped a run at the moment of its end could not write down that it is to stop, and broke off.
+Temporary names contain the writer's process id, so that cleaning up after a crashed process does not delete a file
+that another thread of this process is still writing.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-_END = ".draft"
+_SUFFIX = ".draft"
 
 
-def write_whole(path: Path, text: str) -> None:
-    """All of it or nothing: a reader never meets half a file."""
-    draft = draft_of(path)
-    draft.write_text(text, encoding="utf-8", errors="surrogateescape")
-    draft.chmod(0o600)  # variables may hold what only the owner should read
-    draft.replace(path)
+def write_text(path: Path, text: str, *, mode: int = 0o600) -> None:
+    """Write ``text`` to ``path`` atomically. Only the owner can read the file by default: it may contain secrets."""
+    write_bytes(path, text.encode("utf-8", "surrogateescape"), mode=mode)
 
 
-def draft_of(path: Path) -> Path:
-    return path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}{_END}")
+def write_bytes(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    with replace_file(path) as draft:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+        with open(descriptor, "wb") as file:
+            file.write(data)
 
 
-def remove_left_behind(folder: Path) -> None:
-    """Drafts of processes other than this one."""
-    for draft in folder.glob(f"*{_END}"):
+@contextmanager
+def replace_file(path: Path, *, durable: bool = False) -> Iterator[Path]:
+    """Yield a temporary path next to ``path`` to write to; rename it to ``path`` on success, delete it on failure.
+
+    Args:
+        path: The file to create or replace. Its folder must exist.
+        durable: Flush the content to disk before the rename, so that it survives a power failure.
+    """
+    draft = draft_path(path)
+    try:
+        yield draft
+        if durable:
+            flush_to_disk(draft)
+        draft.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            draft.unlink()
+        raise
+
+
+@contextmanager
+def create_folder(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder next to ``path`` to fill; rename it to ``path`` on success, delete it on failure.
+
+    If ``path`` was created by another process in the meantime, that folder is kept: use this for folders that are
+    named by their content.
+    """
+    draft = draft_path(path)
+    draft.mkdir(parents=True)
+    try:
+        yield draft
+        try:
+            draft.rename(path)
+        except OSError:
+            if not path.is_dir():
+                raise
+            shutil.rmtree(draft, ignore_errors=True)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+
+
+def draft_path(path: Path) -> Path:
+    """A temporary name next to ``path`` that no other thread or process uses."""
+    return path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}{_SUFFIX}")
+
+
+def is_draft(name: str) -> bool:
+    return name.endswith(_SUFFIX)
+
+
+def remove_stale_drafts(folder: Path) -> None:
+    """Delete the temporary files of other processes, which must have ended."""
+    for draft in folder.glob(f"*{_SUFFIX}"):
         if f".{os.getpid()}." not in draft.name:
             draft.unlink(missing_ok=True)
+
+
+def flush_to_disk(path: Path) -> None:
+    # without this, a power failure may keep the new name and lose the content
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -13,7 +13,6 @@ from typing_extensions import NotRequired, TypedDict
 
 from runyard.environments.prepared import EnvironmentInfo
 from runyard.lifecycle.state import RunState
-from runyard.store.lineage import Edge
 from runyard.wire.charts import SeriesView
 from runyard.wire.data import DatastoreView, TransferView
 from runyard.wire.datasets import DatasetPage, LineageView
@@ -42,6 +41,12 @@ class ValuePage(TypedDict):
     count: int
     next: int
     values: list[LoggedValue]
+
+
+class LogMatch(TypedDict):
+    offset: int
+    line: int
+    text: str
 
 
 class RegisteredEnvironment(TypedDict):
@@ -250,6 +255,16 @@ class LineageNode(TypedDict):
     state: NotRequired[str]
 
 
+class LineageEdge(TypedDict):
+    source: str
+    target: str
+    kind: str
+    name: str | None
+    mode: str | None
+    digest: str | None
+    same: bool | None
+
+
 class SweepPopulation(TypedDict):
     size: int
 
@@ -270,6 +285,7 @@ class ErrorText(TypedDict):
 _RESPONSES: dict[tuple[str, str], Any] = {
     ("get", "/api/runs/{run_id}/timeline"): list[Phase],
     ("get", "/api/runs/{run_id}/values/{name}"): ValuePage,
+    ("get", "/api/runs/{run_id}/logs/{name}/search"): list[LogMatch],
     ("get", "/api/environments"): list[EnvironmentInfo],
     ("post", "/api/environments/prune"): list[EnvironmentInfo],
     ("get", "/api/environments/registered"): list[RegisteredEnvironment],
@@ -299,7 +315,7 @@ _FIELDS: dict[tuple[type, str], Any] = {
     (TransferView, "error"): Union[ErrorText, None],
     (DatasetPage, "runs"): list[DatasetUse],
     (LineageView, "nodes"): list[LineageNode],
-    (LineageView, "edges"): list[Edge],
+    (LineageView, "edges"): list[LineageEdge],
     (ModelView, "metrics"): dict[str, Scalar],
     (ModelView, "data"): list[DataUsed],
     (Difference, "left"): Scalar,
@@ -325,9 +341,27 @@ def install(app: FastAPI) -> None:
     app.openapi = openapi  # type: ignore[method-assign]
 
 
+def referenced_schemas(document: dict[str, Any], part: str) -> set[str]:
+    """Names of the schemas that `part` of any operation contains, directly or through others."""
+    operations = [operation for item in document["paths"].values() for operation in item.values()]
+    pending = [operation.get(part) for operation in operations]
+    names: set[str] = set()
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            name = str(value.get("$ref", "")).removeprefix("#/components/schemas/")
+            if name and name not in names:
+                names.add(name)
+                pending.append(document["components"]["schemas"][name])
+            pending += value.values()
+        elif isinstance(value, list):
+            pending += value
+    return names
+
+
 def _complete(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
-    for name in _referenced(document, "responses") - _referenced(document, "requestBody"):
+    for name in referenced_schemas(document, "responses") - referenced_schemas(document, "requestBody"):
         if "properties" in schemas[name]:  # a response has all fields of its dataclass, also those with a default
             schemas[name]["required"] = list(schemas[name]["properties"])
     for (owner, field), shape in _FIELDS.items():
@@ -344,25 +378,7 @@ def _schema(shape: Any, schemas: dict[str, Any]) -> dict[str, Any]:
     schema = TypeAdapter(shape).json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
     for name, definition in schema.pop("$defs", {}).items():
         schemas.setdefault(name, definition)
-    if "properties" in schema or "enum" in schema and "title" in schema:  # a named type itself
+    if "properties" in schema or ("enum" in schema and "title" in schema):  # a named type itself
         schemas.setdefault(schema["title"], schema)
         return {"$ref": f"#/components/schemas/{schema['title']}"}
     return schema
-
-
-def _referenced(document: dict[str, Any], part: str) -> set[str]:
-    """Names of the schemas that `part` of any operation contains, directly or through others."""
-    operations = [operation for item in document["paths"].values() for operation in item.values()]
-    pending = [operation.get(part) for operation in operations]
-    names: set[str] = set()
-    while pending:
-        value = pending.pop()
-        if isinstance(value, dict):
-            name = str(value.get("$ref", "")).removeprefix("#/components/schemas/")
-            if name and name not in names:
-                names.add(name)
-                pending.append(document["components"]["schemas"][name])
-            pending += value.values()
-        elif isinstance(value, list):
-            pending += value
-    return names

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import NoReturn, Optional
 
-from runyard.posix.linux import die_with_parent, take_host_name
+from runyard.posix.prctl import die_with_parent, take_host_name
 
 # Those that this process found changed, and those that agents change. Looked at once, not between fork and exec.
 _CHANGED = {signal.SIGINT, signal.SIGHUP} | {

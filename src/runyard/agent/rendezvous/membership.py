@@ -15,7 +15,7 @@ from runyard.agent.rendezvous.client import Dial
 from runyard.agent.rendezvous.messaging import Alone, Talk
 from runyard.agent.rendezvous.server import Switchboard
 from runyard.launch.order import Node, WorkOrder
-from runyard.posix.atomic_write import write_whole
+from runyard.posix.atomic_write import write_text
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import from_json, to_json
 
@@ -47,7 +47,7 @@ def line_of(order: WorkOrder, folder: RunFolder) -> Talk:
     if order.node_rank:
         return Dial(order, _LeadFile(order, folder).read)
     switchboard = Switchboard(order)
-    write_whole(folder.lead, json.dumps({"place": switchboard.place, "attempt": order.attempt}))
+    write_text(folder.lead, json.dumps({"place": switchboard.place, "attempt": order.attempt}))
     return switchboard
 
 

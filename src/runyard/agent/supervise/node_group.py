@@ -36,7 +36,7 @@ from runyard.launch.order import WorkOrder
 from runyard.launch.plan import HERE, everybody, plan, ports_needed, world_of
 from runyard.launch.variables import PROCESS_TAG, process_tag
 from runyard.lifecycle.state import End, EndReason
-from runyard.posix.linux import become_subreaper
+from runyard.posix.prctl import become_subreaper
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import from_json, to_json
 from runyard.spec.launch import Mpi

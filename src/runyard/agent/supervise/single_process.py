@@ -28,7 +28,7 @@ from runyard.launch.order import WorkOrder
 from runyard.launch.variables import PROCESS_TAG, process_tag
 from runyard.launch.world import RankPlan
 from runyard.lifecycle.state import End, EndReason
-from runyard.posix.linux import become_subreaper
+from runyard.posix.prctl import become_subreaper
 from runyard.spec.folder import RunFolder
 
 # blocked in the agent and waited for: no handler, no race; SIGIO: somebody rang an agent's bell

@@ -23,7 +23,7 @@ from runyard.errors import ComputeTargetException
 from runyard.launch.argv import expand
 from runyard.launch.order import WorkOrder, read_order
 from runyard.launch.variables import PROCESS_TAG, process_tag
-from runyard.posix.atomic_write import write_whole
+from runyard.posix.atomic_write import write_text
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
 
@@ -55,7 +55,7 @@ class LocalCompute(Compute):
         folder = RunFolder(Path(order.folder))
         try:
             folder.root.mkdir(parents=True, exist_ok=True)
-            write_whole(folder.order, json.dumps(to_json(order)))
+            write_text(folder.order, json.dumps(to_json(order)))
         except OSError as error:
             raise ComputeTargetException(
                 f"the order of {order.run_id} could not be written: {error}",
@@ -65,7 +65,7 @@ class LocalCompute(Compute):
             # the lead comes last: by then everybody whom it waits for is on the way
             node = folder.node(node_rank)
             node.root.mkdir(parents=True, exist_ok=True)
-            write_whole(node.order, json.dumps(to_json(replace(order, node_rank=node_rank))))
+            write_text(node.order, json.dumps(to_json(replace(order, node_rank=node_rank))))
             self.nursery.fork_agent(node.order)
         self.nursery.fork_agent(folder.order)
         return Handle(order.run_id, order.folder)
@@ -79,7 +79,7 @@ class LocalCompute(Compute):
         if not folder.root.is_dir():
             return
         # The reason first: an agent that is just starting finds it even though the signal came too early.
-        write_whole(Path(stop_file(folder)), json.dumps({"reason": reason}))
+        write_text(Path(stop_file(folder)), json.dumps({"reason": reason}))
         agent = agent_of(folder)
         if agent is None or agent.pid is None:
             return

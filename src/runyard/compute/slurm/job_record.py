@@ -10,7 +10,7 @@ from typing import Any
 
 from runyard.agent.supervise.single_process import stop_file
 from runyard.launch.order import WorkOrder
-from runyard.posix.atomic_write import write_whole
+from runyard.posix.atomic_write import write_text
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
 
@@ -76,12 +76,12 @@ class JobRecord:
     def announce(self, order: WorkOrder, script: str, name: str) -> None:
         """Before sbatch is asked: should the yard be killed meanwhile, the next one finds the job by its name."""
         self.script.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(self.folder.order, json.dumps(to_json(order)))
-        write_whole(self.script, script)
-        write_whole(self._file, json.dumps({"name": name}))
+        write_text(self.folder.order, json.dumps(to_json(order)))
+        write_text(self.script, script)
+        write_text(self._file, json.dumps({"name": name}))
 
     def submitted(self, name: str, job_id: str) -> None:
-        write_whole(self._file, json.dumps({"name": name, "job_id": job_id}))
+        write_text(self._file, json.dumps({"name": name, "job_id": job_id}))
 
     def refused(self) -> None:
         self._file.unlink(missing_ok=True)
@@ -96,7 +96,7 @@ class JobRecord:
         return str(_read(Path(stop_file(self.folder))).get("reason", "canceled"))
 
     def ask_to_stop(self, reason: str) -> None:
-        write_whole(Path(stop_file(self.folder)), json.dumps({"reason": reason}))
+        write_text(Path(stop_file(self.folder)), json.dumps({"reason": reason}))
 
     @property
     def _file(self) -> Path:

@@ -27,7 +27,7 @@ from runyard.compute.ssh.placeholders import HOST_FOLDER, HOST_PATH
 from runyard.errors import ComputeTargetException, RunyardException
 from runyard.launch.order import Node, WorkOrder
 from runyard.lifecycle.state import End, EndReason
-from runyard.posix.atomic_write import write_whole
+from runyard.posix.atomic_write import write_text
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
 
@@ -70,7 +70,7 @@ class SshCompute(Compute):
             root.mkdir(parents=True, exist_ok=True)
             bases = file_sync.sizes(root)  # what earlier attempts wrote stays; what comes now is written behind it
             write_place(root, {"attempt": order.attempt, "hosts": list(hosts), "bases": bases})
-        write_whole(RunFolder(root).order, json.dumps(to_json(order)))
+        write_text(RunFolder(root).order, json.dumps(to_json(order)))
         try:
             self._start(order, root, list(hosts.values()))
         except Cut as cut:
@@ -105,7 +105,7 @@ class SshCompute(Compute):
         if not Path(handle.folder).is_dir():
             return
         # The reason first: whoever is just starting the run finds it, even though there is nobody to be told yet.
-        write_whole(Path(handle.folder) / STOP, json.dumps({"reason": reason}))
+        write_text(Path(handle.folder) / STOP, json.dumps({"reason": reason}))
         self._tell_to_stop(handle, reason)
 
     def _tell_to_stop(self, handle: Handle, reason: str) -> None:
@@ -360,7 +360,7 @@ def working_copy(work: Path) -> tuple[list[dict[str, Any]], dict[str, Path]]:
 
 
 def write_place(root: Path, value: dict[str, Any]) -> None:
-    write_whole(root / PLACE, json.dumps(value))
+    write_text(root / PLACE, json.dumps(value))
 
 
 def _place(root: Path) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from runyard.compute.local.compute import LocalCompute, agent_of
 from runyard.compute.ssh.framing import CHUNK
 from runyard.data.cache import Cache, Leaf, copy_tree, key_of, note_trees, trees_in_use
 from runyard.launch.order import WorkOrder
-from runyard.posix.atomic_write import write_whole
+from runyard.posix.atomic_write import write_text
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import from_json
 
@@ -132,7 +132,7 @@ class Errands:
         order = from_json(WorkOrder, order_json)
         own = RunFolder(Path(order.folder)).node(order.node_rank)
         own.root.mkdir(parents=True, exist_ok=True)
-        write_whole(own.order, json.dumps(order_json))
+        write_text(own.order, json.dumps(order_json))
         return self.local.nursery.fork_agent(own.order)
 
     def has_agent(self, run_id: str, node_rank: int) -> bool:

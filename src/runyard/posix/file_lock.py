@@ -1,0 +1,68 @@
+"""Advisory file locks that the kernel releases when their process ends, however it ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Optional
+
+_POLL_S = 0.02
+
+
+def acquire(path: Path, *, timeout_s: Optional[float] = 0.0) -> Optional[int]:
+    """Lock ``path`` exclusively and write this process's id into it.
+
+    Args:
+        path: The lock file; created if it does not exist.
+        timeout_s: Seconds to keep trying; None waits without limit. A reader that probes the lock holds it for some
+            microseconds, so an owner that must not fail should wait a little.
+
+    Returns:
+        The open descriptor, which holds the lock until it is closed; None if another process holds it.
+    """
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if deadline is None else fcntl.LOCK_NB))
+            break
+        except BlockingIOError:
+            if deadline is not None and time.monotonic() >= deadline:
+                os.close(lock)
+                return None
+            time.sleep(_POLL_S)
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    return lock
+
+
+def is_held(path: Path) -> bool:
+    """True while a process holds the lock; False if it is free or the file does not exist."""
+    try:
+        lock = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+
+
+def holder(path: Path) -> Optional[int]:
+    """The process id that the holder wrote (0 before it has written one); None if the lock is free."""
+    if not is_held(path):
+        return None
+    try:
+        with open(path, "rb") as file:
+            text = file.read(32).strip()
+    except FileNotFoundError:
+        return None
+    return int(text) if text.isdigit() else 0
