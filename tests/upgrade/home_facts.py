@@ -1,4 +1,4 @@
-"""Everything that a client can read from a home folder, as plain values.
+"""Reads a home folder through the public SDK and the command line, as plain values.
 
 `make_home.py` writes these facts with the version that makes the home, and `test_old_home.py` reads them again with the
 current version. Public names only, so that both versions can run this file.
@@ -55,13 +55,13 @@ def code_digests(run: Run) -> dict[str, str]:
         return {name: hashlib.sha256(archive.read(name)).hexdigest() for name in archive.namelist()}
 
 
-def exported(folder: Path) -> dict[str, Facts]:
-    """Every run with every point that it logged, as `runyard export` writes them."""
+def export_runs(folder: Path) -> dict[str, Facts]:
+    """Returns each run with all of its points, by id, as `runyard export` writes them."""
     command = [sys.executable, "-m", "runyard", "export", "--all", "--format", "json", "-o", str(folder)]
     subprocess.run(command, check=True, capture_output=True)
     rows = json.loads((folder / "runs.json").read_text(encoding="utf-8"))["runs"]
     for row in rows:
-        row["metrics"].pop("optimizer", None)  # a text, which is no number
+        row["metrics"].pop("optimizer", None)  # a text, not a number
         del row["last_metrics"]  # of the run table, which shows 15 digits after a restart; "metrics" has all of them
     return {row["run_id"]: without_nan(row) for row in rows}
 
@@ -105,7 +105,7 @@ def dataset_facts(workspace: Workspace, name: str) -> Facts:
 
 
 def without_nan(value: Any) -> Any:
-    """NaN equals nothing, so numbers that are not finite become their names."""
+    """Replaces NaN and infinities by their names: NaN does not equal itself."""
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
     if isinstance(value, dict):

@@ -1,10 +1,10 @@
-"""Makes a home folder with one of everything and packs it, for `test_old_home.py` of later versions.
+"""Makes a home folder with one run, model, service, … of each kind and packs it for `test_old_home.py`.
 
 Run it with the Python of the version to preserve; the files are named after that version:
 
     PYTHON tests/upgrade/make_home.py [FOLDER]
 
-The home is made below a fixed, neutral folder, with a minimal environment, because a home records paths and variables.
+The home is made in a fixed folder below /tmp, with few environment variables, because it records paths and variables.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from home_facts import all_runs, code_digests, dataset_facts, exported, file_digests, model_facts, run_facts
+from home_facts import all_runs, code_digests, dataset_facts, export_runs, file_digests, model_facts, run_facts
 
 import runyard
 from runyard import (
@@ -155,7 +155,7 @@ def main() -> None:
 
 
 def start_in_neutral_place(output: Path) -> None:
-    """Starts this program again with paths and variables that say nothing about this machine or its user."""
+    """Replaces this process by one with neutral paths and variables: the home records both."""
     shutil.rmtree(ROOT, ignore_errors=True)
     for folder in (HOME, ROOT / "user", ROOT / "project"):
         folder.mkdir(parents=True, mode=0o700)
@@ -199,7 +199,7 @@ def fill_home() -> dict[str, Any]:
         "port": PORT,
         "roles": roles,
         "runs": {run_id: run_facts(run) for run_id, run in runs.items()},
-        "export": exported(Path("export")),
+        "export": export_runs(Path("export")),
         "files": {run_id: file_digests(run) for run_id, run in runs.items()},
         "code": code_digests(runs[roles["completed"]]),
         "sweep": {
@@ -319,18 +319,18 @@ def make_models_and_service(workspace: Workspace, run: Run) -> dict[str, Any]:
 
 
 def leave_runs_unfinished() -> dict[str, str]:
-    """A run that holds the only node, and a run and a sweep that wait for it, while the yard is stopped."""
+    """Submits a run that holds the only node of a cluster, and a run and a sweep that are queued behind it."""
     workspace = Workspace()
     ComputeTarget.create(workspace, "one-node", AmlCompute.provisioning_configuration(max_nodes=1))
     experiment = Experiment(workspace, "unfinished")
-    running = experiment.submit(script("wait.py", target="one-node"))
-    eventually(lambda: running.get_status() == "Running", "the first run starts")
-    queued = experiment.submit(script("train.py", "--lr", 0.5, target="one-node"))
+    first_run = experiment.submit(script("wait.py", target="one-node"))
+    eventually(lambda: first_run.get_status() == "Running", "the first run starts")
+    queued_run = experiment.submit(script("train.py", "--lr", 0.5, target="one-node"))
     sweep = experiment.submit(sweep_of_three(script("tune.py", target="one-node")))
     eventually(lambda: len(list(sweep.get_children())) == 2, "the sweep submits its first children")
-    for waiting in (queued, *sweep.get_children()):
-        eventually(lambda waiting=waiting: waiting.get_status() == "Queued", "the other runs wait")
-    return {"running": running.id, "queued": queued.id, "sweep": sweep.id}
+    for run in (queued_run, *sweep.get_children()):
+        eventually(lambda run=run: run.get_status() == "Queued", "the other runs are queued")
+    return {"running": first_run.id, "queued": queued_run.id, "sweep": sweep.id}
 
 
 def close_home() -> None:
@@ -340,12 +340,12 @@ def close_home() -> None:
     for lock, pid in holders.items():
         os.kill(pid, signal.SIGTERM if lock.name == "keeper.lock" else signal.SIGKILL)
         eventually(lambda lock=lock: lock_holder(lock) is None, f"the process of {lock} ends")
-    for environ in Path("/proc").glob("[0-9]*/environ"):  # scripts that their agent left behind
+    for environ in Path("/proc").glob("[0-9]*/environ"):  # scripts whose agent was killed
         try:
-            is_left = f"={HOME}/runs/".encode() in environ.read_bytes()
+            belongs_to_run = f"={HOME}/runs/".encode() in environ.read_bytes()
         except OSError:
             continue
-        if is_left:
+        if belongs_to_run:
             os.kill(int(environ.parent.name), signal.SIGKILL)
     database = sqlite3.connect(HOME / "yard.db")
     database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -359,12 +359,12 @@ def pack(output: Path, facts: dict[str, Any]) -> None:
     output.mkdir(parents=True, exist_ok=True)
     name = f"home-{'.'.join(runyard.__version__.split('.')[:2])}"
     with tarfile.open(output / f"{name}.tar.xz", "w:xz", preset=9) as archive:
-        archive.add(HOME, "home", filter=packed)
+        archive.add(HOME, "home", filter=prepare_member)
     text = json.dumps(facts, indent=1, sort_keys=True)
     (output / f"{name}.json").write_text(f"{text}\n", encoding="utf-8")
 
 
-def packed(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+def prepare_member(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     if Path(member.name).name in NOT_PACKED:
         return None
     member.uid = member.gid = 0
@@ -373,12 +373,13 @@ def packed(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 
 def require_no_foreign_path() -> None:
-    """A path of the person or the machine that makes the home is of no use elsewhere, and not for others to read."""
+    """Raises RuntimeError if a packed file names the user's home, the virtual environment or the source tree."""
     folders = (pwd.getpwuid(os.getuid()).pw_dir, os.path.realpath(sys.prefix), Path(runyard.__file__).parents[1])
     for path in (path for path in HOME.rglob("*") if path.is_file()):
-        foreign = [folder for folder in folders if f"{folder}/".encode() in path.read_bytes()]
-        if foreign:
-            raise RuntimeError(f"{path} contains {foreign[0]}")
+        content = path.read_bytes()
+        for folder in folders:
+            if f"{folder}/".encode() in content:
+                raise RuntimeError(f"{path} contains the path {folder}")
 
 
 def script(name: str, *arguments: object, target: str = "local", job: Any = None) -> ScriptRunConfig:
@@ -393,7 +394,7 @@ def script(name: str, *arguments: object, target: str = "local", job: Any = None
 
 
 def this_python(name: str) -> Environment:
-    """A Python that each machine looks up on its PATH."""
+    """The `python3` on the PATH of the yard, so that the home works on other machines."""
     environment = Environment(name)
     environment.python.user_managed_dependencies = True
     environment.python.interpreter_path = "python3"

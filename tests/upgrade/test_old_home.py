@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from home_facts import all_runs, code_digests, dataset_facts, exported, file_digests, model_facts, run_facts
+from home_facts import all_runs, code_digests, dataset_facts, export_runs, file_digests, model_facts, run_facts
+from old_homes import OldHome
 
-from conftest import OldHome
 from runyard import (
     ComputeTarget,
     Dataset,
@@ -54,7 +54,7 @@ def test_each_outcome_is_among_the_old_runs(old_home: OldHome) -> None:
 def test_the_run_table_and_every_logged_point_are_exported_as_before(
     old_home: OldHome, facts: Facts, tmp_path: Path
 ) -> None:
-    rows = exported(tmp_path)
+    rows = export_runs(tmp_path)
     for run_id, expected in facts["export"].items():
         assert {key: rows[run_id][key] for key in expected} == expected
 
@@ -67,16 +67,15 @@ def test_files_logs_and_code_have_the_same_content(workspace: Workspace, old_hom
 
 def test_the_command_line_reads_old_runs(old_home: OldHome, facts: Facts) -> None:
     completed, failed = facts["roles"]["completed"], facts["roles"]["failed"]
-    listed = {run["run_id"]: run["status"] for run in json.loads(command("runs", "--all", "--json"))}
-    assert listed.items() >= {run_id: run["status"] for run_id, run in facts["runs"].items()}.items()
+    statuses = {run["run_id"]: run["status"] for run in json.loads(command("runs", "--all", "--json"))}
+    assert statuses.items() >= {run_id: run["status"] for run_id, run in facts["runs"].items()}.items()
     assert command("logs", completed) == "learning rate 0.3\n"
     assert command("logs", failed).endswith("ValueError: the learning rate must be positive, got -1.0\n")
     assert json.loads(command("show", failed, "--json"))["end"]["reason"] == "script failed"
     assert "ValueError: the learning rate must be positive" in command("show", failed)
     for name in ("metrics", "files", "explain"):
         assert command(name, completed)
-    lineage = command("lineage", "digits:1")
-    assert completed in lineage
+    assert completed in command("lineage", "digits:1")
 
 
 def test_the_sweep_keeps_its_ranking_and_its_values(old_home: OldHome, facts: Facts) -> None:
@@ -129,13 +128,13 @@ def test_the_service_starts_again_answers_with_its_old_key_and_takes_an_update(
 
 
 def test_unfinished_runs_are_brought_to_their_end(workspace: Workspace, facts: Facts) -> None:
-    """Their yard was stopped while one held the only node and the others waited; then the first lost its agent."""
+    """The old yard stopped while one run held the only node and the others were queued; its agent was killed then."""
     runs = all_runs(workspace)
-    running, queued, sweep = (runs[facts["unfinished"][name]] for name in ("running", "queued", "sweep"))
-    lost = running.wait_for_completion(raise_on_error=False)
-    assert (lost["status"], lost["error"]["error"]["reason"]) == ("Failed", "agent lost")
-    assert queued.wait_for_completion()["status"] == "Completed"
-    assert queued.get_metrics()["loss"][0] == 0.5
+    first_run, queued_run, sweep = (runs[facts["unfinished"][name]] for name in ("running", "queued", "sweep"))
+    details = first_run.wait_for_completion(raise_on_error=False)
+    assert (details["status"], details["error"]["error"]["reason"]) == ("Failed", "agent lost")
+    assert queued_run.wait_for_completion()["status"] == "Completed"
+    assert queued_run.get_metrics()["loss"][0] == 0.5
     assert sweep.wait_for_completion()["status"] == "Completed"
     assert isinstance(sweep, HyperDriveRun)
     values = [values for _, values in sorted(sweep.get_hyperparameters().items())]
@@ -144,15 +143,17 @@ def test_unfinished_runs_are_brought_to_their_end(workspace: Workspace, facts: F
 
 @pytest.mark.parametrize("role", ["completed", "two nodes", "dataset"])
 def test_an_old_run_can_be_run_again(workspace: Workspace, old_home: OldHome, facts: Facts, role: str) -> None:
-    old = old_home.run(role)
-    run_id = command("rerun", "--detach", old.id).strip()
-    again = all_runs(workspace)[run_id]
-    assert again.wait_for_completion()["status"] == "Completed"
-    assert run_facts(again)["metrics"] == facts["runs"][old.id]["metrics"]
-    assert again.number > max(run["number"] for run in facts["runs"].values())
+    old_run = old_home.run(role)
+    run_id = command("rerun", "--detach", old_run.id).strip()
+    new_run = all_runs(workspace)[run_id]
+    assert new_run.wait_for_completion()["status"] == "Completed"
+    assert run_facts(new_run)["metrics"] == facts["runs"][old_run.id]["metrics"]
+    assert new_run.number > max(run["number"] for run in facts["runs"].values())
 
 
-def test_a_new_run_uses_what_the_old_home_has(workspace: Workspace, facts: Facts, tmp_path: Path) -> None:
+def test_a_new_run_uses_the_old_dataset_environment_cluster_and_model(
+    workspace: Workspace, facts: Facts, tmp_path: Path
+) -> None:
     (tmp_path / "train.py").write_text(
         "import os, sys\n"
         "from runyard import Model, Run\n"
