@@ -152,6 +152,7 @@ def main() -> None:
     finally:
         close_home()
     pack(Path(sys.argv[1]), facts)
+    shutil.rmtree(ROOT)
 
 
 def start_in_neutral_place(output: Path) -> None:
