@@ -13,7 +13,7 @@ from runyard.spec.names import RUN_ID, experiment_name
 from runyard.store import schema
 from runyard.store.documents import EXPERIMENT, Documents
 from runyard.store.runs import RunRecord
-from runyard.wire.exchange import Imported, ImportRun
+from runyard.wire.exchange import ImportResult, ImportRun
 
 SOURCE = "runyard.imported_from"
 _ENDS = {
@@ -24,7 +24,7 @@ _ENDS = {
 }
 
 
-def take_in(conductor: Conductor, request: ImportRun) -> Imported:
+def take_in(conductor: Conductor, request: ImportRun) -> ImportResult:
     """Sent again, only what differs is written: what people did to the run since then stays."""
     _check(request)
     store = conductor.rooms.runs
@@ -47,7 +47,7 @@ def take_in(conductor: Conductor, request: ImportRun) -> Imported:
     changed = _catch_up(conductor, known, record, request)
     if created or changed:
         conductor.bell.ring(request.run_id)
-    return Imported(
+    return ImportResult(
         request.run_id,
         created,
         changed,

@@ -8,7 +8,7 @@ from runyard.lifecycle.state import RunState
 from runyard.run_table.columns import groups_of
 from runyard.run_table.fields import FIELDS, SHORT, canonical
 from runyard.run_table.table import RunTable
-from runyard.wire.run_table import FieldView, Option
+from runyard.wire.run_table import CompletionOption, FieldView
 
 _MOST = 30
 _SIGNS = {
@@ -41,7 +41,7 @@ def fields(table: RunTable) -> list[FieldView]:
     return own + [FieldView(name, "number" if numeric else "text", runs) for name, numeric, runs in table.names()]
 
 
-def complete(table: RunTable, query: str, at: int) -> tuple[int, int, list[Option]]:
+def complete(table: RunTable, query: str, at: int) -> tuple[int, int, list[CompletionOption]]:
     """(from, to, options): the text between the two places is what an option replaces."""
     before = query[:at]
     found = _BEFORE.search(before)
@@ -54,9 +54,9 @@ def complete(table: RunTable, query: str, at: int) -> tuple[int, int, list[Optio
     return begin, _end_of_word(query, at), _names(table, before[begin:], known=fields(table))
 
 
-def _names(table: RunTable, typed: str, known: list[FieldView]) -> list[Option]:
+def _names(table: RunTable, typed: str, known: list[FieldView]) -> list[CompletionOption]:
     wanted = typed.lower()
-    options: list[tuple[int, int, Option]] = []
+    options: list[tuple[int, int, CompletionOption]] = []
     shorter = {field: short for short, field in reversed(SHORT.items())}
     for field in known:
         text = shorter.get(field.name, field.name) if field.name.endswith(("_at", "_s", "_id")) else field.name
@@ -67,23 +67,23 @@ def _names(table: RunTable, typed: str, known: list[FieldView]) -> list[Option]:
         else:
             detail = field.kind if not bare else f"{field.kind}, {field.runs:,} runs"
         if any(candidate.startswith(wanted) for candidate in candidates if candidate):
-            options.append((1 if bare else 0, -field.runs, Option(_quoted_name(text), detail)))
+            options.append((1 if bare else 0, -field.runs, CompletionOption(_quoted_name(text), detail)))
         elif wanted and any(wanted in candidate for candidate in candidates):
-            options.append((2, -field.runs, Option(_quoted_name(text), detail)))
+            options.append((2, -field.runs, CompletionOption(_quoted_name(text), detail)))
     if typed:
         keywords = (("and", "both"), ("or", "either"), ("not", "the opposite"))
-        options += [(3, 0, Option(word, detail)) for word, detail in keywords if word.startswith(wanted)]
+        options += [(3, 0, CompletionOption(word, detail)) for word, detail in keywords if word.startswith(wanted)]
         exact = next((field for field in known if canonical(typed) in (field.name, field.name.partition(".")[2])), None)
         if exact is not None:
-            options += [(-1, 0, Option(f"{typed}{sign}", detail)) for sign, detail in _SIGNS[exact.kind]]
+            options += [(-1, 0, CompletionOption(f"{typed}{sign}", detail)) for sign, detail in _SIGNS[exact.kind]]
     return [option for _, _, option in sorted(options, key=lambda found: found[:2])][:_MOST]
 
 
-def _values(table: RunTable, name: str, typed: str) -> list[Option]:
+def _values(table: RunTable, name: str, typed: str) -> list[CompletionOption]:
     field = canonical(name)
     kind = FIELDS.get(field, "text")
     if kind in _SAMPLES:
-        return [Option(text, detail) for text, detail in _SAMPLES[kind] if text.startswith(typed.lower())]
+        return [CompletionOption(text, detail) for text, detail in _SAMPLES[kind] if text.startswith(typed.lower())]
     counts: dict[str, int] = {}
     if field == "status":
         counts = {state.value: 0 for state in RunState}
@@ -93,7 +93,7 @@ def _values(table: RunTable, name: str, typed: str) -> list[Option]:
     wanted = typed.lstrip('"').lower()
     rows = sorted(counts.items(), key=lambda item: (not item[0].lower().startswith(wanted), -item[1], item[0]))
     found = [(text, runs) for text, runs in rows if wanted in text.lower()]
-    return [Option(_quoted(text), f"{runs:,} runs" if runs != 1 else "1 run") for text, runs in found][:_MOST]
+    return [CompletionOption(_quoted(text), f"{runs:,} runs" if runs != 1 else "1 run") for text, runs in found][:_MOST]
 
 
 def _end_of_word(query: str, at: int) -> int:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from runyard.wire.yard import Listen, StudioAddress
+from runyard.wire.yard import ListenOptions, StudioAddress
 
 
 class Network(Protocol):
     @property
     def address(self) -> StudioAddress | None: ...
 
-    def open(self, wanted: Listen) -> StudioAddress: ...
+    def open(self, wanted: ListenOptions) -> StudioAddress: ...
 
     def close(self) -> None: ...

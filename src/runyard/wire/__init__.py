@@ -1,1 +1,1 @@
-"""The JSON shapes that cross between client and server: frozen dataclasses, shared by both, owned by neither."""
+"""Request and response types of the HTTP API: frozen dataclasses, shared by client and server."""

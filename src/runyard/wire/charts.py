@@ -1,4 +1,4 @@
-"""Charts on the wire."""
+"""Request and response types of the chart endpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datastores and transfers, as they cross between client and server. A credential goes one way only."""
+"""Request and response types of datastores and transfers. Credentials occur in requests only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Optional
 class RegisterDatastore:
     name: str
     kind: str
-    configuration: dict[str, Any]  # with its credentials: they are taken out before anything is kept
+    configuration: dict[str, Any]  # including credentials, which are removed before it is stored
     overwrite: bool = False
     skip_validation: bool = False
 
@@ -21,12 +21,12 @@ class DatastoreView:
     kind: str
     configuration: dict[str, Any]
     is_default: bool
-    credentials: str  # "kept", "environment", "none": where they come from, and nothing more
+    credentials: str  # their origin, never their value: "kept" (in the home folder), "environment", "none"
     created_at: float
 
 
 @dataclass(frozen=True)
-class StoredView:
+class StoredEntry:
     path: str
     size: int
     modified_at: float
@@ -37,7 +37,7 @@ class StoredView:
 class ListingView:
     datastore: str
     path: str
-    entries: list[StoredView]
+    entries: list[StoredEntry]
     files: int
     bytes: int
     truncated: bool = False
@@ -47,9 +47,9 @@ class ListingView:
 class TransferRequest:
     kind: str  # "upload", "download"
     datastore: str
-    local: str  # a folder on the yard's machine, from the root
+    local: str  # absolute path of a folder on the yard's machine
     path: str = ""  # below the datastore's root
-    files: Optional[list[str]] = None  # of an upload: these alone, below `local`
+    files: Optional[list[str]] = None  # uploads only: restrict to these paths below `local`
     overwrite: bool = False
 
 
@@ -67,7 +67,7 @@ class TransferView:
     files_skipped: int = 0
     bytes: int = 0
     bytes_done: int = 0
-    doing: str = ""  # "" while bytes move; else what it waits for
+    doing: str = ""  # empty while bytes are transferred, else the reason for waiting
     seconds: float = 0.0
     error: Optional[dict[str, str]] = None  # code, message, hint
     warnings: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Datasets, and what came of what, as they cross between client and server."""
+"""Request and response types of datasets and lineage."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 
 @dataclass(frozen=True)
-class OfDefinition:
+class DatasetQuery:
     definition: dict[str, Any]  # a DatasetDefinition
 
 
@@ -20,16 +20,16 @@ class PinDataset:
 @dataclass(frozen=True)
 class SaveDataset:
     definition: dict[str, Any]
-    name: Optional[str] = None  # None: it only gets an id
+    name: Optional[str] = None  # None: saved by id only
     description: Optional[str] = None
     tags: dict[str, Optional[str]] = field(default_factory=dict)
     create_new_version: bool = False
-    run_id: Optional[str] = None  # the run whose script says so
+    run_id: Optional[str] = None  # the run whose script registers it
 
 
 @dataclass(frozen=True)
 class ChangeDataset:
-    description: Optional[str] = None  # None: as it is
+    description: Optional[str] = None  # None: unchanged
     tags: Optional[dict[str, Optional[str]]] = None
 
 
@@ -40,7 +40,7 @@ class DatasetView:
     version: Optional[int]
     kind: str  # "file", "tabular"
     definition: dict[str, Any]
-    sources: list[str]  # for people: workspaceblobstore/mnist/, https://…
+    sources: list[str]  # for display: workspaceblobstore/mnist/, https://…
     digest: Optional[str]
     files: Optional[int]
     bytes: Optional[int]
@@ -52,27 +52,27 @@ class DatasetView:
 
 @dataclass(frozen=True)
 class DatasetPage:
-    """One version, with what a page about it shows."""
+    """One version, with all versions of its name and the runs that used it."""
 
     dataset: DatasetView
     versions: list[DatasetView]  # all of its name, the newest first
-    runs: list[dict[str, Any]]  # that used it: run_id, name, mode, digest, same, status, experiment, created_at
+    runs: list[dict[str, Any]]  # run_id, name, mode, digest, same, status, experiment, created_at
 
 
 @dataclass(frozen=True)
-class DatasetNow:
-    """What it points to at this moment."""
+class DatasetContent:
+    """The content that a dataset currently resolves to."""
 
     digest: str
     files: int
     bytes: int
-    same: Optional[bool]  # as when it was saved
+    same: Optional[bool]  # equal to the content when it was saved; None: not recorded then
 
 
 @dataclass(frozen=True)
 class PinState:
     done: bool
-    doing: str = ""  # how far it is, in words
+    doing: str = ""  # progress, for display
     digest: Optional[str] = None
 
 
@@ -91,13 +91,13 @@ class DatasetFiles:
 
 
 @dataclass(frozen=True)
-class Whereabouts:
+class LocalPath:
     path: str
 
 
 @dataclass(frozen=True)
-class DataGiven:
-    label: str  # mnist:2, or the place in a datastore
+class RunInput:
+    label: str  # mnist:2, or DATASTORE/PATH
     mode: str
     dataset_id: Optional[str]
     digest: Optional[str]
@@ -105,17 +105,17 @@ class DataGiven:
 
 @dataclass(frozen=True)
 class DataDifference:
-    """One input of two runs; None: that run was not given it."""
+    """One input of two runs; None if a run does not have it."""
 
     name: str
-    a: Optional[DataGiven]
-    b: Optional[DataGiven]
-    same: Optional[bool]  # None: not known
+    a: Optional[RunInput]
+    b: Optional[RunInput]
+    same: Optional[bool]  # None: unknown
 
 
 @dataclass(frozen=True)
 class LineageView:
-    start: list[str]  # ids of nodes
+    start: list[str]  # ids of the nodes that were queried
     nodes: list[dict[str, Any]]
     edges: list[dict[str, Any]]
     truncated: bool = False

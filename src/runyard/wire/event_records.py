@@ -1,6 +1,6 @@
-"""TensorBoard's event files, byte for byte: records with checksums, around small protocol buffers.
+"""TensorBoard's event file format: records with checksums, each containing a small protocol buffer.
 
-Both sides need it: the yard reads what scripts write for TensorBoard, and the SDK writes metrics for it.
+Shared because the yard reads event files that scripts write, and the SDK writes metrics as event files.
 """
 
 from __future__ import annotations
@@ -10,71 +10,71 @@ from collections.abc import Iterator
 from typing import Union
 
 _LENGTH = struct.Struct("<Q")
-_CHECK = struct.Struct("<I")
+_CHECKSUM = struct.Struct("<I")
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
-Field = tuple[int, int, Union[int, bytes]]  # number, wire type, value; fixed ones as the bytes that they are
+Field = tuple[int, int, Union[int, bytes]]  # number, wire type, value; raw bytes for fixed-size types
 
 
 def is_event_file(name: str) -> bool:
-    """As TensorBoard tells them."""
+    """Use TensorBoard's own criterion."""
     return "tfevents" in name.rpartition("/")[2]
 
 
 def record(data: bytes) -> bytes:
-    head = _LENGTH.pack(len(data))
-    return b"".join((head, _CHECK.pack(_masked(head)), data, _CHECK.pack(_masked(data))))
+    length = _LENGTH.pack(len(data))
+    return b"".join((length, _CHECKSUM.pack(_masked_crc32c(length)), data, _CHECKSUM.pack(_masked_crc32c(data))))
 
 
 def fields(message: bytes) -> Iterator[Field]:
-    """The fields of a protocol buffer; ValueError when it is none."""
-    at = 0
-    while at < len(message):
-        tag, at = _varint(message, at)
+    """Iterate over the fields of a protocol buffer. Raises ValueError if the message is malformed."""
+    offset = 0
+    while offset < len(message):
+        tag, offset = _decode_varint(message, offset)
         number, kind = tag >> 3, tag & 7
         if kind == VARINT:
-            value, at = _varint(message, at)
+            value, offset = _decode_varint(message, offset)
             yield number, kind, value
             continue
         if kind == BYTES:
-            size, at = _varint(message, at)
+            size, offset = _decode_varint(message, offset)
         elif kind in (FIXED64, FIXED32):
             size = 8 if kind == FIXED64 else 4
         else:
-            raise ValueError(f"wire type {kind}")
-        if at + size > len(message):
-            raise ValueError("cut short")
-        yield number, kind, message[at : at + size]
-        at += size
+            raise ValueError(f"unknown wire type {kind}")
+        if offset + size > len(message):
+            raise ValueError("truncated message")
+        yield number, kind, message[offset : offset + size]
+        offset += size
 
 
 def field(number: int, kind: int, value: int | bytes) -> bytes:
-    """One field of a protocol buffer; fixed ones are given as their bytes."""
-    tag = _as_varint(number << 3 | kind)
+    """Encode one field of a protocol buffer; pass values of fixed-size types as bytes."""
+    tag = _encode_varint(number << 3 | kind)
     if isinstance(value, int):
-        return tag + _as_varint(value)
-    return tag + (_as_varint(len(value)) if kind == BYTES else b"") + value
+        return tag + _encode_varint(value)
+    return tag + (_encode_varint(len(value)) if kind == BYTES else b"") + value
 
 
 def signed(value: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _decode_varint(data: bytes, offset: int) -> tuple[int, int]:
     value = shift = 0
     while True:
-        if at >= len(data) or shift > 63:
-            raise ValueError("cut short")
-        byte = data[at]
-        at += 1
+        if offset >= len(data) or shift > 63:
+            raise ValueError("truncated message")
+        byte = data[offset]
+        offset += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, at
+            return value, offset
         shift += 7
 
 
-def _as_varint(value: int) -> bytes:
-    value &= (1 << 64) - 1  # negative numbers take ten bytes, as everywhere
+def _encode_varint(value: int) -> bytes:
+    value &= (1 << 64) - 1  # protocol buffers encode negative numbers in ten bytes
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -83,23 +83,22 @@ def _as_varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _table() -> list[int]:
-    found = []
-    for byte in range(256):
-        rest = byte
+def _crc32c_table() -> list[int]:
+    table = []
+    for crc in range(256):
         for _ in range(8):
-            rest = rest >> 1 ^ (0x82F63B78 if rest & 1 else 0)
-        found.append(rest)
-    return found
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+        table.append(crc)
+    return table
 
 
-TABLE, MASK = _table(), 0xA282EAD8
+TABLE, MASK = _crc32c_table(), 0xA282EAD8
 
 
-def _masked(data: bytes) -> int:
-    """CRC-32C, turned and shifted, so that a checksum of data with checksums in it is none of them."""
-    rest, table = 0xFFFFFFFF, TABLE
+def _masked_crc32c(data: bytes) -> int:
+    """The record format rotates and offsets its checksums, because a CRC of data that contains CRCs is weak."""
+    crc, table = 0xFFFFFFFF, TABLE
     for byte in data:
-        rest = table[(rest ^ byte) & 0xFF] ^ rest >> 8
-    rest ^= 0xFFFFFFFF
-    return ((rest >> 15 | rest << 17) + MASK) & 0xFFFFFFFF
+        crc = table[(crc ^ byte) & 0xFF] ^ crc >> 8
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + MASK) & 0xFFFFFFFF

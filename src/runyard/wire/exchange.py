@@ -1,4 +1,4 @@
-"""Imported runs on the wire."""
+"""Request and response types of imported runs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Optional
 
 @dataclass(frozen=True)
 class ImportRun:
-    """A run that took place elsewhere. Sent again it is the same run, with what has come since."""
+    """Import a run of another tracking system. Importing the same id again updates the run."""
 
     run_id: str
-    experiment: str  # any text; the yard makes a name of it
+    experiment: str  # any text; the yard converts it to a valid name
     name: str
     status: str  # Completed, Failed, Canceled or NotEnded
     source: str
@@ -25,9 +25,9 @@ class ImportRun:
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportResult:
     run_id: str
-    created: bool  # it was not here before
-    changed: bool  # it was, and has something new now
-    points: dict[str, int]  # how many of each metric are here
+    created: bool  # the run did not exist before
+    changed: bool  # the run existed and was updated
+    points: dict[str, int]  # number of stored points per metric
     files: dict[str, str]  # name -> SHA-256

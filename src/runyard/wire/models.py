@@ -1,4 +1,4 @@
-"""Registered models on the wire."""
+"""Request and response types of registered models."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import Any, Optional
 
 
 @dataclass(frozen=True)
-class TakeFile:
-    """A file of a model that is about to be registered, on the yard's own machine."""
+class AddLocalFile:
+    """Add a file of the yard's machine to a model that is about to be registered."""
 
-    name: str  # in the model
-    source: str  # absolute
+    name: str  # path inside the model
+    source: str  # absolute path
 
 
 @dataclass(frozen=True)
 class RegisterModel:
-    """The next version of a model. Sent again with the same id, it is the same version.
+    """Register the next version of a model. Idempotent: the same registration id yields the same version.
 
-    Its files are those that were sent before under ``upload_id``, or those of a run at ``run_path``.
+    The files are those uploaded before under ``upload_id``, or those of a run at ``run_path``.
     """
 
     registration_id: str
     name: str
     upload_id: Optional[str] = None
-    run_id: Optional[str] = None  # where it comes from, also when its files were sent
-    run_path: Optional[str] = None  # a file or a folder among the run's files
+    run_id: Optional[str] = None  # the run that produced it, also if its files were uploaded
+    run_path: Optional[str] = None  # a file or folder among the run's files
     description: Optional[str] = None
     framework: Optional[str] = None
     framework_version: Optional[str] = None
@@ -39,13 +39,13 @@ class RegisterModel:
 
 @dataclass(frozen=True)
 class ChangeModel:
-    """What is None or empty stays as it is. Properties are written once."""
+    """Update a version. Fields that are None or empty stay unchanged; properties cannot be overwritten."""
 
     description: Optional[str] = None
     tags: dict[str, Optional[str]] = field(default_factory=dict)
     remove_tags: list[str] = field(default_factory=list)
     properties: dict[str, Optional[str]] = field(default_factory=dict)
-    datasets: list[dict[str, Any]] = field(default_factory=list)  # in addition to those that are named already
+    datasets: list[dict[str, Any]] = field(default_factory=list)  # added to the existing ones
     details: dict[str, Any] = field(default_factory=dict)
 
 
@@ -70,7 +70,7 @@ class ModelFile:
 
 
 @dataclass(frozen=True)
-class ModelDeed:
+class ModelEvent:
     version: int
     what: str  # "registered", "stage", "alias", "alias removed", "deleted"
     before: Optional[str]
@@ -102,19 +102,19 @@ class ModelView:
     snapshot_id: Optional[str]
     environment_key: Optional[str]
     metrics: dict[str, Any]
-    data: list[dict[str, Any]]  # what the run was given
+    data: list[dict[str, Any]]  # inputs of the run
     details: dict[str, Any]
     used_by: list[str]  # services
 
 
 @dataclass(frozen=True)
 class ModelPage:
-    """One version with everything that is known of it."""
+    """One version with its files, environment and history."""
 
     model: ModelView
     environment_lock: Optional[str]
     files: list[ModelFile]
-    history: list[ModelDeed]
+    history: list[ModelEvent]
 
 
 @dataclass(frozen=True)
@@ -132,12 +132,12 @@ class NamedModel:
     name: str
     versions: list[ModelView]
     aliases: list[AliasView]
-    history: list[ModelDeed]
+    history: list[ModelEvent]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A value in one version and in the other; None: not there."""
+    """A value in the two versions; None if it is absent."""
 
     name: str
     left: Any
@@ -149,10 +149,10 @@ class ModelComparison:
     left: str  # ids
     right: str
     same_files: bool
-    about: list[Difference]  # framework, stage, run, …: those that differ
+    about: list[Difference]  # framework, stage, run, …: only those that differ
     metrics: list[Difference]  # all
     tags: list[Difference]
     properties: list[Difference]
-    files: list[Difference]  # those that differ, as sizes
-    packages: list[Difference]  # those that differ
-    data: list[Difference]  # inputs that differ
+    files: list[Difference]  # sizes of those that differ
+    packages: list[Difference]  # only those that differ
+    data: list[Difference]  # only inputs that differ

@@ -1,4 +1,4 @@
-"""What is told of one run beside the run itself."""
+"""Response types for the details of one run: logs, processes, phases, code and environment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class LogView:
     name: str
     size: int
     rank: Optional[int]
-    role: str  # "rank", "worker", "chief", "ps", "evaluator", or what else it is of: "environment", "mpirun"
+    role: str  # "rank", "worker", "chief", "ps", "evaluator", "environment", "mpirun"
     node: Optional[str]
 
 
@@ -21,13 +21,13 @@ class ProcessView:
     role: str
     node: str
     argv: list[str]
-    variables: dict[str, str]  # values of names that sound like secrets are hidden
+    variables: dict[str, str]  # values are masked if their name looks like that of a secret
     log: str
 
 
 @dataclass(frozen=True)
 class PhaseView:
-    """The last two are called `from` and `to` in JSON."""
+    """`begin` and `end` are called `from` and `to` in JSON."""
 
     phase: str  # "snapshot", "environment", "data", "queue", "launch", "run", "finalize"
     begin: float
@@ -35,7 +35,7 @@ class PhaseView:
 
 
 @dataclass(frozen=True)
-class CodeView:
+class CodeFile:
     path: str
     size: int
     mode: str  # "644", "755", "link", "dir"
@@ -45,7 +45,7 @@ class CodeView:
 class CodeChange:
     path: str
     change: str  # "added", "removed", "changed"
-    diff: Optional[str]  # None: no text, or too long to compare
+    diff: Optional[str]  # None: binary, or too long to compare
 
 
 @dataclass(frozen=True)

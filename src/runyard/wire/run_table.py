@@ -1,4 +1,4 @@
-"""The table of runs on the wire."""
+"""Response types of the run table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Optional
 
 @dataclass(frozen=True)
 class TableRow:
-    """One run in the table. Numbers that JSON does not know are the texts NaN, Infinity and -Infinity."""
+    """One run in the table. Numbers that JSON lacks are the strings NaN, Infinity and -Infinity."""
 
     run_id: str
     number: int
@@ -26,7 +26,7 @@ class TableRow:
     duration_s: Optional[float]
     nodes: int
     ranks: int
-    reason: str  # why it ended, or what it does or waits for; empty when all went well
+    reason: str  # the reason for its end, or its current activity; empty if it succeeded
     tags: dict[str, Optional[str]]
     params: dict[str, Any]
     metrics: dict[str, Any]  # the last value of each
@@ -52,6 +52,6 @@ class FieldList:
 
 
 @dataclass(frozen=True)
-class Option:
+class CompletionOption:
     text: str
     detail: str = ""

@@ -1,4 +1,4 @@
-"""Runs on the wire."""
+"""Request and response types of runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Optional
 
 @dataclass(frozen=True)
 class SubmitRun:
-    """A run to be started by the yard. Sent again with the same id, it is the same run."""
+    """Submit a run. Idempotent: the same id yields the same run."""
 
     run_id: str
     experiment: str
@@ -19,23 +19,23 @@ class SubmitRun:
     warnings: list[str] = field(default_factory=list)
     submitted_by: str = ""
     parent_id: Optional[str] = None
-    frozen_from: Optional[float] = None  # when the freezing of its code began, by the client's clock
+    frozen_from: Optional[float] = None  # start of the snapshot, by the client's clock
 
 
 @dataclass(frozen=True)
 class SubmitFolder:
-    """A run of the code in a folder that the yard can read itself. Sent again with the same id, it is the same run."""
+    """Submit a run of the code in a folder that the yard can read. Idempotent: the same id yields the same run."""
 
     run_id: str
     experiment: str
-    spec: dict[str, Any]  # of a RunSpec, what is not its default
+    spec: dict[str, Any]  # the fields of a RunSpec that differ from their defaults
     source_directory: str  # absolute
     submitted_by: str = ""
 
 
 @dataclass(frozen=True)
 class BeginRun:
-    """A run whose process is the caller's own: interactive, or a child."""
+    """Start a run in the caller's own process: interactive, or a child."""
 
     run_id: str
     experiment: str
@@ -44,7 +44,7 @@ class BeginRun:
     snapshot_id: Optional[str] = None
     tags: dict[str, Optional[str]] = field(default_factory=dict)
     submitted_by: str = ""
-    hold: bool = True  # True: the caller locks the run's folder, and the run ends when the caller goes away
+    hold: bool = True  # True: the caller locks the run's folder, and the run ends when the caller exits
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class EndView:
 
 @dataclass(frozen=True)
 class AttemptView:
-    """One that is over, and was followed by another."""
+    """An earlier attempt, which was followed by another one."""
 
     number: int
     reason: str
@@ -89,8 +89,8 @@ class RunView:
     started_at: Optional[float]
     ended_at: Optional[float]
     end: Optional[EndView]
-    timeline: dict[str, float]  # state -> when it was first entered; and "Snapshot", "Data"
-    activity: str  # what is being done or waited for right now
+    timeline: dict[str, float]  # state -> time it was first entered; and "Snapshot", "Data"
+    activity: str  # the current step, or the reason for waiting
     activity_since: Optional[float]
     warnings: list[str]
     tags: dict[str, Optional[str]]
@@ -98,14 +98,14 @@ class RunView:
     spec: Optional[dict[str, Any]]
     folder: str
     version: int
-    attempt: int = 1  # which one is under way, or was the last
-    attempts: list[AttemptView] = field(default_factory=list)  # those before it
+    attempt: int = 1  # the current or last one
+    attempts: list[AttemptView] = field(default_factory=list)  # the earlier ones
 
 
 @dataclass(frozen=True)
 class RunPage:
     runs: list[RunView]
-    next: Optional[int]  # the cursor of the following page; None: that was the last
+    next: Optional[int]  # the cursor of the following page; None on the last page
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class FailRun:
 
 
 @dataclass(frozen=True)
-class TakenSnapshot:
+class SetSnapshot:
     snapshot_id: str
 
 
@@ -126,7 +126,7 @@ class RenameRun:
 
 @dataclass(frozen=True)
 class Labels:
-    """Tags or properties to set; tags also to remove."""
+    """Tags or properties to set; only tags can be removed."""
 
     set: dict[str, Optional[str]] = field(default_factory=dict)
     remove: list[str] = field(default_factory=list)
@@ -140,7 +140,7 @@ class FileView:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What a run has brought: the last value of each metric, and its files."""
+    """The results of a run: the last value of each metric, and its files."""
 
     metrics: dict[str, Any]
     files: list[FileView]

@@ -1,4 +1,4 @@
-"""Web services and images on the wire."""
+"""Request types of web services and images."""
 
 from __future__ import annotations
 
@@ -9,25 +9,28 @@ from typing import Any, Optional
 @dataclass(frozen=True)
 class DeployService:
     name: str
-    kind: str  # "Local", "ACI", "AKS": what its configuration is called
+    kind: str  # "Local", "ACI" or "AKS", the class of its configuration
     models: list[str]  # as "name", "name:3" or "name:champion"
     spec: dict[str, Any] = field(default_factory=dict)  # a VersionSpec
     configuration: dict[str, Any] = field(default_factory=dict)  # a ServiceConfiguration
     description: Optional[str] = None
     tags: dict[str, Any] = field(default_factory=dict)
     properties: dict[str, Any] = field(default_factory=dict)
-    keys: list[str] = field(default_factory=list)  # primary, secondary; made where they are not given
+    keys: list[str] = field(default_factory=list)  # primary, secondary; generated if absent
     overwrite: bool = False
     created_by: str = ""
 
 
 @dataclass(frozen=True)
 class ChangeService:
-    """What is None stays. Models or a spec make a new version, which replaces the old one when it is ready."""
+    """Update a service. None leaves a field unchanged.
+
+    Models or a spec create a new version, which replaces the old one when it is ready.
+    """
 
     models: Optional[list[str]] = None
     spec: Optional[dict[str, Any]] = None
-    configuration: Optional[dict[str, Any]] = None  # those settings that change
+    configuration: Optional[dict[str, Any]] = None  # only the settings to change
     description: Optional[str] = None
     tags: Optional[dict[str, Any]] = None
     properties: Optional[dict[str, Any]] = None
@@ -35,7 +38,7 @@ class ChangeService:
 
 @dataclass(frozen=True)
 class NewVersion:
-    """A further version, with a share of the requests."""
+    """Add a version that serves a share of the requests."""
 
     traffic_percentile: int
     models: Optional[list[str]] = None

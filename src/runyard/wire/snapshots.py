@@ -1,4 +1,4 @@
-"""Snapshots on the wire."""
+"""Request and response types of snapshots."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Optional
 
 @dataclass(frozen=True)
 class OfferSnapshot:
-    """A manifest (base64), and the name of the pack with its new content in the depot's `incoming` folder."""
+    """A manifest (base64), and the name of the pack with its new content in the store's `incoming` folder."""
 
     manifest: str
     pack: Optional[str] = None
 
 
 @dataclass(frozen=True)
-class SnapshotAnswer:
+class SnapshotResponse:
     snapshot_id: Optional[str]  # None: content is missing
     missing: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Sweeps on the wire."""
+"""Request and response types of sweeps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Optional
 
 @dataclass(frozen=True)
 class SubmitSweep:
-    """A sweep to be started. Sent again with the same id, it is the same sweep."""
+    """Submit a sweep. Idempotent: the same id yields the same sweep."""
 
     run_id: str
     experiment: str
@@ -21,7 +21,7 @@ class SubmitSweep:
 
 @dataclass(frozen=True)
 class RerunChildren:
-    """A new sweep, called ``run_id``, of exactly these children of another."""
+    """Submit a new sweep with the id ``run_id`` that repeats these children of another sweep."""
 
     run_id: str
     run_ids: list[str]
@@ -35,10 +35,10 @@ class TrialView:
     status: str
     best: Optional[float]
     reports: int
-    stopped: str  # why it was ended early
-    resumes: str  # the run that it goes on from
-    error: str = ""  # why it failed
-    began_at: Optional[float] = None  # when it started; until then, when it was submitted
+    stopped: str  # the reason for stopping it early
+    resumes: str  # the run whose checkpoint it continues from
+    error: str = ""  # the reason for its failure
+    began_at: Optional[float] = None  # time of its start; of its submission until it has started
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,10 @@ class SweepView:
 
 @dataclass(frozen=True)
 class Importance:
-    """How much of the metric's spread each parameter explains; together 1. Empty, with why, when it cannot be said."""
+    """The share of the metric's variance that each parameter explains; the shares add up to 1.
+
+    ``why_not`` has the reason if the shares cannot be computed.
+    """
 
     parameters: dict[str, float]
     why_not: str = ""

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from runyard.client.home import home_folder, usable
 from runyard.errors import RunyardException
+from runyard.spec.folder import HomeFolder
 
 IDLE_S = 600.0
 log = logging.getLogger("runyard.yard")
@@ -37,21 +38,21 @@ def main() -> int:
         lock = _lock(home)
         if lock is None:
             return 0 if options.listen is None else 3  # another yard is here, and whoever started this one will find it
-        (home / "yard.failure.json").unlink(missing_ok=True)
+        HomeFolder(home).start_failure.unlink(missing_ok=True)
         opened = _detach() if options.detach else _nobody_waits
         os.ftruncate(lock, 0)
         os.write(lock, str(os.getpid()).encode())
         from runyard.spec.json import from_json
-        from runyard.wire.yard import Listen
+        from runyard.wire.yard import ListenOptions
         from runyard.yard.daemon import Yard
 
-        listen = from_json(Listen, json.loads(options.listen)) if options.listen else None
+        listen = from_json(ListenOptions, json.loads(options.listen)) if options.listen else None
         Yard(home, options.idle_s, listen).serve(opened)
     except RunyardException as error:
         log.error("%s", error)
         said = {"code": type(error).__name__, "message": error.message, "hint": error.hint}
         with suppress(OSError):
-            (home / "yard.failure.json").write_text(json.dumps(said), encoding="utf-8")
+            HomeFolder(home).start_failure.write_text(json.dumps(said), encoding="utf-8")
         return 1
     return 0
 
@@ -78,7 +79,7 @@ def _nobody_waits() -> None:
 
 def _lock(home: Path) -> int | None:
     """The open descriptor makes this process the yard, until it ends."""
-    lock = os.open(home / "yard.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    lock = os.open(HomeFolder(home).yard_lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -15,15 +15,14 @@ from pathlib import Path
 import uvicorn
 
 from runyard import __version__, clock
-from runyard.agent.notify import DOORBELL, Doorbell, open_at
-from runyard.client.home import socket_of
+from runyard.agent.notify import NotificationListener
 from runyard.compute.local.compute import LocalCompute
 from runyard.compute.local.forkserver_client import Nursery
 from runyard.compute.registry import Around, Targets
 from runyard.data.cache import Cache, trees_in_use
 from runyard.data.datasets import Datasets
 from runyard.data.registry import Datastores
-from runyard.data.staging import Provider
+from runyard.data.staging import Stager
 from runyard.data.transfer_jobs import Transfers
 from runyard.environments.manager import EnvironmentDepot
 from runyard.environments.node_package import kit
@@ -34,19 +33,21 @@ from runyard.orchestrator.components import Rooms
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.finalize import tidy_leftovers
 from runyard.orchestrator.watch import Watcher
+from runyard.posix import unix_socket
 from runyard.server.app import create_app
 from runyard.serving.manager import Services
 from runyard.snapshots.store import Depot
 from runyard.spec.data import RUN_FILES
+from runyard.spec.folder import HomeFolder
 from runyard.store.computes import ComputeStore
 from runyard.store.datasets import DatasetStore
-from runyard.store.open_store import back_up, backup_is_due, open_database
+from runyard.store.on_listening import back_up, backup_is_due, open_database
 from runyard.store.runs import RunStore
 from runyard.store.sweeps import SweepStore
 from runyard.sweeps.driver import SweepDriver
 from runyard.tracking.artifacts import Artifacts
 from runyard.tracking.run_files import RunFiles
-from runyard.wire.yard import Listen
+from runyard.wire.yard import ListenOptions
 from runyard.yard.tcp_listener import Listening
 
 log = logging.getLogger("runyard.yard")
@@ -54,29 +55,30 @@ _LOOK_FOR_BACKUP_EVERY_S = 600.0
 
 
 class Yard:
-    def __init__(self, home: Path, idle_s: float, listen: Listen | None = None) -> None:
+    def __init__(self, home: Path, idle_s: float, listen: ListenOptions | None = None) -> None:
         """With a place to listen at it is a server, which stays when nobody is here."""
         self._idle_s = idle_s
         self._stays = listen is not None
         self._used_at = clock.monotonic()
         umask = os.umask(0o077)  # whatever is written here is the owner's alone
-        for name in ("runs", "snapshots", "environments", "artifacts", "kit"):
-            (home / name).mkdir(exist_ok=True)
-        database = open_database(home / "yard.db")
+        files = HomeFolder(home)
+        for folder in (files.runs, files.snapshots, files.environments, files.artifacts, files.node_package):
+            folder.mkdir(exist_ok=True)
+        database = open_database(files.database)
         compute = LocalCompute(home, Nursery(umask))
-        node_kit = kit(home / "kit")
+        node_kit = kit(files.node_package)
         self._listening = Listening(home)
-        artifacts = Artifacts(database, home / "artifacts")
-        provider = Provider(Datastores(database, home), Cache(home / "data" / "cache", lambda: trees_in_use(home)))
+        artifacts = Artifacts(database, files.artifacts)
+        provider = Stager(Datastores(database, home), Cache(files.data / "cache", lambda: trees_in_use(home)))
         provider.stores.add_own(RUN_FILES, RunFiles(database, artifacts))
         self._rooms = Rooms(
             home=home,
-            socket=socket_of(home),
+            socket=files.socket,
             kit=node_kit,
             database=database,
             runs=RunStore(database),
-            snapshots=Depot(home / "snapshots"),
-            environments=EnvironmentDepot(home / "environments"),
+            snapshots=Depot(files.snapshots),
+            environments=EnvironmentDepot(files.environments),
             artifacts=artifacts,
             targets=Targets(
                 ComputeStore(database), Around(home, node_kit, compute, self._hear, self._say, self._place)
@@ -94,7 +96,7 @@ class Yard:
         self._services = Services(self._rooms, self._models)
         self._listening.prepare(listen)
 
-    def serve(self, opened: Callable[[], None]) -> None:
+    def serve(self, on_listening: Callable[[], None]) -> None:
         """Until nobody is here; `opened` is called when requests are answered."""
         rooms = self._rooms
         parts = (self._sweeps, self._models, self._transfers)
@@ -111,8 +113,8 @@ class Yard:
             timeout_graceful_shutdown=1,
         )
         server = _Server(config, self._conductor.bell, self._listening)
-        listening = open_at(rooms.socket, socket.SOCK_STREAM)
-        Doorbell(rooms.home / DOORBELL, self._conductor.hear)
+        listening = unix_socket.bind(rooms.socket, socket.SOCK_STREAM)
+        NotificationListener(HomeFolder(rooms.home).notify_socket, self._conductor.hear)
         rooms.environments.clean_leftovers()
         rooms.artifacts.clean_leftovers()
         forget_uploads(rooms)
@@ -124,12 +126,12 @@ class Yard:
         self._services.start()
         self._compute.nursery.warm_up()
         threading.Thread(target=tidy_leftovers, args=(rooms,), name="tidy", daemon=True).start()
-        opened()
+        on_listening()
         log.info("open: home %s, pid %d", rooms.home, os.getpid())
         try:
             asyncio.run(self._serve(server, listening))
         finally:
-            for place in (rooms.socket, rooms.home / DOORBELL):
+            for place in (rooms.socket, HomeFolder(rooms.home).notify_socket):
                 place.unlink(missing_ok=True)
             self._watcher.stop()
             self._sweeps.stop()

@@ -18,7 +18,8 @@ import uvicorn
 
 from runyard.errors import UserErrorException
 from runyard.server.auth import Door, token_of
-from runyard.wire.yard import Listen, StudioAddress
+from runyard.spec.folder import HomeFolder
+from runyard.wire.yard import ListenOptions, StudioAddress
 
 log = logging.getLogger("runyard.yard")
 LOOPBACK = "127.0.0.1"
@@ -33,8 +34,8 @@ class Listening:
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self._kept = home / "studio.json"
-        self._bound: tuple[Listen, socket.socket] | None = None  # before there is a server
+        self._kept = HomeFolder(home).tcp_listener
+        self._bound: tuple[ListenOptions, socket.socket] | None = None  # before there is a server
         self._server: uvicorn.Server | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._open: asyncio.base_events.Server | None = None
@@ -46,7 +47,7 @@ class Listening:
     def address(self) -> StudioAddress | None:
         return self._address
 
-    def prepare(self, asked: Listen | None) -> None:
+    def prepare(self, asked: ListenOptions | None) -> None:
         """Before the yard opens: what it was asked for must be possible; where the last one listened may be taken."""
         kept = self._remembered()
         if asked is not None:
@@ -63,7 +64,7 @@ class Listening:
             await self._listen(*self._bound)
         self._begun.set()
 
-    def open(self, wanted: Listen) -> StudioAddress:
+    def open(self, wanted: ListenOptions) -> StudioAddress:
         """From a thread of a request. Where it listens already, it stays, unless another place is asked for."""
         return self._in_loop(self._opened(wanted))
 
@@ -77,7 +78,7 @@ class Listening:
             if not self._begun.wait(_PATIENCE_S):
                 return None
             try:
-                address = self.open(Listen())
+                address = self.open(ListenOptions())
             except (UserErrorException, RuntimeError, Late) as error:  # no port is free, or the yard is closing
                 log.warning("scripts cannot reach the yard by TCP: %s", error)
                 return None
@@ -87,7 +88,7 @@ class Listening:
         """Nobody comes in from the network any more, nor at the next yard."""
         self._in_loop(self._closed())
 
-    async def _opened(self, wanted: Listen) -> StudioAddress:
+    async def _opened(self, wanted: ListenOptions) -> StudioAddress:
         now = self._address
         wanted = replace(wanted, host=wanted.host or (now.host if now is not None else LOOPBACK))
         if now is None or wanted.host != now.host or wanted.port not in (0, now.port) or wanted.names:
@@ -99,7 +100,7 @@ class Listening:
         self._kept.unlink(missing_ok=True)
         self._stop()
 
-    async def _listen(self, wanted: Listen, bound: socket.socket) -> StudioAddress:
+    async def _listen(self, wanted: ListenOptions, bound: socket.socket) -> StudioAddress:
         server, loop = self._server, self._loop
         assert server is not None
         assert loop is not None
@@ -125,7 +126,7 @@ class Listening:
         )
         server.servers.append(self._open)
         self._address = StudioAddress(wanted.host, port, _url(wanted.host, port), token)
-        self._kept.write_text(json.dumps(asdict(Listen(wanted.host, port, wanted.names))), encoding="utf-8")
+        self._kept.write_text(json.dumps(asdict(ListenOptions(wanted.host, port, wanted.names))), encoding="utf-8")
         log.info("listening on %s", self._address.url)
         return self._address
 
@@ -135,10 +136,10 @@ class Listening:
             self._server.servers.remove(self._open)
         self._open = self._address = None
 
-    def _remembered(self) -> Listen | None:
+    def _remembered(self) -> ListenOptions | None:
         try:
             said = json.loads(self._kept.read_text(encoding="utf-8"))
-            return Listen(str(said["host"]), int(said["port"]), list(map(str, said["names"])))
+            return ListenOptions(str(said["host"]), int(said["port"]), list(map(str, said["names"])))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -147,7 +148,7 @@ class Listening:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_PATIENCE_S)
 
 
-def _bound(wanted: Listen, kept: Listen | None) -> socket.socket:
+def _bound(wanted: ListenOptions, kept: ListenOptions | None) -> socket.socket:
     """A port that was named must be free; without one, the one of last time, or the next that is."""
     if wanted.port:
         try:

@@ -21,7 +21,7 @@ from runyard.wire.data import (
     DatastoreView,
     ListingView,
     RegisterDatastore,
-    StoredView,
+    StoredEntry,
     TransferRequest,
     TransferView,
 )
@@ -142,7 +142,7 @@ def _view(stores: Datastores, record: DatastoreRecord) -> DatastoreView:
 
 
 def _listing(stores: Datastores, name: str, path: str, recursive: bool) -> ListingView:
-    entries: dict[str, StoredView] = {}
+    entries: dict[str, StoredEntry] = {}
     files = size = 0
     cut = len(path) + 1 if path else 0
     for stored in stores.open(name).list(path):
@@ -150,11 +150,11 @@ def _listing(stores: Datastores, name: str, path: str, recursive: bool) -> Listi
         rest = stored.path[cut:] if len(stored.path) > cut else stored.path
         first, slash, _ = rest.partition("/")
         if recursive or not slash:
-            entries[stored.path] = StoredView(stored.path, stored.size, stored.modified_at)
+            entries[stored.path] = StoredEntry(stored.path, stored.size, stored.modified_at)
         else:
             folder = f"{path}/{first}" if path else first
-            known = entries.get(folder, StoredView(folder, 0, 0.0, is_folder=True))
+            known = entries.get(folder, StoredEntry(folder, 0, 0.0, is_folder=True))
             newest = max(known.modified_at, stored.modified_at)
-            entries[folder] = StoredView(folder, known.size + stored.size, newest, is_folder=True)
+            entries[folder] = StoredEntry(folder, known.size + stored.size, newest, is_folder=True)
     ordered = [entries[key] for key in sorted(entries)]
     return ListingView(name, path, ordered[:_MOST_LISTED], files, size, truncated=len(ordered) > _MOST_LISTED)

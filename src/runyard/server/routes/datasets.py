@@ -17,18 +17,18 @@ from runyard.store.datasets import Dataset
 from runyard.wire.datasets import (
     ChangeDataset,
     DataDifference,
-    DataGiven,
+    DatasetContent,
     DatasetFile,
     DatasetFiles,
-    DatasetNow,
     DatasetPage,
+    DatasetQuery,
     DatasetView,
     LineageView,
-    OfDefinition,
+    LocalPath,
     PinDataset,
     PinState,
+    RunInput,
     SaveDataset,
-    Whereabouts,
 )
 
 _LONGEST_WAIT_S = 30.0
@@ -79,22 +79,22 @@ def routes(conductor: Conductor) -> APIRouter:
         versions = saved.versions(found.name) if found.name else [found]
         return answer(DatasetPage(_view(found), [_view(each) for each in versions], _runs(conductor, datasets, found)))
 
-    @router.get("/datasets/now", response_model=DatasetNow)
+    @router.get("/datasets/now", response_model=DatasetContent)
     def now(name: str | None = None, version: int | None = None, id: str | None = None) -> Response:
         """What it points to at this moment, and whether that is what it was when it was saved."""
         found = _found(datasets, name, version, id)
         pinned = datasets.pin(found.definition)
         same = pinned.digest == found.digest if found.digest else None
-        return answer(DatasetNow(pinned.digest, pinned.files, pinned.bytes, same))
+        return answer(DatasetContent(pinned.digest, pinned.files, pinned.bytes, same))
 
     @router.post("/datasets/look", response_model=DatasetFiles)
-    def look(request: OfDefinition) -> Response:
+    def look(request: DatasetQuery) -> Response:
         """How much there is; an error that says what is missing if there is nothing."""
         members = datasets.members(_definition(request.definition))
         return answer(DatasetFiles([], len(members.files), members.bytes))
 
     @router.post("/datasets/files", response_model=DatasetFiles)
-    def files(request: OfDefinition) -> Response:
+    def files(request: DatasetQuery) -> Response:
         members = datasets.members(_definition(request.definition))
         listed = [DatasetFile(m.name, m.stored.size, m.stored.modified_at) for m in members.files]
         return answer(DatasetFiles(listed, len(listed), members.bytes))
@@ -110,10 +110,10 @@ def routes(conductor: Conductor) -> APIRouter:
             return answer(PinState(False, pinning.doing))
         return answer(PinState(True, digest=pinning.found.digest))
 
-    @router.post("/datasets/here", response_model=Whereabouts)
-    def here(request: OfDefinition) -> Response:
+    @router.post("/datasets/here", response_model=LocalPath)
+    def here(request: DatasetQuery) -> Response:
         """Where its files are on this machine; brought there if they are not."""
-        return answer(Whereabouts(str(datasets.here(_definition(request.definition)))))
+        return answer(LocalPath(str(datasets.here(_definition(request.definition)))))
 
     @router.patch("/datasets/{dataset_id}", response_model=DatasetView)
     def change(dataset_id: str, request: ChangeDataset) -> Response:
@@ -168,15 +168,15 @@ def _view(dataset: Dataset) -> DatasetView:
     )
 
 
-def _given(datasets: Datasets, run_id: str) -> dict[str, DataGiven]:
+def _given(datasets: Datasets, run_id: str) -> dict[str, RunInput]:
     found = {}
     for use in datasets.saved.uses_of([run_id]):
         label = f"{use.dataset_name}:{use.dataset_version}" if use.dataset_name else f"{use.datastore}/{use.path}"
-        found[use.name] = DataGiven(label, use.mode, use.dataset_id, use.digest)
+        found[use.name] = RunInput(label, use.mode, use.dataset_id, use.digest)
     return found
 
 
-def _difference(name: str, a: DataGiven | None, b: DataGiven | None) -> DataDifference:
+def _difference(name: str, a: RunInput | None, b: RunInput | None) -> DataDifference:
     same: bool | None = False
     if a is not None and b is not None:
         # a place in a datastore has no digest: whether it was the same then, nobody knows

@@ -10,7 +10,7 @@ from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.import_run import take_in
 from runyard.server.responses import answer
 from runyard.tracking.external_points import continue_points
-from runyard.wire.exchange import Imported, ImportRun
+from runyard.wire.exchange import ImportResult, ImportRun
 from runyard.wire.points import decode_points
 
 
@@ -18,7 +18,7 @@ def routes(conductor: Conductor) -> APIRouter:
     router = APIRouter(tags=["exchange"])
     rooms = conductor.rooms
 
-    @router.post("/runs/import", response_model=Imported)
+    @router.post("/runs/import", response_model=ImportResult)
     def import_run(request: ImportRun) -> Response:
         """A run that took place elsewhere, as it ended. Sent again it is the same run."""
         return answer(take_in(conductor, request))

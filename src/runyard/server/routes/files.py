@@ -16,6 +16,7 @@ from runyard.orchestrator.finalize import read_uploaded_event_files
 from runyard.orchestrator.run_files import list_files, locate
 from runyard.server.file_responses import sent, sent_zip
 from runyard.server.responses import answer
+from runyard.spec.folder import HomeFolder
 from runyard.tracking.artifacts import INCOMING
 from runyard.wire.event_records import is_event_file
 from runyard.wire.runs import FileView
@@ -53,7 +54,7 @@ def routes(conductor: Conductor) -> APIRouter:
     async def keep(run_id: str, name: str, request: Request) -> Response:
         """The body is the file. It is kept whole or not at all."""
         await run_in_threadpool(rooms.runs.load, run_id)
-        with tempfile.NamedTemporaryFile(prefix=INCOMING, dir=rooms.home / "artifacts") as arrived:
+        with tempfile.NamedTemporaryFile(prefix=INCOMING, dir=HomeFolder(rooms.home).artifacts) as arrived:
             try:
                 async for chunk in request.stream():
                     await run_in_threadpool(arrived.write, chunk)

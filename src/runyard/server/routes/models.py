@@ -18,13 +18,15 @@ from runyard.models.registry import Models, Users
 from runyard.orchestrator.conductor import Conductor
 from runyard.server.file_responses import sent, sent_zip
 from runyard.server.responses import answer
+from runyard.spec.folder import HomeFolder
 from runyard.store.models import Alias, ModelRecord
 from runyard.tracking.artifacts import INCOMING
 from runyard.wire.models import (
+    AddLocalFile,
     AliasView,
     ChangeModel,
     ModelComparison,
-    ModelDeed,
+    ModelEvent,
     ModelFile,
     ModelPage,
     ModelView,
@@ -32,7 +34,6 @@ from runyard.wire.models import (
     RegisterModel,
     SetAlias,
     SetStage,
-    TakeFile,
 )
 from runyard.wire.runs import FileView
 
@@ -47,7 +48,7 @@ def routes(conductor: Conductor, models: Models) -> APIRouter:
     async def upload(upload_id: str, name: str, request: Request) -> Response:
         """The body is a file of a model that is about to be registered. It is kept whole or not at all."""
         owner = uploaded_owner(upload_id)
-        handle, arrived = tempfile.mkstemp(prefix=INCOMING, dir=rooms.home / "artifacts")
+        handle, arrived = tempfile.mkstemp(prefix=INCOMING, dir=HomeFolder(rooms.home).artifacts)
         try:
             with open(handle, "wb") as file:
                 waiting = bytearray()  # pieces come small, and each way to a thread costs more than it carries
@@ -65,7 +66,7 @@ def routes(conductor: Conductor, models: Models) -> APIRouter:
         return answer(FileView(kept.path, kept.size))
 
     @router.post("/model-uploads/{upload_id}", response_model=FileView)
-    def take(upload_id: str, request: TakeFile) -> Response:
+    def take(upload_id: str, request: AddLocalFile) -> Response:
         """As above, of a file of this machine: it is read where it is."""
         kept = rooms.artifacts.keep_file(uploaded_owner(upload_id), request.name, Path(request.source))
         return answer(FileView(kept.path, kept.size))
@@ -109,7 +110,7 @@ def routes(conductor: Conductor, models: Models) -> APIRouter:
         aliases = models.aliases(name).get(name, [])
         users = models.users()
         versions = [_view(models, one, aliases, users) for one in models.matching(name=name)]
-        told = [ModelDeed(**vars(deed)) for deed in models.history(name)]
+        told = [ModelEvent(**vars(deed)) for deed in models.history(name)]
         return answer(NamedModel(name, versions, [AliasView(**vars(one)) for one in aliases], told))
 
     @router.get("/models/{name}/versions/{version}", response_model=ModelPage)
@@ -117,7 +118,7 @@ def routes(conductor: Conductor, models: Models) -> APIRouter:
         """`version` is a number, an alias, or `latest`."""
         found = models.get(name, version)
         files = [ModelFile(file.path, file.size, file.digest) for file in models.files(name, found.version)]
-        told = [ModelDeed(**vars(deed)) for deed in models.history(name, found.version)]
+        told = [ModelEvent(**vars(deed)) for deed in models.history(name, found.version)]
         return answer(ModelPage(_view(models, found), found.environment_lock, files, told))
 
     @router.patch("/models/{name}/versions/{version}", response_model=ModelView)

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Response
 
 from runyard.server.network import Network
 from runyard.server.responses import answer
-from runyard.wire.yard import Listen, StudioAddress
+from runyard.wire.yard import ListenOptions, StudioAddress
 
 
 def routes(net: Network, warm_up: Callable[[], object]) -> APIRouter:
@@ -22,7 +22,7 @@ def routes(net: Network, warm_up: Callable[[], object]) -> APIRouter:
         return answer(net.address)
 
     @router.post("/studio", response_model=StudioAddress)
-    def listen(request: Listen) -> Response:
+    def listen(request: ListenOptions) -> Response:
         """Listen on the network. Where it listens already, it stays."""
         threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
         return answer(net.open(request))

@@ -18,7 +18,7 @@ from runyard.snapshots import compare as snapshots
 from runyard.snapshots.manifest import Entry
 from runyard.store.runs import RunRecord
 from runyard.tracking.logs import read_log
-from runyard.wire.run_inspection import CodeChange, CodeView, EnvironmentView, PackageChange, ProcessView
+from runyard.wire.run_inspection import CodeChange, CodeFile, EnvironmentView, PackageChange, ProcessView
 from runyard.wire.runs import RunView
 
 _TAIL = 1 << 18
@@ -28,12 +28,12 @@ def routes(conductor: Conductor) -> APIRouter:
     router = APIRouter(tags=["one run"])
     rooms = conductor.rooms
 
-    @router.get("/runs/{run_id}/code", response_model=list[CodeView])
+    @router.get("/runs/{run_id}/code", response_model=list[CodeFile])
     def tree(run_id: str) -> Response:
         """The files of the code as it was; none for a run without a snapshot."""
         snapshot_id = rooms.runs.load(run_id).snapshot_id
         entries = rooms.snapshots.manifest(snapshot_id).entries if snapshot_id else ()
-        return answer([CodeView(entry.path, entry.size, _mode(entry)) for entry in entries])
+        return answer([CodeFile(entry.path, entry.size, _mode(entry)) for entry in entries])
 
     @router.get("/runs/{run_id}/code/{path:any}")
     def source(run_id: str, path: str, inline: bool = False) -> Response:

@@ -8,13 +8,13 @@ from pydantic import BaseModel, Field
 from runyard.run_table.completion import complete, fields
 from runyard.run_table.table import RunTable
 from runyard.server.responses import answer
-from runyard.wire.run_table import FieldList, Option, TablePage
+from runyard.wire.run_table import CompletionOption, FieldList, TablePage
 
 
 class Completion(BaseModel):
     begin: int = Field(alias="from")
     end: int = Field(alias="to")
-    options: list[Option]
+    options: list[CompletionOption]
 
 
 def routes(table: RunTable) -> APIRouter:

@@ -19,9 +19,9 @@ from runyard.wire.runs import (
     RenameRun,
     RunPage,
     RunView,
+    SetSnapshot,
     SubmitFolder,
     SubmitRun,
-    TakenSnapshot,
 )
 
 
@@ -110,7 +110,7 @@ def routes(conductor: Conductor) -> APIRouter:
         return answer(view(conductor, store.load(run_id)))
 
     @router.post("/runs/{run_id}/snapshot", response_model=RunView)
-    def set_snapshot(run_id: str, request: TakenSnapshot) -> Response:
+    def set_snapshot(run_id: str, request: SetSnapshot) -> Response:
         return answer(view(conductor, snapshot_taken(conductor, run_id, request.snapshot_id)))
 
     @router.patch("/runs/{run_id}/tags", response_model=RunView)

@@ -14,14 +14,14 @@ from runyard.errors import SnapshotException
 from runyard.orchestrator.conductor import Conductor
 from runyard.server.responses import answer
 from runyard.snapshots.manifest import Manifest
-from runyard.wire.snapshots import OfferSnapshot, SnapshotAnswer
+from runyard.wire.snapshots import OfferSnapshot, SnapshotResponse
 
 
 def routes(conductor: Conductor) -> APIRouter:
     router = APIRouter(tags=["snapshots"])
     depot = conductor.rooms.snapshots
 
-    @router.post("/snapshots", response_model=SnapshotAnswer)
+    @router.post("/snapshots", response_model=SnapshotResponse)
     def offer(request: OfferSnapshot) -> Response:
         """Take a snapshot in; or say which content is missing, to be packed and offered again."""
         data = base64.b64decode(request.manifest)
@@ -34,8 +34,8 @@ def routes(conductor: Conductor) -> APIRouter:
             wanted = {entry.digest for entry in Manifest.from_bytes(data).entries if entry.digest}
             missing = depot.missing(sorted(wanted))
             if missing:
-                return answer(SnapshotAnswer(None, missing))
-        return answer(SnapshotAnswer(depot.add(data, pack)))
+                return answer(SnapshotResponse(None, missing))
+        return answer(SnapshotResponse(depot.add(data, pack)))
 
     @router.get("/snapshots/{snapshot_id}")
     def is_there(snapshot_id: str) -> Response:
