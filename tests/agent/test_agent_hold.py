@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 
 import runyard
-from runyard.agent.notify import DOORBELL, Doorbell, open_at
+from runyard.agent.notify import NotificationListener
 from runyard.compute.local.compute import LocalCompute
 from runyard.lifecycle.state import EndReason
+from runyard.posix import unix_socket
+from runyard.spec.folder import HomeFolder
 from runyard.spec.json import to_json
 from runyard.testing.compute import end_of, events_of, log_of, make_order, wait_until
 from support import pythons
@@ -88,9 +90,12 @@ def test_the_yard_is_told_of_the_start_and_of_the_end():
         root = Path(short)
         gate = root / "gate"
         script = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)"
-        order = make_order(root, script, doorbell=str(root / DOORBELL))
+        order = make_order(root, script, doorbell=str(root / HomeFolder.NOTIFY_SOCKET))
         told = []
-        Doorbell(root / DOORBELL, lambda run_id: told.append((run_id, [e["event"] for e in events_of(order)])))
+        NotificationListener(
+            root / HomeFolder.NOTIFY_SOCKET,
+            lambda run_id: told.append((run_id, [e["event"] for e in events_of(order)])),
+        )
         agent = cold(order)
         wait_until(lambda: told, "the first word")
         gate.touch()
@@ -105,9 +110,9 @@ def test_a_yard_that_is_gone_or_deaf_does_not_hold_a_run_up(tmp_path):
     assert cold(order).wait() == 0
     assert end_of(order).exit_code == 0
     with tempfile.TemporaryDirectory(prefix="ry") as short:
-        with open_at(Path(short) / DOORBELL, socket.SOCK_DGRAM):
-            fill(f"{short}/{DOORBELL}")
-            order = make_order(tmp_path, "print('ran')", run_id="run_2", doorbell=f"{short}/{DOORBELL}")
+        with unix_socket.bind(HomeFolder(Path(short)).notify_socket, socket.SOCK_DGRAM):
+            fill(f"{short}/{HomeFolder.NOTIFY_SOCKET}")
+            order = make_order(tmp_path, "print('ran')", run_id="run_2", doorbell=f"{short}/{HomeFolder.NOTIFY_SOCKET}")
             assert cold(order).wait(timeout=30) == 0
         assert end_of(order).exit_code == 0
 

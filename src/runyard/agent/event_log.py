@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from runyard import clock
-from runyard.agent.notify import ring
+from runyard.agent.notify import notify
 from runyard.lifecycle.state import End
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
@@ -91,4 +91,4 @@ class Report:
 
     def _tell(self, patience_s: float) -> None:
         if self._doorbell:
-            ring(self._doorbell, self._run_id, patience_s)
+            notify(self._doorbell, self._run_id, patience_s)

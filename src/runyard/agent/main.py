@@ -117,7 +117,7 @@ def _supervise_or_say_why_not(
         else:
             supervise(order, folder, report, child)
     except Exception as error:  # the edge: an agent that ends without a word leaves a riddle
-        with open(folder.node(order.node_rank).root / "agent.log", "a", encoding="utf-8") as log:
+        with open(folder.node(order.node_rank).agent_log, "a", encoding="utf-8") as log:
             traceback.print_exc(file=log)
         if order.node_rank == 0 and "script_started" not in report.seen():
             report.launch_failed(End(EndReason.LAUNCH_FAILED, f"the agent failed: {type(error).__name__}: {error}"))

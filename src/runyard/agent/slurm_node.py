@@ -19,7 +19,6 @@ from pathlib import Path
 
 from runyard.agent import main as hold
 from runyard.agent.event_log import Report
-from runyard.agent.supervise.single_process import stop_file
 from runyard.launch.order import Node, WorkOrder, read_order
 from runyard.lifecycle.state import End, EndReason
 from runyard.posix.atomic_write import write_text
@@ -73,7 +72,7 @@ class SlurmReport(Report):
     """Its last word says why Slurm ended the job, where it was Slurm."""
 
     def script_ended(self, end: End) -> None:
-        if end.reason in _BY_A_SIGNAL and not Path(stop_file(self._folder)).exists():
+        if end.reason in _BY_A_SIGNAL and not self._folder.stop.exists():
             end = judged(end, _facts())
         super().script_ended(end)
 

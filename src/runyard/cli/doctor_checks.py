@@ -16,8 +16,9 @@ from runyard import __version__
 from runyard.cli.commands.yard import alive
 from runyard.cli.formatting import count_text, size_text
 from runyard.client.connection import Connection
-from runyard.client.home import LONGEST_SOCKET_PATH, home_folder, socket_of, usable
+from runyard.client.home import LONGEST_SOCKET_PATH, home_folder, usable
 from runyard.errors import RunyardException
+from runyard.spec.folder import HomeFolder
 
 _ANSWER_WITHIN_S = 5.0
 _LITTLE_SPACE = 5_000_000_000
@@ -68,7 +69,7 @@ def _python() -> Finding:
 
 def _home() -> list[Finding]:
     home = home_folder()
-    length = len(os.fsencode(socket_of(home)))
+    length = len(os.fsencode(HomeFolder(home).socket))
     socket = f"{length} of at most {LONGEST_SOCKET_PATH} bytes"
     if length > LONGEST_SOCKET_PATH:
         return [Finding("socket path", "broken", socket, "set RUNYARD_HOME to a shorter folder, such as /tmp/yard")]

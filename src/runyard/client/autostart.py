@@ -15,6 +15,7 @@ from runyard import errors
 from runyard.client.home import usable
 from runyard.errors import RunyardException, YardUnavailable
 from runyard.launch.variables import ROLE, clean
+from runyard.spec.folder import HomeFolder
 
 _PATIENCE_S = 60.0
 _LINE_PATIENCE_S = 120.0
@@ -30,10 +31,10 @@ def start_yard(home: Path, answers: Callable[[], bool]) -> None:
     pause_s = 0.01
     chances = 3  # one that was killed while it started says nothing about the next
     while not answers():
-        if _nobody_holds(home / "yard.lock"):
+        if _nobody_holds(HomeFolder(home).yard_lock):
             code = _spawn(home)  # 0: it answers, or it gave way to another that is about to
             chances -= code != 0
-            if code != 0 and (chances == 0 or (home / "yard.failure.json").exists()):
+            if code != 0 and (chances == 0 or HomeFolder(home).start_failure.exists()):
                 raise _reason(home, f"it ended with exit code {code}")
         elif time.monotonic() > deadline:
             raise _reason(home, f"it did not answer within {_PATIENCE_S:.0f} s")
@@ -59,7 +60,7 @@ def _spawn(home: Path) -> int:
     # a script's Python has only the node kit, and its variables are its run's: neither is for the yard
     python = os.environ.get("RUNYARD_YARD_PYTHON", sys.executable) if inside_a_run else sys.executable
     variables = clean(os.environ) if inside_a_run else dict(os.environ)
-    with open(home / "yard.log", "ab") as log:
+    with open(HomeFolder(home).yard_log, "ab") as log:
         return subprocess.call(
             [python, "-m", "runyard.yard", "--home", str(home), "--detach"],
             env={**variables, ROLE: "yard"},  # so that it is not taken for a process of the run that started it
@@ -85,9 +86,9 @@ def _nobody_holds(lock: Path) -> bool:
 def _reason(home: Path, otherwise: str) -> RunyardException:
     """The yard's own words, when it left any."""
     try:
-        said = json.loads((home / "yard.failure.json").read_text(encoding="utf-8"))
+        said = json.loads(HomeFolder(home).start_failure.read_text(encoding="utf-8"))
         kind = getattr(errors, said["code"], YardUnavailable)
         error: RunyardException = kind(said["message"], hint=said["hint"])
         return error
     except (OSError, ValueError, KeyError):
-        return YardUnavailable(f"the yard of {home} could not be started: {otherwise}", hint=f"see {home / 'yard.log'}")
+        return YardUnavailable(f"the yard of {home} could not be started: {otherwise}", hint=f"see {HomeFolder(home).yard_log}")

@@ -9,9 +9,10 @@ import threading
 from urllib.parse import quote, urlencode
 
 from runyard import __version__, errors
-from runyard.client.home import home_folder, socket_of
+from runyard.client.home import home_folder
 from runyard.client.http_unix import Answer, Channel
 from runyard.errors import RunyardException, YardUnavailable
+from runyard.spec.folder import HomeFolder
 
 TYPE_CHECKING = False  # typing itself takes longer to import than this module
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Connection:
 
     def __init__(self, home: Path | str | None = None) -> None:
         self.home = home_folder(home)
-        self.socket = socket_of(self.home)
+        self.socket = HomeFolder(self.home).socket
         self._own = threading.local()
 
     def get(self, path: str, **query: Any) -> Any:
@@ -158,7 +159,7 @@ class Connection:
     def _silent(self, error: Exception) -> YardUnavailable:
         return YardUnavailable(
             f"the yard of {self.home} did not answer: {error or type(error).__name__}",
-            hint=f"see {self.home / 'yard.log'}",
+            hint=f"see {HomeFolder(self.home).yard_log}",
         )
 
     def _channel(self) -> Channel:

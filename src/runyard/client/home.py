@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from runyard.errors import HomeUnusable
+from runyard.spec.folder import HomeFolder
 
 LONGEST_SOCKET_PATH = 107  # what the kernel takes for a unix socket
 
@@ -16,16 +17,13 @@ def home_folder(given: str | Path | None = None) -> Path:
     return Path(given or os.environ.get("RUNYARD_HOME") or Path.home() / ".runyard").expanduser().absolute()
 
 
-def socket_of(home: Path) -> Path:
-    return home / "yard.sock"
-
-
 def usable(home: Path) -> Path:
     """The same folder, made if it was not there; one clear error if it cannot serve."""
-    length = len(os.fsencode(socket_of(home)))
+    socket = HomeFolder(home).socket
+    length = len(os.fsencode(socket))
     if length > LONGEST_SOCKET_PATH:
         raise HomeUnusable(
-            f"the path of the yard's socket is too long: {socket_of(home)} has {length} bytes, "
+            f"the path of the yard's socket is too long: {socket} has {length} bytes, "
             f"the system takes {LONGEST_SOCKET_PATH}",
             hint="set RUNYARD_HOME to a shorter folder, such as ~/.runyard or /tmp/yard",
             home=str(home),

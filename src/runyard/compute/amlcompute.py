@@ -21,6 +21,7 @@ from typing import Any
 
 from runyard.compute.slurm.options import SlurmOptions, read_options
 from runyard.errors import ComputeTargetException
+from runyard.spec.folder import HomeFolder
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -32,7 +33,7 @@ _ENGINES = ("local", "slurm")
 
 def partition_of(home: Path, name: str, vm_size: str) -> SlurmOptions | None:
     """None: played here. Raises for a configuration that nobody can have meant."""
-    path = home / "config.toml"
+    path = HomeFolder(home).config
     try:
         asked = tomllib.loads(path.read_text(encoding="utf-8")).get("amlcompute", {})
     except FileNotFoundError:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from runyard.compute.registry import Target, Targets
 from runyard.data.datasets import Datasets
-from runyard.data.staging import Provider
+from runyard.data.staging import Stager
 from runyard.environments.manager import EnvironmentDepot
 from runyard.snapshots.store import Depot
-from runyard.spec.folder import RunFolder
+from runyard.spec.folder import HomeFolder, RunFolder
 from runyard.store.database import Database
 from runyard.store.runs import RunRecord, RunStore
 from runyard.tracking.artifacts import Artifacts
@@ -28,12 +28,12 @@ class Rooms:
     environments: EnvironmentDepot
     artifacts: Artifacts
     targets: Targets
-    provider: Provider
+    provider: Stager
     datasets: Datasets
     address: Callable[[], tuple[str, str] | None] = lambda: None  # and the token, for scripts on this machine
 
     def folder(self, run_id: str) -> RunFolder:
-        return RunFolder(self.home / "runs" / run_id)
+        return HomeFolder(self.home).run(run_id)
 
     def target(self, record: RunRecord) -> Target:
         return self.targets.get(record.target or "local")

@@ -13,6 +13,7 @@ from runyard.orchestrator import data
 from runyard.orchestrator.components import Rooms
 from runyard.orchestrator.run_files import written_folders
 from runyard.posix.atomic_write import remove_stale_drafts
+from runyard.spec.folder import HomeFolder, RunFolder
 from runyard.store.runs import RunRecord
 from runyard.tracking.event_files import EventFile, find_event_files, ingest_event_files
 from runyard.tracking.ingest import dropped_points, ingest
@@ -80,7 +81,7 @@ def _lacks_something(warnings: Iterable[str]) -> bool:
 
 def tidy_leftovers(rooms: Rooms) -> None:
     """For the start of a yard: working copies of runs that ended just before a former one was killed."""
-    for work in (rooms.home / "runs").glob("*/work"):
+    for work in HomeFolder(rooms.home).runs.glob(f"*/{RunFolder.WORK}"):
         with suppress(RunNotFound):
             record = rooms.runs.load(work.parent.name)
             if record.life.state.is_terminal:

@@ -19,6 +19,7 @@ from runyard.orchestrator.run_report import SNAPSHOT
 from runyard.orchestrator.work_orders import rehearse
 from runyard.snapshots.freeze import freeze
 from runyard.snapshots.pack_upload import pack_missing
+from runyard.spec.folder import HomeFolder
 from runyard.spec.json import from_json, to_json
 from runyard.spec.launch import Mpi
 from runyard.spec.names import EXPERIMENT_NAME, RUN_ID
@@ -89,7 +90,7 @@ def submit_folder(conductor: Conductor, request: SubmitFolder) -> RunRecord:
     began = clock.now()
     depot = conductor.rooms.snapshots
     pack = depot.incoming / f"{secrets.token_hex(8)}.pack"
-    index = conductor.rooms.home / "snapshots" / "index"
+    index = HomeFolder(conductor.rooms.home).snapshots / "index"
     frozen = freeze(Path(request.source_directory), index_folder=index, pack_to=pack)
     try:
         if not depot.has(frozen.id):

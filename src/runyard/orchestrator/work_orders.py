@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from runyard.agent.notify import DOORBELL
 from runyard.compute.local.compute import LocalCompute
 from runyard.compute.scheduling.queue import Placement
 from runyard.environments.container import ContainerPrepared
@@ -25,7 +24,7 @@ from runyard.orchestrator.components import Rooms
 from runyard.orchestrator.data import Given
 from runyard.orchestrator.dataset_versions import inputs_told
 from runyard.orchestrator.placement import Ready
-from runyard.spec.folder import RunFolder
+from runyard.spec.folder import HomeFolder, RunFolder
 from runyard.spec.json import from_json
 from runyard.spec.launch import Mpi
 from runyard.spec.run import RunSpec
@@ -72,7 +71,7 @@ def order_of(
         grace_s=spec.grace_s,
         max_run_duration_seconds=spec.max_run_duration_seconds,
         memory_limit_gb=spec.resources.memory_gb,
-        doorbell=str(rooms.home / DOORBELL),
+        doorbell=str(HomeFolder(rooms.home).notify_socket),
         stop_argv=prepared.stop_argv,
         gpus=placement.gpus,
         nodes=ground.nodes(target, spec, placement),

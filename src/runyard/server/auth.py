@@ -22,6 +22,7 @@ from fastapi import Response
 
 from runyard import clock
 from runyard.server.error_handlers import problem
+from runyard.spec.folder import HomeFolder
 
 _Message = MutableMapping[str, Any]
 _Receive = Callable[[], Awaitable[_Message]]
@@ -37,7 +38,7 @@ _LARGEST_SIGN_IN = 4096
 
 def token_of(home: Path) -> str:
     """Made once; whoever can read the file can use the yard, and that is its owner. Removing it signs everybody out."""
-    path = home / "token"
+    path = HomeFolder(home).token
     try:
         known = path.read_text(encoding="ascii").strip()
         if known:

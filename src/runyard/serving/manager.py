@@ -19,6 +19,7 @@ from runyard.serving import deployment, validation
 from runyard.serving.history import History
 from runyard.serving.monitor import Lookout
 from runyard.serving.supervisor_client import Keeping, free_port, new_key
+from runyard.spec.folder import HomeFolder
 from runyard.spec.json import from_json, to_json
 from runyard.spec.service import ServiceConfiguration, ServiceFolder, VersionSpec
 from runyard.store.services import RETIRED, ServiceRecord, ServiceStore, VersionRecord
@@ -48,7 +49,7 @@ class Services:
     def __init__(self, rooms: Rooms, models: Models) -> None:
         self._rooms, self._models = rooms, models
         self.store = ServiceStore(rooms.database)
-        self._root = rooms.home / "services"
+        self._root = HomeFolder(rooms.home).services
         self._kept: dict[str, Keeping] = {}
         self._deploying: dict[str, tuple[threading.Event, threading.Thread]] = {}
         self.doing: dict[str, str] = {}  # of services that are being deployed: at what it is

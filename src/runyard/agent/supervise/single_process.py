@@ -59,11 +59,6 @@ def supervise(order: WorkOrder, folder: RunFolder, report: Report, child: Option
     report.script_ended(holding.to_the_end())
 
 
-def stop_file(folder: RunFolder) -> str:
-    """Why the run is to stop: ``{"reason": "canceled"}``, with a ``message`` where there is one to tell."""
-    return str(folder.root / "stop.json")
-
-
 @dataclass
 class _Holding:
     order: WorkOrder
@@ -224,8 +219,7 @@ def next_signal(timeout_s: Optional[float]) -> Optional[int]:
 
 def asked_to_stop(folder: RunFolder) -> Optional[Stop]:
     try:
-        with open(stop_file(folder), "rb") as file:
-            asked = json.load(file)
+        asked = json.loads(folder.stop.read_bytes())
     except (OSError, ValueError):
         return None
     reason = EndReason.CANCELED

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from runyard.agent.process.process_tree import stop_everything
 from runyard.agent.process.scratch import clear_left
-from runyard.agent.supervise.single_process import stop_file
 from runyard.compute.base import Capacity, Compute, Handle, Observed
 from runyard.compute.local.forkserver_client import Nursery
 from runyard.compute.local.machine import this_machine
@@ -79,7 +78,7 @@ class LocalCompute(Compute):
         if not folder.root.is_dir():
             return
         # The reason first: an agent that is just starting finds it even though the signal came too early.
-        write_text(Path(stop_file(folder)), json.dumps({"reason": reason}))
+        write_text(folder.stop, json.dumps({"reason": reason}))
         agent = agent_of(folder)
         if agent is None or agent.pid is None:
             return

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runyard.agent.supervise.single_process import stop_file
 from runyard.launch.order import WorkOrder
 from runyard.posix.atomic_write import write_text
 from runyard.spec.folder import RunFolder
@@ -88,15 +87,15 @@ class JobRecord:
 
     @property
     def is_asked_to_stop(self) -> bool:
-        return Path(stop_file(self.folder)).exists()
+        return self.folder.stop.exists()
 
     @property
     def stop_reason(self) -> str:
         """As it was last asked for."""
-        return str(_read(Path(stop_file(self.folder))).get("reason", "canceled"))
+        return str(_read(self.folder.stop).get("reason", "canceled"))
 
     def ask_to_stop(self, reason: str) -> None:
-        write_text(Path(stop_file(self.folder)), json.dumps({"reason": reason}))
+        write_text(self.folder.stop, json.dumps({"reason": reason}))
 
     @property
     def _file(self) -> Path:

@@ -154,7 +154,7 @@ class _JobsThere(SlurmCompute):
         try:
             if order.attempt == 1:  # a later one goes on in the same folder
                 lay_out(host, order.run_id, *working_copy(record.folder.work))
-            login.keep(order.run_id, "order.json", json.dumps(to_json(there)))
+            login.keep(order.run_id, RunFolder.ORDER, json.dumps(to_json(there)))
             login.keep(order.run_id, "slurm/job.sh", text)
         except Cut as cut:
             raise ComputeTargetException(f"the connection to {host.name} was lost: {cut}", passing=True) from cut
@@ -164,4 +164,4 @@ class _JobsThere(SlurmCompute):
 
     def _ask_to_stop(self, record: JobRecord, reason: str) -> None:
         record.ask_to_stop(reason)
-        self._login.keep(record.folder.root.name, "stop.json", json.dumps({"reason": reason}), _STOP_PATIENCE_S)
+        self._login.keep(record.folder.root.name, RunFolder.STOP, json.dumps({"reason": reason}), _STOP_PATIENCE_S)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from runyard import clock
-from runyard.agent.notify import DOORBELL
 from runyard.compute.base import Capacity, Compute, Handle, Observed
 from runyard.compute.local.compute import LocalCompute
 from runyard.compute.ssh import file_sync
@@ -28,12 +27,11 @@ from runyard.errors import ComputeTargetException, RunyardException
 from runyard.launch.order import Node, WorkOrder
 from runyard.lifecycle.state import End, EndReason
 from runyard.posix.atomic_write import write_text
-from runyard.spec.folder import RunFolder
+from runyard.spec.folder import HomeFolder, RunFolder
 from runyard.spec.json import to_json
 
 PATIENCE = "RUNYARD_HOST_PATIENCE_S"  # how long a host may be away before its runs count as lost
 _PATIENCE_S = 900.0
-PLACE, STOP = "mirror.json", "stop.json"
 _START_PATIENCE_S = 60.0
 _STOP_PATIENCE_S = 24 * 3600.0
 _SWEEP_PATIENCE_S = 20.0
@@ -80,7 +78,7 @@ class SshCompute(Compute):
             self._call_off(handle)
             raise
         with suppress(OSError, ValueError):  # somebody did not want it any more, while it was on its way
-            self._tell_to_stop(handle, str(json.loads((root / STOP).read_bytes())["reason"]))
+            self._tell_to_stop(handle, str(json.loads((root / RunFolder.STOP).read_bytes())["reason"]))
         return handle
 
     def status(self, handles: Sequence[Handle]) -> dict[Handle, Observed]:
@@ -105,7 +103,7 @@ class SshCompute(Compute):
         if not Path(handle.folder).is_dir():
             return
         # The reason first: whoever is just starting the run finds it, even though there is nobody to be told yet.
-        write_text(Path(handle.folder) / STOP, json.dumps({"reason": reason}))
+        write_text(Path(handle.folder) / RunFolder.STOP, json.dumps({"reason": reason}))
         self._tell_to_stop(handle, reason)
 
     def _tell_to_stop(self, handle: Handle, reason: str) -> None:
@@ -268,7 +266,7 @@ class SshCompute(Compute):
         variables = {**facts["variables"], **{name: here(value) for name, value in order.variables.items()}}
         if "RUNYARD_HOME" in variables:
             variables.update(
-                RUNYARD_HOME=home, RUNYARD_YARD_ELSEWHERE="1", AZUREML_SERVICE_ENDPOINT=f"unix://{home}/yard.sock"
+                RUNYARD_HOME=home, RUNYARD_YARD_ELSEWHERE="1", AZUREML_SERVICE_ENDPOINT=f"unix://{home}/{HomeFolder.SOCKET}"
             )
             variables.pop("RUNYARD_YARD_PYTHON", None)
         return replace(
@@ -280,7 +278,7 @@ class SshCompute(Compute):
             mpirun=here(order.mpirun),
             read_only=tuple(here(path) for path in order.read_only),
             py_spy="",
-            doorbell=f"{home}/{DOORBELL}" if facts["has_socket"] else "",
+            doorbell=f"{home}/{HomeFolder.NOTIFY_SOCKET}" if facts["has_socket"] else "",
         )
 
     def _hosts_of(self, names: Sequence[str]) -> dict[str, Host]:
@@ -333,7 +331,7 @@ def _kind_of(host: Host) -> str:
 
 def lay_out(host: Host, run_id: str, entries: list[dict[str, Any]], contents: dict[str, Path]) -> None:
     # of an attempt before this one; what it reads is there already, and stays
-    host.call("forget", run=run_id, keep=["data", "data.json"], patience_s=_START_PATIENCE_S)
+    host.call("forget", run=run_id, keep=[RunFolder.DATA, RunFolder.DATA_RECORD], patience_s=_START_PATIENCE_S)
     host.bring(contents)
     host.call("lay_out", run=run_id, entries=entries, timeout_s=600.0)
 
@@ -360,13 +358,13 @@ def working_copy(work: Path) -> tuple[list[dict[str, Any]], dict[str, Path]]:
 
 
 def write_place(root: Path, value: dict[str, Any]) -> None:
-    write_text(root / PLACE, json.dumps(value))
+    write_text(root / RunFolder.MIRROR, json.dumps(value))
 
 
 def _place(root: Path) -> dict[str, Any]:
     """Where a run was started: kept beside it, for the next yard."""
     try:
-        found: dict[str, Any] = json.loads((root / PLACE).read_bytes())
+        found: dict[str, Any] = json.loads((root / RunFolder.MIRROR).read_bytes())
     except (OSError, ValueError):
         return {}
     return found

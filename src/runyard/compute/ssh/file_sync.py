@@ -15,6 +15,7 @@ from typing import Any, Optional, Union
 
 from runyard.compute.ssh.framing import CHUNK
 from runyard.context import format as layout
+from runyard.spec.folder import RunFolder
 
 Frame = tuple[dict[str, Any], bytes]
 Bytes = Union[bytes, mmap.mmap]
@@ -22,7 +23,9 @@ Have = dict[str, int]  # file -> how much of it the reader has: bytes, or record
 
 _GROWING = (".txt", ".jsonl", ".log", layout.NAMES_SUFFIX, layout.SIDE_SUFFIX)
 _WHOLE = (".json",)
-_KEPT_BACK = frozenset({"order.json", "stop.json", "mirror.json", "work", "data", "data.json"})
+_KEPT_BACK = frozenset(
+    {RunFolder.ORDER, RunFolder.STOP, RunFolder.MIRROR, RunFolder.WORK, RunFolder.DATA, RunFolder.DATA_RECORD}
+)
 _LOOK_RECORDS = 4096
 _MARK = layout.COMMITTED.to_bytes(2, "little")
 
@@ -44,7 +47,7 @@ class Trail:
         said: list[str] = []
         files: list[str] = []
         for name in _files(self._root):
-            (said if name.endswith("events.jsonl") else files).append(name)
+            (said if name.endswith(RunFolder.EVENTS) else files).append(name)
         # looked at before the rest is read: a line that is written meanwhile waits for the next round
         sizes = {name: _size(self._root / name) for name in said}
         for name in sorted(files, key=_order):
@@ -223,11 +226,11 @@ def _files(root: Path) -> list[str]:
 
 
 def _is_followed(name: str) -> bool:
-    return name.endswith((*_GROWING, *_WHOLE, layout.SEGMENT_SUFFIX)) and name != "order.json"
+    return name.endswith((*_GROWING, *_WHOLE, layout.SEGMENT_SUFFIX)) and name != RunFolder.ORDER
 
 
 def _order(name: str) -> tuple[bool, str]:
-    return (name.startswith("journal/"), name)
+    return (name.startswith(f"{RunFolder.JOURNAL}/"), name)
 
 
 def _size(path: Path) -> int:

@@ -22,6 +22,7 @@ from runyard.compute.ssh.openssh import Address, control_path, require_program
 from runyard.compute.ssh.session import Heard, Line
 from runyard.compute.ssh.socket_forward import Pipes
 from runyard.errors import ComputeTargetException
+from runyard.spec.folder import HomeFolder
 from runyard.spec.json import from_json
 
 log = logging.getLogger(__name__)
@@ -241,7 +242,7 @@ class Host:
         connection = socket.socket(socket.AF_UNIX)
         try:
             connection.settimeout(2)
-            connection.connect(os.fspath(self._home / "yard.sock"))
+            connection.connect(os.fspath(HomeFolder(self._home).socket))
             connection.settimeout(None)
         except OSError:
             connection.close()

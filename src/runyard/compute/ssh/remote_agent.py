@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Optional
 
-from runyard.agent.notify import DOORBELL, Doorbell
+from runyard.agent.notify import NotificationListener
 from runyard.compute.local.compute import LocalCompute
 from runyard.compute.local.machine import this_machine
 from runyard.compute.ssh.file_sync import Trail
@@ -28,6 +28,7 @@ from runyard.compute.ssh.remote_operations import Errands
 from runyard.compute.ssh.socket_forward import Pipes, is_heard, listen
 from runyard.errors import RunyardException
 from runyard.launch.variables import ROLE, clean
+from runyard.spec.folder import HomeFolder
 from runyard.spec.json import to_json
 
 BEAT_S = 2.0
@@ -61,7 +62,7 @@ class Courier:
         self._pipes = Pipes(self._send)
         self._following: dict[str, Following] = {}
         self._woken = threading.Event()
-        self._has_socket = len(os.fsencode(self._home / "yard.sock")) < _LONGEST_SOCKET
+        self._has_socket = len(os.fsencode(HomeFolder(self._home).socket)) < _LONGEST_SOCKET
         self._has_runs = False
 
     def greet(self) -> None:
@@ -161,13 +162,13 @@ class Courier:
     def _open_sockets(self) -> None:
         if self._has_socket:
             with suppress(OSError):  # tried again at the next beat
-                listen(self._home / "yard.sock", self._pipes, self._send)
-                Doorbell(self._home / DOORBELL, self._look_at_once)
+                listen(HomeFolder(self._home).socket, self._pipes, self._send)
+                NotificationListener(HomeFolder(self._home).notify_socket, self._look_at_once)
 
     def _keep_sockets(self) -> None:
         """Another courier of this yard may have taken their place, and ended since."""
         with suppress(OSError):
-            if self._has_socket and not all(is_heard(self._home / name) for name in ("yard.sock", DOORBELL)):
+            if self._has_socket and not all(is_heard(self._home / name) for name in (HomeFolder.SOCKET, HomeFolder.NOTIFY_SOCKET)):
                 self._open_sockets()
 
     def _begin_to_follow(self, head: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ from runyard.compute.ssh.framing import CHUNK
 from runyard.data.cache import Cache, Leaf, copy_tree, key_of, note_trees, trees_in_use
 from runyard.launch.order import WorkOrder
 from runyard.posix.atomic_write import write_text
-from runyard.spec.folder import RunFolder
+from runyard.spec.folder import HomeFolder, RunFolder
 from runyard.spec.json import from_json
 
 Send = Callable[[dict[str, Any], bytes], None]
@@ -44,7 +44,7 @@ class Errands:
     def run_folder(self, run_id: str) -> RunFolder:
         if not run_id or "/" in run_id or run_id.startswith("."):
             raise ValueError(f"{run_id!r} cannot be the id of a run")
-        return RunFolder(self.home / "runs" / run_id)
+        return HomeFolder(self.home).run(run_id)
 
     def lacking(self, digests: list[str]) -> list[str]:
         return [digest for digest in digests if not self.content(digest).exists()]
@@ -166,7 +166,7 @@ class Errands:
     def sweep(self, run_id: str) -> int:
         """Of whichever node this host was."""
         root = self.run_folder(run_id).root
-        orders = [root / "order.json", *sorted(root.glob("nodes/*/order.json"))]
+        orders = [root / RunFolder.ORDER, *sorted(root.glob(f"nodes/*/{RunFolder.ORDER}"))]
         return sum(self.local.sweep(Handle(run_id, str(order.parent))) for order in orders if order.exists())
 
     def forget(self, run_id: str, keep: Sequence[str] = ()) -> None:

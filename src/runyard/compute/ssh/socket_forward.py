@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from runyard.agent.notify import open_at
 from runyard.compute.ssh.framing import CHUNK, Cut
+from runyard.posix import unix_socket
 
 _SEND_S = 5
 _numbers = itertools.count(1)  # of all sockets that this process opens: one may be opened again while pipes are open
@@ -75,7 +75,7 @@ class Pipes:
 
 def listen(path: Path, pipes: Pipes, send: Send) -> None:
     """Takes connections of this machine, for as long as the process lives."""
-    listening = open_at(path, socket.SOCK_STREAM)
+    listening = unix_socket.bind(path, socket.SOCK_STREAM)
 
     def accept() -> None:
         while True:

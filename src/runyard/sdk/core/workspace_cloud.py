@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from runyard.errors import UserErrorException
 from runyard.sdk.azureml import no_effect
+from runyard.spec.folder import HomeFolder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,7 +70,7 @@ class WorkspaceOfV1:
     @property
     def discovery_url(self) -> str:
         """Where the yard listens: a socket in its home folder."""
-        return (self.home / "yard.sock").as_uri()
+        return HomeFolder(self.home).socket.as_uri()
 
     @property
     def service_context(self) -> Connection:

@@ -17,6 +17,7 @@ from runyard.sdk.core.labels import as_labels
 from runyard.sdk.webservice import entry_script as scripts
 from runyard.sdk.webservice.inference import RUNTIMES
 from runyard.sdk.webservice.webservice import Labels, _has
+from runyard.spec.folder import HomeFolder
 from runyard.spec.json import to_json
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ class Image:
         self.created_time = datetime.fromtimestamp(view["created_at"], timezone.utc)
         self.creation_state = "Succeeded"
         self.image_location = f"runyard://images/{self.name}:{self.version}"
-        self.image_build_log_uri = (self.workspace.home / "yard.log").as_uri()
+        self.image_build_log_uri = HomeFolder(self.workspace.home).yard_log.as_uri()
 
     @property
     def models(self) -> Labels:

@@ -16,6 +16,7 @@ from runyard.orchestrator.run_files import list_files, locate
 from runyard.server.file_responses import sent
 from runyard.server.mlflow.errors import DOES_NOT_EXIST, INVALID, Fault, required, told
 from runyard.server.responses import answer
+from runyard.spec.folder import HomeFolder
 from runyard.store.documents import MODEL, Documents
 from runyard.tracking.artifacts import INCOMING
 
@@ -28,7 +29,7 @@ def add(router: APIRouter, conductor: Conductor) -> None:
     async def keep(path: str, request: Request) -> Response:
         try:
             owner, name = await run_in_threadpool(_owned, conductor, path)
-            with tempfile.NamedTemporaryFile(prefix=INCOMING, dir=rooms.home / "artifacts") as arrived:
+            with tempfile.NamedTemporaryFile(prefix=INCOMING, dir=HomeFolder(rooms.home).artifacts) as arrived:
                 async for chunk in request.stream():
                     await run_in_threadpool(arrived.write, chunk)
                 await run_in_threadpool(arrived.flush)
