@@ -132,7 +132,7 @@ def test_what_cannot_be_uploaded_costs_the_run_nothing_else(
     assert "outputs/kept.txt" in run.get_file_names()
     assert run.get_metrics() == {"last": 7}
     (warning,) = run.get_details()["warnings"]
-    assert "data looped was not kept whole" in str(warning)
+    assert "data looped in datastore" in str(warning)
     (odd,) = (store.folder / place / "odd").iterdir()
     assert (os.fsencode(odd.name), (odd / "file").read_text()) == (b"\xff", "odd")
 

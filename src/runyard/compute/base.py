@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from runyard.launch.order import WorkOrder
 from runyard.lifecycle.state import End
+from runyard.lifecycle.warning import RunWarning
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class Compute(ABC):
         """What the target itself knows about an agent that is gone without a word; None: no more than that."""
         return None
 
-    def collect(self, handle: Handle, names: Sequence[str]) -> tuple[str, ...]:
+    def collect(self, handle: Handle, names: Sequence[str]) -> tuple[RunWarning, ...]:
         """Brings what an ended run left in these folders of its working copy to the run's own folder, where it is not
         there already; returns warnings: what could not be brought. Blocks."""
         return ()

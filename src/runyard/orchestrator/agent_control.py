@@ -15,6 +15,7 @@ from runyard.errors import ComputeTargetException
 from runyard.launch.order import read_order
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, RunState
+from runyard.lifecycle.warning import RunWarning
 from runyard.orchestrator import data
 from runyard.orchestrator import placement as ground
 from runyard.orchestrator.components import Rooms
@@ -89,7 +90,7 @@ def stop(rooms: Rooms, record: RunRecord) -> None:
     rooms.target(record).compute.stop(handle_of(rooms, record), reason.value)
 
 
-def news(rooms: Rooms, run_id: str) -> Iterator[tuple[on.Event | None, tuple[str, ...]]]:
+def news(rooms: Rooms, run_id: str) -> Iterator[tuple[on.Event | None, tuple[RunWarning, ...]]]:
     """What the agent wrote so far, as events, with warnings beside them.
 
     Read from the beginning: it is a few lines, and old ones change nothing.
@@ -108,9 +109,9 @@ def news(rooms: Rooms, run_id: str) -> Iterator[tuple[on.Event | None, tuple[str
             yield on.LaunchFailed(from_json(End, said["end"]), said.get("attempt", 1)), ()
         elif said["event"] == "stalled":
             where = "; ".join(f"rank {rank}: {place}" for rank, place in sorted(said["ranks"].items()))
-            yield None, (f"nothing moved any more, see logs/stalled/: {where}",)
+            yield None, (RunWarning(f"nothing moved any more, see logs/stalled/: {where}"),)
         elif "warning" in said:
-            yield None, (str(said["warning"]),)
+            yield None, (RunWarning(str(said["warning"])),)
 
 
 def handle_of(rooms: Rooms, record: RunRecord) -> Handle:

@@ -20,6 +20,7 @@ from runyard.lifecycle import actions as do
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, RunState
 from runyard.lifecycle.step import step
+from runyard.lifecycle.warning import RunWarning, incomplete, notes
 from runyard.orchestrator import agent_control, data, dataset_versions, finalize, prepare
 from runyard.orchestrator.activity import Activities
 from runyard.orchestrator.change_notifier import Bell
@@ -29,7 +30,7 @@ from runyard.store.database import is_full
 from runyard.store.runs import Labels, RunRecord, entered
 
 log = logging.getLogger(__name__)
-Told = tuple[on.Event, tuple[str, ...]]  # by an agent: what happened, with warnings
+Told = tuple[on.Event, tuple[RunWarning, ...]]  # by an agent: what happened, with warnings
 _FULL_DISK_S = 1.0
 
 
@@ -61,7 +62,7 @@ class Conductor:
                 number = self.rooms.runs.next_number(record.run_id)  # it waits in line by it
                 if number is None:
                     return self.rooms.runs.load(record.run_id)
-                noted = replace(_noted(decided, ready.warnings, ready.key), number=number)
+                noted = replace(_noted(decided, notes(ready.warnings), ready.key), number=number)
                 decided, actions = self._decide(noted, on.Prepared())
             try:
                 admitted = self.rooms.runs.insert(decided, tags, properties)
@@ -83,7 +84,7 @@ class Conductor:
         event: on.Event,
         *,
         environment_key: str | None = None,
-        warnings: tuple[str, ...] = (),
+        warnings: tuple[RunWarning, ...] = (),
         phase: str | None = None,
     ) -> RunRecord:
         """The one way in which a run changes; with facts about it that came to light on the way."""
@@ -274,7 +275,7 @@ class Conductor:
         ):  # whether there is an agent or not is the watcher's to find out
             self.live.add(run_id)
         if record.life.state is RunState.FINALIZING:  # its end is known: it must not hang there
-            self.post(run_id, on.Finalized(), warnings=(f"outputs/ was not kept whole: {said}",))
+            self.post(run_id, on.Finalized(), warnings=(incomplete(f"outputs/ is incomplete: {said}"),))
 
     def _prepare(self, record: RunRecord, abandoned: threading.Event) -> None:
         if agent_control.is_handed_over(
@@ -300,7 +301,7 @@ class Conductor:
             return
         finally:
             self._abandoned.pop(record.run_id, None)
-        self.post(record.run_id, on.Prepared(), environment_key=found.key, warnings=found.warnings)
+        self.post(record.run_id, on.Prepared(), environment_key=found.key, warnings=notes(found.warnings))
 
     def _start(self, record: RunRecord) -> None:
         self.activities.set(record.run_id, "starting the script")
@@ -308,7 +309,7 @@ class Conductor:
         try:
             changed = dataset_versions.changed_since(self.rooms, record)
             if changed:
-                self.post(record.run_id, on.Noted(), warnings=tuple(changed))
+                self.post(record.run_id, on.Noted(), warnings=notes(changed))
             agent_control.start(self.rooms, record, self._say_for(record.run_id), abandoned)
         except (RunyardException, OSError) as error:
             end = End(EndReason.LAUNCH_FAILED, str(error), node="local")
@@ -362,6 +363,6 @@ class Conductor:
         return lambda text: self.say(run_id, text)
 
 
-def _noted(record: RunRecord, warnings: tuple[str, ...], environment_key: str | None = None) -> RunRecord:
+def _noted(record: RunRecord, warnings: tuple[RunWarning, ...], environment_key: str | None = None) -> RunRecord:
     said = record.warnings + tuple(warning for warning in warnings if warning not in record.warnings)
     return replace(record, warnings=said, environment_key=environment_key or record.environment_key)

@@ -18,17 +18,18 @@ from runyard.compute.ssh.placeholders import HOST_FOLDER
 from runyard.data import copy
 from runyard.data.base import clean_path, join
 from runyard.data.cache import copy_tree, note_trees
-from runyard.data.copy import Place, Progress, Upload
-from runyard.data.mount_links import Spot
-from runyard.data.network_errors import of_disk
-from runyard.data.staging import Found, Tree
-from runyard.data.transfer_jobs import to_upload
+from runyard.data.copy import NamedStore, Progress, Upload
+from runyard.data.mount_links import MountLink
+from runyard.data.network_errors import disk_error
+from runyard.data.staging import InputFiles, Tree
+from runyard.data.transfer_jobs import files_to_upload
 from runyard.environments.container import ContainerPrepared
 from runyard.environments.prepared import Prepared
 from runyard.errors import RunNotFound, RunyardException, UserErrorException
+from runyard.lifecycle.warning import RunWarning, incomplete, notes
 from runyard.orchestrator.components import Rooms
 from runyard.spec.data import DOWNLOAD, MODES, UPLOAD, DataUse
-from runyard.spec.folder import RunFolder
+from runyard.spec.folder import HomeFolder, RunFolder
 from runyard.spec.json import from_json
 from runyard.spec.run import RunSpec
 from runyard.store.database import is_full
@@ -91,7 +92,7 @@ def check(rooms: Rooms, spec: RunSpec) -> None:
         if use.mode == UPLOAD:
             rooms.provider.stores.open_to_write(use.datastore)
         else:
-            rooms.provider.must_be_there(use)
+            rooms.provider.check_exists(use)
 
 
 def fill(rooms: Rooms, record: RunRecord, say: Say, abandoned: threading.Event) -> None:
@@ -168,21 +169,21 @@ def uploaded_folders(record: RunRecord) -> list[str]:
     return [_upload_place(use) for use in uses_of(record) if use.mode == UPLOAD and not _is_absolute(use)]
 
 
-def send(rooms: Rooms, record: RunRecord, say: Say) -> list[str]:
+def send(rooms: Rooms, record: RunRecord, say: Say) -> list[RunWarning]:
     """What the script wrote, however it ended. Each file is there whole or not at all; returns warnings."""
-    warnings: list[str] = []
+    warnings: list[RunWarning] = []
     for use in uses_of(record):
         if use.mode != UPLOAD:
             continue
         source = _absolute(rooms.folder(record.run_id), use)
         try:
             with _told(rooms.folder(record.run_id), say) as tell:
-                warnings += [f"data {use.label}: {w}" for w in _sent(rooms, use, source, tell)]
+                warnings += notes(f"data {use.label}: {text}" for text in _sent(rooms, use, source, tell))
         except (RunyardException, OSError) as error:  # the rest of what the run leaves is kept nevertheless
             if is_full(error):
                 raise  # tried again, until there is room
-            said = of_disk(error, source).message if isinstance(error, OSError) else error.message
-            warnings.append(f"data {use.label} was not kept whole in datastore {use.datastore!r}: {said}")
+            said = disk_error(error, source).message if isinstance(error, OSError) else error.message
+            warnings.append(incomplete(f"data {use.label} in datastore {use.datastore!r} is incomplete: {said}"))
     return warnings
 
 
@@ -228,11 +229,11 @@ def _path_of(
         rooms.provider.cache.hold(tree.key, -1)
         return str(path)
     target = _absolute(folder, use) if _is_in_work(use) else folder.data / use.name
-    return _copied(rooms, record, use, target, rooms.provider.is_here(use), tell, abandoned)
+    return _copied(rooms, record, use, target, rooms.provider.is_local(use), tell, abandoned)
 
 
 def _comes_through_the_cache(rooms: Rooms, use: DataUse) -> bool:
-    return rooms.provider.in_place(use) is None and not (_wants_copy(use) and rooms.provider.is_here(use))
+    return rooms.provider.in_place(use) is None and not (_wants_copy(use) and rooms.provider.is_local(use))
 
 
 def _wants_copy(use: DataUse) -> bool:
@@ -254,7 +255,7 @@ def _copied(
         tell(f"copying data {use.label}: {len(found.items):,} files, {found.size / 1e6:,.0f} MB")
         target.mkdir(parents=True, exist_ok=True)
         for datastore in {item.datastore for item in found.items}:
-            place = Place(datastore, rooms.provider.open(datastore), rooms.provider.stores.seen)
+            place = NamedStore(datastore, rooms.provider.open(datastore), rooms.provider.stores.seen)
             files = [(item.stored, target / item.path) for item in found.items if item.datastore == datastore]
             progress = Progress(files=len(files), bytes=found.size)
             progress.changed = _telling(f"copying data {use.label}", progress, tell)
@@ -282,7 +283,7 @@ def _gathered(
     *,
     link: bool = True,
     told: bool = True,
-) -> tuple[Tree, Found]:
+) -> tuple[Tree, InputFiles]:
     """What was gathered when the run was prepared is not asked for again: it may have been a long list."""
     ready = rooms.provider.ready.pop((record.run_id, use.name), None)
     if ready is not None:
@@ -299,10 +300,10 @@ def _sent(rooms: Rooms, use: DataUse, source: Path, tell: Say) -> list[str]:
     if source.is_file():
         files = [Upload(source, below or source.name, source.stat().st_size)]
     elif source.is_dir():
-        files, warnings = to_upload(source, below)
+        files, warnings = files_to_upload(source, below)
     else:
         return [f"the script wrote nothing to {use.path_on_compute or '$AZUREML_DATAREFERENCE_' + use.name}"]
-    place = Place(use.datastore, rooms.provider.open(use.datastore), rooms.provider.stores.seen)
+    place = NamedStore(use.datastore, rooms.provider.open(use.datastore), rooms.provider.stores.seen)
     progress = Progress(files=len(files), bytes=sum(file.size for file in files))
     progress.changed = _telling(f"uploading data {use.label}", progress, tell)
     warnings += copy.upload(place, files, overwrite=use.overwrite, progress=progress, abandoned=threading.Event())
@@ -327,8 +328,8 @@ def _is_linked(use: DataUse) -> bool:
     return use.mode != UPLOAD and _is_absolute(use)
 
 
-def _spot(rooms: Rooms, use: DataUse) -> Spot:
-    return Spot(rooms.home / "data" / "spots", Path(os.path.normpath(str(use.path_on_compute))), use.label)
+def _spot(rooms: Rooms, use: DataUse) -> MountLink:
+    return MountLink(HomeFolder(rooms.home).data / "spots", Path(os.path.normpath(str(use.path_on_compute))), use.label)
 
 
 def _is_over(rooms: Rooms, run_id: str) -> bool:

@@ -11,6 +11,7 @@ from runyard.environments.prepared import Prepared
 from runyard.errors import EnvironmentException, SnapshotException, UserErrorException
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import MAY_BE_RETRIED, Life
+from runyard.lifecycle.warning import notes
 from runyard.orchestrator import data, prepare
 from runyard.orchestrator.components import Rooms
 from runyard.orchestrator.conductor import Conductor
@@ -50,7 +51,7 @@ def submit(conductor: Conductor, request: SubmitRun, *, is_checked: bool = False
         spec=request.spec,
         target=spec.target,
         snapshot_id=request.snapshot_id,
-        warnings=(*request.warnings, *warnings),
+        warnings=notes((*request.warnings, *warnings)),
         submitted_by=request.submitted_by,
         timeline=_frozen(request),
     )

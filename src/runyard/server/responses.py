@@ -71,7 +71,7 @@ def _view(
         timeline=record.timeline,
         activity=activity,
         activity_since=since,
-        warnings=list(record.warnings),
+        warnings=[warning.text for warning in record.warnings],
         tags=tags,
         properties=properties,
         spec=record.spec,

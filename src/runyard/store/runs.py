@@ -31,6 +31,7 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 from runyard import clock
 from runyard.errors import RunNotFound, UserErrorException
 from runyard.lifecycle.state import TERMINAL, Attempt, End, EndReason, Life, RunState
+from runyard.lifecycle.warning import RunWarning, from_stored, to_stored
 from runyard.spec.json import to_json
 from runyard.spec.parameters import parameters_of
 from runyard.store import schema
@@ -87,7 +88,7 @@ class RunRecord:
     snapshot_id: str | None = None
     environment_key: str | None = None
     timeline: dict[str, float] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[RunWarning, ...] = ()
     submitted_by: str | None = None
     started_at: float | None = None
     ended_at: float | None = None
@@ -349,7 +350,7 @@ def _changing(record: RunRecord) -> dict[str, Any]:
         "snapshot_id": record.snapshot_id,
         "environment_key": record.environment_key,
         "timeline": record.timeline,
-        "warnings": list(record.warnings),
+        "warnings": [to_stored(warning) for warning in record.warnings],
         "started_at": record.started_at,
         "ended_at": record.ended_at,
         "attempts": to_json(record.life.earlier) if record.life.earlier else None,
@@ -388,7 +389,7 @@ def _record(row: Row[Any]) -> RunRecord:
         earlier=tuple(Attempt(_end(one["end"]), one["ended_at"]) for one in earlier),
     )
     values["spec"], values["timeline"] = spec, parsed(values["timeline"])
-    values["warnings"] = tuple(parsed(values["warnings"]))
+    values["warnings"] = tuple(from_stored(value) for value in parsed(values["warnings"]))
     return RunRecord(life=life, **values)
 
 

@@ -9,6 +9,7 @@ from runyard import clock
 from runyard.errors import HyperDriveConfigException, SnapshotException, UserErrorException
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import Life
+from runyard.lifecycle.warning import notes
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.prepare import refuse_impossible
 from runyard.orchestrator.submit import check, check_names
@@ -57,7 +58,7 @@ def submit_sweep(conductor: Conductor, store: SweepStore, request: SubmitSweep) 
         type=SWEEP,
         target=child.target,
         snapshot_id=request.snapshot_id,
-        warnings=(*request.warnings, *warnings),
+        warnings=notes((*request.warnings, *warnings)),
         submitted_by=request.submitted_by,
     )
     store.add(request.run_id, spec)

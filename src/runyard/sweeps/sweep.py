@@ -10,6 +10,7 @@ from runyard import clock
 from runyard.errors import RunNotFound
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import TERMINAL, End, EndReason, RunState
+from runyard.lifecycle.warning import RunWarning
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.submit import submit
 from runyard.spec.sweep import Trial, called
@@ -184,14 +185,14 @@ class Sweep:
         else:
             said += f"; it logged {', '.join(map(repr, logged)) or 'no metric at all'}"
         self._diary.warn(said)
-        self._conductor.post(self.sweep_id, on.Noted(), warnings=(said,))
+        self._conductor.post(self.sweep_id, on.Noted(), warnings=(RunWarning(said),))
 
     def _say_that_nothing_was_left(self, number: int, former: str) -> None:
         said = f"{called(self.sweep_id, former)} left no outputs to go on from, and child {number} begins anew"
         self._diary.warn(said)
         if not self._said_outputs:  # once, of a script that keeps no checkpoints
             self._said_outputs = True
-            self._conductor.post(self.sweep_id, on.Noted(), warnings=(said,))
+            self._conductor.post(self.sweep_id, on.Noted(), warnings=(RunWarning(said),))
 
     def _keep(self, trial: Trial) -> None:
         self._trials[trial.number] = trial

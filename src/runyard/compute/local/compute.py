@@ -34,12 +34,12 @@ class LocalCompute(Compute):
         self.home = home
         self.nursery = nursery or Nursery()
 
-    def render(self, order: WorkOrder) -> str:
+    def render(self, order: WorkOrder, machine: str = "this machine") -> str:
         folder = RunFolder(Path(order.folder))
         words = (*order.argv[:1], *expand(order.argv[1:], order.variables))
         variables = [f"  {shlex.quote(f'{name}={value}')} \\" for name, value in sorted(order.variables.items())]
         lines = [
-            f"# {order.run_id}: started by an agent on this machine, in a session of its own",
+            f"# {order.run_id}: started by an agent on {machine}, in a session of its own",
             *([f"# ended after {order.max_run_duration_seconds} s"] if order.max_run_duration_seconds else []),
             *([f"# ended above {order.memory_limit_gb:g} GB"] if order.memory_limit_gb else []),
             f"cd {shlex.quote(str(folder.work))}",

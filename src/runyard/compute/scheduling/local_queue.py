@@ -13,7 +13,7 @@ from runyard.errors import ComputeTargetException
 from runyard.spec.resources import Resources
 
 
-def check(resources: Resources, capacity: Capacity) -> None:
+def check(resources: Resources, capacity: Capacity, machine: str = "this machine") -> None:
     """Refuse what could never start here. More processes than cores is allowed: then they take turns."""
     problems: list[tuple[str, str]] = []
     if resources.nodes > 1:
@@ -23,14 +23,14 @@ def check(resources: Resources, capacity: Capacity) -> None:
     if resources.cpus_per_process > capacity.cpus:
         problems.append(
             (
-                f"asks for {count(resources.cpus_per_process, 'CPU')} per process; this machine has {capacity.cpus}",
+                f"asks for {count(resources.cpus_per_process, 'CPU')} per process; {machine} has {capacity.cpus}",
                 f"ask for {capacity.cpus} or fewer",
             )
         )
     if resources.memory_gb > capacity.memory_gb:
         problems.append(
             (
-                f"asks for {resources.memory_gb:g} GB of memory; this machine has {capacity.memory_gb:g} GB",
+                f"asks for {resources.memory_gb:g} GB of memory; {machine} has {capacity.memory_gb:g} GB",
                 "ask for less, or for none: then it is not counted",
             )
         )
@@ -38,23 +38,23 @@ def check(resources: Resources, capacity: Capacity) -> None:
     asked = resources.gpus_per_process if resources.share_gpus else resources.gpus_per_node
     if have and asked > have:
         hint = f"ask for {have} or fewer" if resources.gpus_per_process > have else "share_gpus=True lets them share"
-        problems.append((f"asks for {count(asked, 'GPU')}; this machine has {have}", hint))
+        problems.append((f"asks for {count(asked, 'GPU')}; {machine} has {have}", hint))
     if problems:
         raise ComputeTargetException(
             "the run " + "; ".join(p for p, _ in problems), hint="; ".join(h for _, h in problems)
         )
 
 
-def fit(resources: Resources, capacity: Capacity) -> tuple[Resources, tuple[str, ...]]:
+def fit(resources: Resources, capacity: Capacity, machine: str = "this machine") -> tuple[Resources, tuple[str, ...]]:
     """What the run will really be given, with a warning for each difference; raises as ``check`` does."""
-    check(resources, capacity)
+    check(resources, capacity, machine)
     warnings: list[str] = []
     if resources.gpus_per_process and not capacity.gpus:
         resources = replace(resources, gpus_per_process=0)
-        warnings.append("a GPU was asked for and this machine has none: it runs on the CPU")
+        warnings.append(f"a GPU was asked for and {machine} has none: it runs on the CPU")
     if resources.cpus_per_node > capacity.cpus:
         asked = f"{resources.processes_per_node} processes of {count(resources.cpus_per_process, 'CPU')}"
-        warnings.append(f"{asked} share the {count(capacity.cpus, 'CPU')} of this machine")
+        warnings.append(f"{asked} share the {count(capacity.cpus, 'CPU')} of {machine}")
     return resources, tuple(warnings)
 
 

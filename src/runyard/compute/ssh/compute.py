@@ -26,6 +26,7 @@ from runyard.compute.ssh.placeholders import HOST_FOLDER, HOST_PATH
 from runyard.errors import ComputeTargetException, RunyardException
 from runyard.launch.order import Node, WorkOrder
 from runyard.lifecycle.state import End, EndReason
+from runyard.lifecycle.warning import RunWarning, incomplete, notes
 from runyard.posix.atomic_write import write_text
 from runyard.spec.folder import HomeFolder, RunFolder
 from runyard.spec.json import to_json
@@ -55,8 +56,7 @@ class SshCompute(Compute):
         self._lock = threading.Lock()
 
     def render(self, order: WorkOrder) -> str:
-        where = ", ".join(node.name for node in order.nodes) or next(iter(self.hosts))
-        return self._local.render(order).replace("on this machine", f"on {where}", 1)
+        return self._local.render(order, machine=", ".join(node.name for node in order.nodes) or next(iter(self.hosts)))
 
     def start(self, order: WorkOrder) -> Handle:
         root = Path(order.folder)
@@ -137,16 +137,16 @@ class SshCompute(Compute):
                 left += 1
         return left
 
-    def collect(self, handle: Handle, names: Sequence[str]) -> tuple[str, ...]:
+    def collect(self, handle: Handle, names: Sequence[str]) -> tuple[RunWarning, ...]:
         """The lead's files win where two hosts have one of the same name."""
-        warnings: list[str] = []
+        warnings: list[RunWarning] = []
         for number, host in enumerate(self._hosts_at(handle)):
             try:
                 _require_hope(host)
                 self._catch_up(host, handle, number)
-                warnings += fetch(host, handle, names, only_new=number > 0)
+                warnings += notes(fetch(host, handle, names, only_new=number > 0))
             except ComputeTargetException as error:
-                warnings.append(f"what is on {host.name} was not kept whole: {error.message}")
+                warnings.append(incomplete(f"the files on {host.name} are incomplete: {error.message}"))
         return tuple(warnings)
 
     def _catch_up(self, host: Host, handle: Handle, node_rank: int, patience_s: float = _START_PATIENCE_S) -> None:
@@ -266,7 +266,9 @@ class SshCompute(Compute):
         variables = {**facts["variables"], **{name: here(value) for name, value in order.variables.items()}}
         if "RUNYARD_HOME" in variables:
             variables.update(
-                RUNYARD_HOME=home, RUNYARD_YARD_ELSEWHERE="1", AZUREML_SERVICE_ENDPOINT=f"unix://{home}/{HomeFolder.SOCKET}"
+                RUNYARD_HOME=home,
+                RUNYARD_YARD_ELSEWHERE="1",
+                AZUREML_SERVICE_ENDPOINT=f"unix://{home}/{HomeFolder.SOCKET}",
             )
             variables.pop("RUNYARD_YARD_PYTHON", None)
         return replace(

@@ -47,12 +47,9 @@ class HostQueue:
         refused: ComputeTargetException | None = None
         for place in self._places:
             try:
-                given, warnings = fit(one, place.capacity)
-                fitting.append((given, tuple(w.replace("this machine", place.name) for w in warnings)))
+                fitting.append(fit(one, place.capacity, place.name))
             except ComputeTargetException as error:
-                refused = ComputeTargetException(
-                    error.message.replace("this machine", place.name), hint=error.hint, **error.facts
-                )
+                refused = error
         if len(fitting) < resources.nodes:
             assert refused is not None
             raise refused

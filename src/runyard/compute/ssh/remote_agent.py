@@ -168,7 +168,9 @@ class Courier:
     def _keep_sockets(self) -> None:
         """Another courier of this yard may have taken their place, and ended since."""
         with suppress(OSError):
-            if self._has_socket and not all(is_heard(self._home / name) for name in (HomeFolder.SOCKET, HomeFolder.NOTIFY_SOCKET)):
+            if self._has_socket and not all(
+                is_heard(self._home / name) for name in (HomeFolder.SOCKET, HomeFolder.NOTIFY_SOCKET)
+            ):
                 self._open_sockets()
 
     def _begin_to_follow(self, head: dict[str, Any]) -> None:
