@@ -1,4 +1,4 @@
-"""What is logged whole is checked where it is logged."""
+"""Documents, histograms and texts are validated by the call that logs them."""
 
 from __future__ import annotations
 
@@ -34,95 +34,95 @@ def run(tmp_path: Path) -> MetricLogging:
 
 
 @pytest.mark.parametrize("kind", GOOD)
-def test_a_document_may_be_given_whole_as_json_or_as_its_data(run: MetricLogging, kind: str) -> None:
+def test_a_document_may_be_a_dict_json_text_or_its_data(run: MetricLogging, kind: str) -> None:
     log = getattr(run, f"log_{kind}")
-    whole = {"schema_type": kind, "schema_version": "v1", "data": GOOD[kind]}
-    for given in (whole, json.dumps(whole), GOOD[kind]):
-        log("name", given)
+    document = {"schema_type": kind, "schema_version": "v1", "data": GOOD[kind]}
+    for value in (document, json.dumps(document), GOOD[kind]):
+        log("name", value)
 
 
 @pytest.mark.parametrize(
-    ("kind", "wrong", "said"),
+    ("kind", "value", "message"),
     [
         ("confusion_matrix", "{nonsense", "is not JSON"),
-        ("confusion_matrix", [1, 2], "is a dict or its JSON, not a list"),
-        ("confusion_matrix", {"schema_type": "residuals", "data": MATRIX}, "its schema_type is 'residuals'"),
+        ("confusion_matrix", [1, 2], "expected a dict or its JSON, got a list"),
+        ("confusion_matrix", {"schema_type": "residuals", "data": MATRIX}, "got 'residuals'"),
         ("confusion_matrix", {"schema_type": "confusion_matrix", "schema_version": "v2", "data": MATRIX}, "'v2'"),
-        ("confusion_matrix", {"schema_type": "confusion_matrix"}, "its 'data' is a dict, not None"),
+        ("confusion_matrix", {"schema_type": "confusion_matrix"}, "expected a dict as 'data', got None"),
         ("confusion_matrix", {"class_labels": ["a"]}, "lacks 'matrix'"),
         ("confusion_matrix", {**MATRIX, "matrix": [[1, 2]]}, "2 class_labels, but its matrix has 1 rows"),
-        ("confusion_matrix", {**MATRIX, "matrix": [[1, 2], [3]]}, "in each row of its matrix, but has 1"),
+        ("confusion_matrix", {**MATRIX, "matrix": [[1, 2], [3]]}, "in each row of its matrix, got 1"),
         ("confusion_matrix", {**MATRIX, "matrix": [[1, 2], [3, "x"]]}, "as a list of numbers"),
-        ("confusion_matrix", {**MATRIX, "class_labels": ["a", "a"]}, "has a class label twice"),
-        ("confusion_matrix", {**MATRIX, "matrix": object()}, "holds a object"),
+        ("confusion_matrix", {**MATRIX, "class_labels": ["a", "a"]}, "has a duplicate class label"),
+        ("confusion_matrix", {**MATRIX, "matrix": object()}, "contains a object"),
         ("accuracy_table", {**TABLE, "probability_tables": []}, "probability_tables for each of its 1 class_labels"),
         ("accuracy_table", {**TABLE, "percentile_tables": [[]]}, "a row for each of its 1 percentile_thresholds"),
         ("accuracy_table", {**TABLE, "percentile_tables": [[[1, 2, 3]]]}, "TP, FP, TN, FN"),
-        ("residuals", {**RESIDUALS, "bin_edges": [0]}, "two bin_edges or more, ascending"),
+        ("residuals", {**RESIDUALS, "bin_edges": [0]}, "at least two bin_edges in ascending order"),
         ("residuals", {**RESIDUALS, "bin_edges": [0, 2, 1]}, "ascending"),
         ("residuals", {**RESIDUALS, "bin_counts": [1]}, "needs 2 bin_counts"),
-        ("predictions", {**PREDICTIONS, "bin_errors": [1, 2, 3]}, "needs 2 bin_errors, but has 3"),
+        ("predictions", {**PREDICTIONS, "bin_errors": [1, 2, 3]}, "needs 2 bin_errors, got 3"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused_with_the_reason(
-    run: MetricLogging, tmp_path: Path, kind: str, wrong: Any, said: str
+def test_an_invalid_document_is_refused_with_the_reason(
+    run: MetricLogging, tmp_path: Path, kind: str, value: Any, message: str
 ) -> None:
-    for logs in (run, OfflineRun()):
+    for logger in (run, OfflineRun()):
         with pytest.raises(UserErrorException, match=f"{kind} 'name'") as raised:
-            getattr(logs, f"log_{kind}")("name", wrong)
-        assert said in raised.value.message
-    assert list(tmp_path.rglob("*.seg")) == []  # nothing of it was written
+            getattr(logger, f"log_{kind}")("name", value)
+        assert message in raised.value.message
+    assert list(tmp_path.rglob("*.seg")) == []  # nothing was written
 
 
-def test_arrays_are_taken_as_lists(run: MetricLogging) -> None:
+def test_arrays_are_accepted_as_lists(run: MetricLogging) -> None:
     run.log_confusion_matrix("cm", {"class_labels": np.array(["a", "b"]), "matrix": np.eye(2, dtype=np.int64)})
     run.log_residuals("r", {"bin_edges": np.linspace(0, 1, 3), "bin_counts": (np.float32(1), 2)})
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        ({}, "of values, or of bin_edges"),
-        ({"values": [1], "bin_edges": [0, 1], "bin_counts": [1]}, "give one of the two"),
-        ({"values": [1], "bins": 0}, "has 1 to 10,000 bins"),
-        ({"values": "text"}, "many numbers"),
-        ({"values": 5}, "many numbers"),
-        ({"values": [1, "x"]}, "among its values is 'x'"),
-        ({"values": np.array(["x"])}, "not of an array"),
+        ({}, "needs either values, or bin_edges"),
+        ({"values": [1], "bin_edges": [0, 1], "bin_counts": [1]}, "needs either values, or bin_edges"),
+        ({"values": [1], "bins": 0}, "between 1 and 10,000 bins"),
+        ({"values": "text"}, "needs a list of numbers"),
+        ({"values": 5}, "needs a list of numbers"),
+        ({"values": [1, "x"]}, "got the value 'x'"),
+        ({"values": np.array(["x"])}, "got an array of"),
         ({"bin_edges": [0, 1, 2], "bin_counts": [1]}, "needs 2 bin_counts"),
     ],
 )
-def test_a_histogram_that_is_none_is_refused(run: MetricLogging, arguments: Any, said: str) -> None:
+def test_invalid_histogram_arguments_are_refused(run: MetricLogging, arguments: Any, message: str) -> None:
     with pytest.raises(UserErrorException) as raised:
         run.log_histogram("weights", **arguments)
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 @pytest.mark.parametrize(
     "values",
     [[1, 2, 3], range(10), (x / 7 for x in range(50)), [[1.0, 2.0], [3.0]], np.arange(12.0).reshape(3, 4)],
 )
-def test_numbers_in_any_form_make_a_histogram(run: MetricLogging, values: Any) -> None:
+def test_a_histogram_accepts_any_iterable_of_numbers(run: MetricLogging, values: Any) -> None:
     run.log_histogram("weights", values)
 
 
-def test_lists_and_arrays_are_counted_alike(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lists_and_arrays_give_the_same_histogram(capsys: pytest.CaptureFixture[str]) -> None:
     values = [math.nan, math.inf, 0.0, 0.1, 0.5, 0.9, 1.0, 1.0]
-    for given in (values, np.array(values)):
-        OfflineRun().log_histogram("weights", given, bins=4)
+    for numbers in (values, np.array(values)):
+        OfflineRun().log_histogram("weights", numbers, bins=4)
         assert "'bin_edges': [0.0, 0.25, 0.5, 0.75, 1.0], 'bin_counts': [2, 0, 1, 3]" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("values", [[], [math.nan], np.array([]), [3, 3, 3], [-1e308, 1e308]])
-def test_a_histogram_of_nothing_or_of_extremes_is_one(run: MetricLogging, values: Any) -> None:
+def test_a_histogram_of_no_or_extreme_values_is_accepted(run: MetricLogging, values: Any) -> None:
     run.log_histogram("weights", values)
 
 
-def test_text_is_text(run: MetricLogging) -> None:
+def test_log_text_accepts_only_a_str_below_the_limit(run: MetricLogging) -> None:
     run.log_text("sample", "Once upon a time …")
-    with pytest.raises(UserErrorException, match="is a str, not a int"):
+    with pytest.raises(UserErrorException, match="expected a str, got a int"):
         run.log_text("sample", 5)  # type: ignore[arg-type]
-    with pytest.raises(UserErrorException, match="more than"):
+    with pytest.raises(UserErrorException, match="limit"):
         run.log_text("sample", "x" * (5 << 20))
 
 
@@ -140,4 +140,4 @@ def test_other_timestamps_are_refused(run: MetricLogging, moment: Any) -> None:
 def test_milliseconds_are_recognized(run: MetricLogging) -> None:
     with pytest.raises(UserErrorException) as raised:
         run.log("loss", 0.5, timestamp=1_700_000_000_000)
-    assert "give 1700000000.0" in raised.value.hint
+    assert "pass 1700000000.0" in raised.value.hint

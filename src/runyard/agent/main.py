@@ -18,7 +18,7 @@ from runyard.agent.retry import told
 from runyard.agent.supervise.single_process import WATCHED, supervise
 from runyard.launch.order import WorkOrder, read_order
 from runyard.lifecycle.state import End, EndReason
-from runyard.posix.prctl import see_read_only
+from runyard.posix.namespaces import mount_read_only
 from runyard.spec.folder import RunFolder
 
 _BEGUN = {"script_started", "script_ended", "launch_failed", "node_started"}
@@ -56,7 +56,7 @@ def main(
         if child is not None and (order.read_only or order.is_gang):  # its view is older than what is to be seen
             child.dismiss()
             child = None
-        see_read_only(order.read_only, own=order.folder)
+        mount_read_only(order.read_only, writable=order.folder)
         _supervise_or_say_why_not(told(order, folder), folder, said, child)
         return 0
     finally:

@@ -1,7 +1,7 @@
-"""What is logged whole and shown as the picture it means: the SDK v1's documents, histograms, texts.
+"""Documents of SDK v1 (confusion matrix, accuracy table, ...), histograms and texts, each logged as one value.
 
-Everything is checked here, in the script that logs it: a matrix that cannot be drawn is an error at the line that
-made it, not an empty picture afterwards.
+Everything is validated in the script that logs it: a matrix that cannot be drawn is an error at the line that logged
+it, not an empty chart afterwards.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from runyard.context import format as layout
-from runyard.context.values import plain_value
+from runyard.context.values import shortened_repr, to_plain
 from runyard.errors import UserErrorException
 
 CONFUSION_MATRIX, ACCURACY_TABLE = "confusion_matrix", "accuracy_table"
@@ -30,69 +30,71 @@ KIND_OF_RECORD = {
 }
 RECORD_OF_KIND = {kind: number for number, kind in KIND_OF_RECORD.items()}
 SCHEMAS = (CONFUSION_MATRIX, ACCURACY_TABLE, RESIDUALS, PREDICTIONS)
-_MOST_TEXT = 4 << 20
-_MOST_BINS = 10_000
+_MAX_CHARACTERS = 4 << 20
+_MAX_BINS = 10_000
 
 
-def document(kind: str, name: str, value: Any) -> dict[str, Any]:
-    """The checked data of a document of the SDK v1, given whole, as JSON text, or its ``data`` alone."""
+def validate_document(kind: str, name: str, value: Any) -> dict[str, Any]:
+    """The ``data`` of a document of SDK v1, which may be passed as a dict, as JSON text, or as the ``data`` alone."""
     if isinstance(value, (str, bytes)):
         try:
             value = json.loads(value)
         except ValueError as error:
             raise UserErrorException(f"{kind} {name!r} is not JSON: {error}") from None
-    value = _jsonable(kind, name, value)
+    value = _to_jsonable(kind, name, value)
     if not isinstance(value, dict):
-        raise UserErrorException(f"{kind} {name!r} is a dict or its JSON, not a {type(value).__name__}")
+        raise UserErrorException(f"{kind} {name!r}: expected a dict or its JSON, got a {type(value).__name__}")
     if "schema_type" in value or "data" in value:
         if value.get("schema_type", kind) != kind:
-            raise UserErrorException(f"{kind} {name!r}: its schema_type is {value['schema_type']!r}, not {kind!r}")
+            raise UserErrorException(f"{kind} {name!r}: expected schema_type {kind!r}, got {value['schema_type']!r}")
         version = str(value.get("schema_version", "v1"))
         if version.lstrip("v").partition(".")[0] != "1":
-            raise UserErrorException(f"{kind} {name!r}: schema_version {version!r} is not known", hint="it is 'v1'")
+            raise UserErrorException(f"{kind} {name!r}: expected schema_version 'v1', got {version!r}")
         value = value.get("data")
         if not isinstance(value, dict):
-            raise UserErrorException(f"{kind} {name!r}: its 'data' is a dict, not {_shown(value)}")
+            raise UserErrorException(f"{kind} {name!r}: expected a dict as 'data', got {shortened_repr(value)}")
     missing = [key for key in _KEYS[kind] if key not in value]
     if missing:
         raise UserErrorException(
-            f"{kind} {name!r} lacks {', '.join(map(repr, missing))}", hint=f"it has {', '.join(_KEYS[kind])}"
+            f"{kind} {name!r} lacks {', '.join(map(repr, missing))}", hint=f"required: {', '.join(_KEYS[kind])}"
         )
-    _CHECKS[kind](_Told(kind, name), value)
+    _CHECKS[kind](_Checker(kind, name), value)
     return value
 
 
-def as_logged(kind: str, data: dict[str, Any]) -> dict[str, Any]:
-    """The document as v1 writes it, around its data."""
+def to_v1_document(kind: str, data: dict[str, Any]) -> dict[str, Any]:
+    """The complete document in the format of SDK v1."""
     return {"schema_type": kind, "schema_version": "v1", "data": data} if kind in SCHEMAS else data
 
 
-def histogram(name: str, values: Any, bins: Any, bin_edges: Any, bin_counts: Any) -> dict[str, Any]:
-    """Of values, or of bins that were counted elsewhere. NaN and infinities are in no bin."""
-    told = _Told(HISTOGRAM, name)
+def make_histogram(name: str, values: Any, bins: Any, bin_edges: Any, bin_counts: Any) -> dict[str, Any]:
+    """A histogram of ``values``, or of existing bins. NaN and infinities are not counted."""
+    checker = _Checker(HISTOGRAM, name)
     if (values is None) == (bin_edges is None or bin_counts is None):
-        raise told.error("is made of values, or of bin_edges and bin_counts", "give one of the two")
+        raise checker.error("needs either values, or bin_edges and bin_counts")
     if values is None:
-        data = _jsonable(HISTOGRAM, name, {"bin_edges": bin_edges, "bin_counts": bin_counts})
-        _check_bins(told, data)
+        data = _to_jsonable(HISTOGRAM, name, {"bin_edges": bin_edges, "bin_counts": bin_counts})
+        _check_bins(checker, data)
         return dict(data)
-    if isinstance(bins, bool) or not isinstance(bins, int) or not 1 <= bins <= _MOST_BINS:
-        raise told.error(f"has 1 to {_MOST_BINS:,} bins, not {_shown(bins)}")
-    return _counted(told, values, bins)
+    if isinstance(bins, bool) or not isinstance(bins, int) or not 1 <= bins <= _MAX_BINS:
+        raise checker.error(f"must have between 1 and {_MAX_BINS:,} bins, got {shortened_repr(bins)}")
+    return _count_values(checker, values, bins)
 
 
-def text(name: str, value: Any) -> str:
+def validate_text(name: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise UserErrorException(f"text {name!r} is a str, not a {type(value).__name__}", hint="log_text(name, str(x))")
-    if len(value) > _MOST_TEXT:
         raise UserErrorException(
-            f"text {name!r} has {len(value):,} characters, more than {_MOST_TEXT:,}", hint="upload it as a file"
+            f"text {name!r}: expected a str, got a {type(value).__name__}", hint="log_text(name, str(x))"
+        )
+    if len(value) > _MAX_CHARACTERS:
+        raise UserErrorException(
+            f"text {name!r} has {len(value):,} characters; the limit is {_MAX_CHARACTERS:,}", hint="upload it as a file"
         )
     return value
 
 
-class _Told:
-    """Which document an error is about."""
+class _Checker:
+    """Raises errors that name the document."""
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind, self.name = kind, name
@@ -102,55 +104,55 @@ class _Told:
 
     def numbers(self, label: str, values: Any, count: int | None = None) -> list[Any]:
         if not isinstance(values, list) or not all(_is_number(value) for value in values):
-            raise self.error(f"needs {label} as a list of numbers, not {_shown(values)}")
+            raise self.error(f"needs {label} as a list of numbers, got {shortened_repr(values)}")
         if count is not None and len(values) != count:
-            raise self.error(f"needs {count} {label}, but has {len(values)}")
+            raise self.error(f"needs {count} {label}, got {len(values)}")
         return values
 
     def labels(self, data: dict[str, Any]) -> list[Any]:
         labels = data["class_labels"]
         if not isinstance(labels, list) or not labels or not all(isinstance(x, (str, int, float)) for x in labels):
-            raise self.error(f"needs class_labels as a list of texts, not {_shown(labels)}")
+            raise self.error(f"needs class_labels as a list of strings, got {shortened_repr(labels)}")
         data["class_labels"] = [str(label) for label in labels]
         if len(set(data["class_labels"])) < len(labels):
-            raise self.error(f"has a class label twice: {_shown(labels)}")
+            raise self.error(f"has a duplicate class label: {shortened_repr(labels)}")
         return labels
 
 
-def _check_confusion_matrix(told: _Told, data: dict[str, Any]) -> None:
-    labels, matrix = told.labels(data), data["matrix"]
+def _check_confusion_matrix(checker: _Checker, data: dict[str, Any]) -> None:
+    labels, matrix = checker.labels(data), data["matrix"]
     if not isinstance(matrix, list) or len(matrix) != len(labels):
         rows = len(matrix) if isinstance(matrix, list) else 0
-        raise told.error(f"has {len(labels)} class_labels, but its matrix has {rows} rows")
+        raise checker.error(f"has {len(labels)} class_labels, but its matrix has {rows} rows")
     for row in matrix:
-        told.numbers("numbers in each row of its matrix", row, len(labels))
+        checker.numbers("numbers in each row of its matrix", row, len(labels))
 
 
-def _check_accuracy_table(told: _Told, data: dict[str, Any]) -> None:
-    labels = told.labels(data)
-    for what in ("probability", "percentile"):
-        thresholds = told.numbers(f"{what}_thresholds", data[f"{what}_thresholds"])
-        tables = data[f"{what}_tables"]
+def _check_accuracy_table(checker: _Checker, data: dict[str, Any]) -> None:
+    labels = checker.labels(data)
+    for name in ("probability", "percentile"):
+        thresholds = checker.numbers(f"{name}_thresholds", data[f"{name}_thresholds"])
+        tables = data[f"{name}_tables"]
         if not isinstance(tables, list) or len(tables) != len(labels):
-            raise told.error(f"needs one of the {what}_tables for each of its {len(labels)} class_labels")
+            raise checker.error(f"needs one of the {name}_tables for each of its {len(labels)} class_labels")
         for table in tables:
             if not isinstance(table, list) or len(table) != len(thresholds):
-                raise told.error(f"needs a row for each of its {len(thresholds)} {what}_thresholds in each table")
+                raise checker.error(f"needs a row for each of its {len(thresholds)} {name}_thresholds in each table")
             for row in table:
-                told.numbers(f"numbers (TP, FP, TN, FN) in each row of its {what}_tables", row, 4)
+                checker.numbers(f"numbers (TP, FP, TN, FN) in each row of its {name}_tables", row, 4)
 
 
-def _check_bins(told: _Told, data: dict[str, Any]) -> None:
-    edges = told.numbers("bin_edges", data["bin_edges"])
+def _check_bins(checker: _Checker, data: dict[str, Any]) -> None:
+    edges = checker.numbers("bin_edges", data["bin_edges"])
     if len(edges) < 2 or any(not low <= high for low, high in zip(edges, edges[1:])):
-        raise told.error(f"needs two bin_edges or more, ascending, not {_shown(edges)}")
-    told.numbers("bin_counts (one less than bin_edges)", data["bin_counts"], len(edges) - 1)
+        raise checker.error(f"needs at least two bin_edges in ascending order, got {shortened_repr(edges)}")
+    checker.numbers("bin_counts (one fewer than bin_edges)", data["bin_counts"], len(edges) - 1)
 
 
-def _check_predictions(told: _Told, data: dict[str, Any]) -> None:
-    _check_bins(told, data)
+def _check_predictions(checker: _Checker, data: dict[str, Any]) -> None:
+    _check_bins(checker, data)
     for key in ("bin_averages", "bin_errors"):
-        told.numbers(key, data[key], len(data["bin_counts"]))
+        checker.numbers(key, data[key], len(data["bin_counts"]))
 
 
 _KEYS = {
@@ -173,61 +175,56 @@ _CHECKS = {
 }
 
 
-def _counted(told: _Told, values: Any, bins: int) -> dict[str, Any]:
-    if hasattr(values, "detach"):  # a tensor: on a GPU, or part of a graph
+def _count_values(checker: _Checker, values: Any, bins: int) -> dict[str, Any]:
+    if hasattr(values, "detach"):  # a tensor, possibly on a GPU or part of a graph
         values = values.detach().cpu()
         values = values.float().numpy() if "numpy" in sys.modules else values.flatten().tolist()
-    numpy = sys.modules.get("numpy")  # whoever has an array has it loaded; nobody else pays for it
+    numpy = sys.modules.get("numpy")  # a script that has an array has imported it; others must not pay for it
     if numpy is not None and isinstance(values, numpy.ndarray):
         if values.dtype.kind not in "fiub":
-            raise told.error(f"is made of numbers, not of an array of {values.dtype}")
+            raise checker.error(f"needs numbers, got an array of {values.dtype}")
         finite = values[numpy.isfinite(values)].astype(float)
         counts, edges = numpy.histogram(finite, bins) if finite.size else ([0], [0.0, 1.0])
         return {"bin_edges": [float(edge) for edge in edges], "bin_counts": [int(count) for count in counts]}
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
-        raise told.error(f"is made of many numbers, not of {_shown(values)}")
-    plain = [number for number in _numbers(told, values) if math.isfinite(number)]
+        raise checker.error(f"needs a list of numbers, got {shortened_repr(values)}")
+    plain = [number for number in _numbers(checker, values) if math.isfinite(number)]
     if not plain:
         return {"bin_edges": [0.0, 1.0], "bin_counts": [0]}
     low, high = min(plain), max(plain)
     if low == high:
         low, high = low - 0.5, high + 0.5
-    width = high / bins - low / bins  # a difference of huge numbers may be infinite, this one is not
+    width = high / bins - low / bins  # (high - low) / bins could overflow
     counts = [0] * bins
     for number in plain:
         counts[max(0, min(int(number / width - low / width), bins - 1))] += 1
     return {"bin_edges": [low + width * index for index in range(bins)] + [high], "bin_counts": counts}
 
 
-def _numbers(told: _Told, values: Iterable[Any]) -> Iterable[float]:
+def _numbers(checker: _Checker, values: Iterable[Any]) -> Iterable[float]:
     for value in values:
         if isinstance(value, (list, tuple)):
-            yield from _numbers(told, value)
+            yield from _numbers(checker, value)
             continue
-        known, plain = plain_value(value)
-        if not known or not isinstance(plain, (int, float)):
-            raise told.error(f"is made of numbers, but among its values is {_shown(value)}")
+        is_plain, plain = to_plain(value)
+        if not is_plain or not isinstance(plain, (int, float)):
+            raise checker.error(f"needs numbers, got the value {shortened_repr(value)}")
         yield float(plain)
 
 
-def _jsonable(kind: str, name: str, value: Any) -> Any:
-    """Plain values all the way down; arrays, series and tensors as lists."""
+def _to_jsonable(kind: str, name: str, value: Any) -> Any:
+    """Convert nested containers, arrays, series and tensors to dicts and lists of plain values."""
     if isinstance(value, Mapping):
-        return {str(key): _jsonable(kind, name, item) for key, item in value.items()}
+        return {str(key): _to_jsonable(kind, name, item) for key, item in value.items()}
     if isinstance(value, (list, tuple, range)):
-        return [_jsonable(kind, name, item) for item in value]
-    known, plain = plain_value(value)
-    if known:
+        return [_to_jsonable(kind, name, item) for item in value]
+    is_plain, plain = to_plain(value)
+    if is_plain:
         return plain
     if hasattr(value, "tolist"):
-        return _jsonable(kind, name, value.tolist())
-    raise UserErrorException(f"{kind} {name!r} holds a {type(value).__name__}, which is neither number, text nor list")
+        return _to_jsonable(kind, name, value.tolist())
+    raise UserErrorException(f"{kind} {name!r} contains a {type(value).__name__}; expected numbers, strings and lists")
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _shown(value: Any) -> str:
-    said = repr(value)
-    return said if len(said) <= 60 else f"{said[:57]}..."

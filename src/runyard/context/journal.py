@@ -1,7 +1,7 @@
-"""Where a script's metrics go first: memory-mapped files that outlive the process which wrote them.
+"""The metrics journal: memory-mapped files that a script writes its metrics to.
 
-``log`` packs a record straight into a file's pages. There is nothing to flush and nobody to wait for: once the call
-has returned, the kernel owns the bytes, and ``kill -9`` of the process does not lose them.
+``log`` packs a record directly into a page of the file. There is nothing to flush and nothing to wait for: once the
+call has returned, the kernel owns the bytes, and ``kill -9`` of the process does not lose them.
 """
 
 from __future__ import annotations
@@ -14,27 +14,28 @@ import struct
 import sys
 import time
 import weakref
-from _thread import RLock  # what threading.RLock gives, without the 3 ms that threading takes to import
+from _thread import RLock  # the class behind threading.RLock, without the 3 ms that importing threading takes
 from itertools import count
 
-try:  # json itself takes 9 ms to import, and a signal's handler that logs meanwhile would find half of it
+try:  # importing json takes 9 ms, and a signal handler that logs during the import would find it half-initialized
     from _json import encode_basestring_ascii as _quoted
 except ImportError:  # not CPython
     from json.encoder import encode_basestring_ascii as _quoted
 
 from runyard.context import format as layout
 from runyard.context.values import (
-    checked_name,
-    checked_step,
-    checked_time,
-    kind_of,
-    list_of,
-    row_of,
-    scalar,
-    table_of,
+    record_kind,
+    to_scalar,
+    validate_list,
+    validate_name,
+    validate_row,
+    validate_step,
+    validate_table,
+    validate_time,
 )
+from runyard.posix import procfs
 
-_SEGMENT_BYTES = (1 << 14, 1 << 17, 1 << 20)  # the first are small: most processes log little, and runs are many
+_SEGMENT_BYTES = (1 << 14, 1 << 17, 1 << 20)  # most processes log little: start small
 _RETRY_S = 1.0
 
 _pack_float = layout.FLOAT_RECORD.pack_into
@@ -42,7 +43,7 @@ _pack_int = layout.INT_RECORD.pack_into
 _now = time.time
 _FLOAT, _INT, _NO_STEP, _COMMITTED = layout.FLOAT, layout.INT, layout.NO_STEP, layout.COMMITTED
 
-TYPE_CHECKING = False  # a script that logs one number waits for all that is imported here
+TYPE_CHECKING = False  # every import here delays the first log call of a script
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -53,10 +54,10 @@ if TYPE_CHECKING:
 
 
 class Journal:
-    """The metrics of one process. Every method may be called from any thread, and returns when the point is safe.
+    """The metrics of one process. All methods are thread-safe, and return when the point is safely stored.
 
-    Files are made by the first point. A forked child goes on with files of its own. A full disk never stops the
-    training: points are dropped and counted, and it is said on stderr.
+    Files are created with the first point. A forked child continues with separate files. A full disk does not stop
+    the training: points are dropped and counted, with a message on stderr.
     """
 
     def __init__(self, folder: str | Path, *, rank: int = 0) -> None:
@@ -64,13 +65,13 @@ class Journal:
         self._rank = rank
         self._dropped = 0
         self._warned = False
-        # re-entrant, as is all that it guards: a signal's handler may log while this thread is in the slow way
+        # re-entrant, like everything that it guards: a signal handler may log while this thread is inside _put
         self._lock = RLock()
         self._begin()
         _journals.add(self)
 
     def log(self, name: str, value: Any, step: int | None = None) -> None:
-        """One value. Lists, dicts and generators are refused; a type that is not known is kept as its repr text."""
+        """Log one value. Lists, dicts and generators are refused; other unsupported types are stored as their repr."""
         at = -1
         try:
             metric = self._metrics[name]
@@ -84,54 +85,54 @@ class Journal:
                 _pack_int(buffer, at, value, _now(), _NO_STEP if step is None else step, metric, _INT, _COMMITTED)
                 return
         except (KeyError, TypeError, struct.error):
-            # a new name, a full segment, or something that does not fit the record; the slot must not stay a hole,
-            # at which a reader would wait for as long as this process lives
+            # a new name, a full segment, or a value that does not fit the record; the claimed slot must be filled,
+            # because a reader would wait for it as long as this process lives
             if at >= 0:
                 _void(buffer, at)
         except BaseException:
-            # Ctrl-C between claiming a slot and filling it; readers are told not to wait for it
+            # Ctrl-C between claiming a slot and filling it: the mark prevents readers from waiting for it
             _mark_interrupted(self._segment[1])
             raise
         self._log_any(name, value, step)
 
     def log_at(self, name: str, value: Any, timestamp: Any, step: int | None = None) -> None:
-        """As ``log``, but of another moment than now: seconds since 1970, or a datetime."""
+        """Like ``log``, with an explicit time: seconds since 1970, or a datetime."""
         self._log_any(name, value, step, timestamp)
 
     def log_list(self, name: str, values: Any, step: int | None = None) -> None:
-        """The values in order, as if logged one by one; none of them when one cannot be kept."""
-        kept = list_of(name, values)
-        if kept:
-            self._put(checked_name(name), layout.LIST, kept, step)
+        """Log the values in order, as if one by one; none of them if one is of an unsupported type."""
+        plain_values = validate_list(name, values)
+        if plain_values:
+            self._put(validate_name(name), layout.LIST, plain_values, step)
 
     def log_row(self, name: str, /, **columns: Any) -> None:
-        self._put(checked_name(name), layout.ROW, row_of(name, columns), None)
+        self._put(validate_name(name), layout.ROW, validate_row(name, columns), None)
 
     def log_table(self, name: str, table: Any, step: int | None = None, timestamp: Any = None) -> None:
-        columns = table_of(name, table)
+        columns = validate_table(name, table)
         if any(columns.values()):
-            self._put(checked_name(name), layout.TABLE, columns, step, timestamp)
+            self._put(validate_name(name), layout.TABLE, columns, step, timestamp)
 
     def log_image(self, name: str, artifact_path: str, step: int | None = None, timestamp: Any = None) -> None:
-        """An image that is, or will be, among the run's files under ``artifact_path``."""
-        self._put(checked_name(name), layout.IMAGE, str(artifact_path), step, timestamp)
+        """Log an image that is, or will be, stored as the artifact ``artifact_path`` of the run."""
+        self._put(validate_name(name), layout.IMAGE, str(artifact_path), step, timestamp)
 
     def log_document(self, name: str, kind: int, data: Any, step: int | None = None, timestamp: Any = None) -> None:
-        """What :mod:`runyard.context.documents` has checked: a text, a histogram, a confusion matrix, …"""
-        self._put(checked_name(name), kind, data, step, timestamp)
+        """Log a text, histogram or document that :mod:`runyard.context.documents` has validated."""
+        self._put(validate_name(name), kind, data, step, timestamp)
 
     def flush(self) -> None:
-        """Does nothing, and that is true: no point is ever held back in the process."""
+        """Do nothing: points are never buffered in the process."""
 
     def close(self) -> None:
-        """Gives back the open files. Logging may go on: it then begins new ones."""
+        """Close the open files. Logging remains possible and opens new ones."""
         with self._lock:
             self._close_files()
             self._begin()
 
     @property
     def dropped(self) -> int:
-        """Points lost to a full disk and not yet noted in a file."""
+        """Points lost to a full disk and not yet recorded in a segment header."""
         return self._dropped
 
     def _begin(self) -> None:
@@ -146,22 +147,22 @@ class Journal:
         self._retry_at = 0.0
 
     def _log_any(self, name: str, value: Any, step: int | None, timestamp: Any = None) -> None:
-        name = checked_name(name)
-        plain = scalar(name, value)
-        kind = kind_of(plain)
+        name = validate_name(name)
+        plain = to_scalar(name, value)
+        kind = record_kind(plain)
         self._put(name, kind, str(plain) if kind == layout.BIG_INT else plain, step, timestamp)
 
     def _put(self, name: str, kind: int, value: Any, step: int | None, timestamp: Any = None) -> None:
-        """The slow way in: it may write to files, under a lock."""
-        number = _NO_STEP if step is None else checked_step(step)
-        when = _now() if timestamp is None else checked_time(timestamp)
+        """Log a point under a lock; may open files and write to them."""
+        number = _NO_STEP if step is None else validate_step(step)
+        when = _now() if timestamp is None else validate_time(timestamp)
         with self._lock:
             if self._retry_at and time.monotonic() < self._retry_at:
                 self._dropped += 1
                 return
             try:
                 metric = self._metric(name)
-                payload = value if kind in _IN_RECORD else self._aside(value)
+                payload = value if kind in _IN_RECORD else self._append_side_line(value)
                 self._write(metric, kind, payload, number, when)
                 self._retry_at = 0.0
             except OSError as error:
@@ -171,18 +172,18 @@ class Journal:
                 raise
 
     def _metric(self, name: str) -> int:
-        known = self._metrics.get(name)
-        if known is not None:
-            return known
+        metric = self._metrics.get(name)
+        if metric is not None:
+            return metric
         if self._names_file < 0:
             self._names_file = self._open(layout.NAMES_SUFFIX)
         number = next(self._numbers)
         _append(self._names_file, f"[{number}, {_quoted(name)}]")
-        # known to `log` only now: a record whose name is not on disk could not be read
+        # only now visible to `log`: a record whose name is not on disk could not be read
         self._metrics[name] = number
         return number
 
-    def _aside(self, value: Any) -> int:
+    def _append_side_line(self, value: Any) -> int:
         if self._side_file < 0:
             self._side_file = self._open(layout.SIDE_SUFFIX)
         return _append(self._side_file, _quoted(value) if type(value) is str else _as_json(value))
@@ -200,7 +201,7 @@ class Journal:
 
     def _next_segment(self, full: _Segment) -> None:
         if not self._machine:
-            self._started, self._machine = layout.process_start(self._pid) or 0, layout.this_machine()
+            self._started, self._machine = procfs.start_ticks(self._pid) or 0, layout.this_machine()
         number, path, file = self._claim_segment()
         header = layout.Header(
             number=number,
@@ -216,17 +217,17 @@ class Journal:
             size = _SEGMENT_BYTES[min(number, len(_SEGMENT_BYTES) - 1)]
             _allocate(file, size)
             os.pwrite(file, header[8:], 8)
-            os.pwrite(file, header[:8], 0)  # what makes it a segment to a reader comes last
+            os.pwrite(file, header[:8], 0)  # the magic number last: readers ignore the file without it
             mapped = mmap.mmap(file, size)
             fresh = (count(layout.HEADER_BYTES, layout.RECORD_BYTES).__next__, mapped)
             if self._segment is full:
                 self._segment = fresh
                 self._dropped = 0
-            else:  # a signal's handler came between and made the one after this: readers must not wait here
+            else:  # a signal handler has created the next segment in between: readers must not wait for this one
                 _mark_interrupted(mapped)
         except BaseException:
             if self._segment is not fresh:
-                os.ftruncate(file, 0)  # readers pass over an empty one, once there is a next
+                os.ftruncate(file, 0)  # readers skip an empty segment once a later one exists
                 if self._number == number:
                     os.unlink(path)
             raise
@@ -240,7 +241,7 @@ class Journal:
             path = f"{self._folder}/{layout.segment_name(self._stem, number)}"
             try:
                 return number, path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            except FileExistsError:  # ours: the full one, or one that a signal's handler has just made
+            except FileExistsError:  # the full segment, or one that a signal handler has just created
                 self._number = number + 1
 
     def _open(self, suffix: str) -> int:
@@ -257,28 +258,28 @@ class Journal:
         self._retry_at = time.monotonic() + _RETRY_S
         if not self._warned:
             self._warned = True
-            atexit.register(self._tell_dropped)
-            _say(f"runyard: metrics cannot be written ({error.strerror or error}); the run goes on without them")
+            atexit.register(self._report_dropped)
+            _print(f"runyard: metrics cannot be written ({error.strerror or error}); the run continues without them")
 
-    def _tell_dropped(self) -> None:
+    def _report_dropped(self) -> None:
         if self._dropped:
-            _say(f"runyard: {self._dropped} metric points were lost, because they could not be written")
+            _print(f"runyard: {self._dropped} metric points were lost, because they could not be written")
 
 
 _journals: weakref.WeakSet[Journal] = weakref.WeakSet()
 _IN_RECORD = (layout.FLOAT, layout.INT, layout.BOOL, layout.NONE)
 
 
-def _begin_anew_in_child() -> None:
-    # the child shares the parent's pages: its points would land in slots that the parent claims too
+def _restart_in_child() -> None:
+    # the child shares the parent's pages: both would claim the same slots
     for journal in list(_journals):
-        journal._lock = RLock()  # the old one may be held by a thread that the child does not have
+        journal._lock = RLock()  # the old one may be held by a thread that does not exist in the child
         journal._close_files()
         journal._dropped = 0
         journal._begin()
 
 
-os.register_at_fork(after_in_child=_begin_anew_in_child)
+os.register_at_fork(after_in_child=_restart_in_child)
 
 
 def _no_segment() -> _Segment:
@@ -297,7 +298,7 @@ def _mark_interrupted(buffer: _Buffer) -> None:
 
 
 def _allocate(file: int, size: int) -> None:
-    # a mapped page without a block behind it kills the process (SIGBUS) when the disk is full; an error here does not
+    # on a full disk, writing to a mapped page without a block kills the process (SIGBUS); an error here does not
     try:
         os.posix_fallocate(file, 0, size)
     except (AttributeError, OSError) as error:
@@ -314,24 +315,24 @@ def _as_json(value: Any) -> str:
 
 
 def _append(file: int, text: str) -> int:
-    """Where the line begins. It is asked of the file: a count kept here would be wrong after a Ctrl-C."""
+    """Append a line and return its offset, as reported by the file: a counter would be wrong after Ctrl-C."""
     line = text.encode() + b"\n"
     while True:
-        begin = os.fstat(file).st_size
+        offset = os.fstat(file).st_size
         try:
             if os.write(file, line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError:
-            os.ftruncate(file, begin)  # half a line would spoil the next one
+            os.ftruncate(file, offset)  # a partial line would corrupt the next one
             raise
-        if os.fstat(file).st_size == begin + len(line):
-            return begin
-        # a signal's handler has written between: the line is somewhere, and once more it is where we know it
+        if os.fstat(file).st_size == offset + len(line):
+            return offset
+        # a signal handler has written in between, so the line's offset is unknown: write it again
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     from contextlib import suppress
 
-    # stderr is a log on the same full disk, or was closed: neither may stop the training
+    # stderr may be a log on the same full disk, or closed: neither may stop the training
     with suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(f"{line}\n")

@@ -1,79 +1,108 @@
-"""What may be logged, and as what: plain Python values, with numpy's scalars turned into them."""
+"""Validation and conversion of logged values: plain Python values, and numpy scalars converted to them."""
 
 from __future__ import annotations
 
 from runyard.context import format as layout
 from runyard.errors import RunyardException, UserErrorException
 
-TYPE_CHECKING = False  # typing itself takes longer to import than this module
+TYPE_CHECKING = False  # importing typing takes longer than this module
 if TYPE_CHECKING:
     from typing import Any, Union
 
     Plain = Union[float, int, bool, str, None]
 
 _PLAIN = (float, int, bool, str, type(None))
-_LATEST_S = 1e11  # the year 5138
-_MANY = (list, tuple, range, dict, set, frozenset, type(_ for _ in ()))
+_MAX_TIME_S = 1e11  # the year 5138
+_COLLECTIONS = (list, tuple, range, dict, set, frozenset, type(_ for _ in ()))
 
 
-def checked_name(name: Any) -> str:
+def validate_name(name: Any) -> str:
     if not isinstance(name, str) or not name or len(name) > 255:
         raise UserErrorException(
-            f"a metric's name is a text of 1 to 255 characters, not {_shown(name)}", hint='run.log("loss", 0.5)'
+            f"expected a metric name of 1 to 255 characters, got {shortened_repr(name)}", hint='run.log("loss", 0.5)'
         )
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise UserErrorException(f"a metric's name must be valid text, not {name!r}") from None
+        raise UserErrorException(f"the metric name {name!r} is not valid Unicode") from None
     return str(name)
 
 
-def checked_step(step: Any) -> int:
+def validate_step(step: Any) -> int:
     try:
         number = step.__index__()
     except AttributeError:
         number = None
     if not isinstance(number, int) or not -(2**63) < number < 2**63:
-        raise UserErrorException(f"a step is a whole number of 64 bits, not {_shown(step)}")
+        raise UserErrorException(f"step must be a 64-bit integer, got {shortened_repr(step)}")
     return number
 
 
-def checked_time(timestamp: Any) -> float:
-    """Seconds since 1970; of a datetime without a zone, local time is meant, as Python does."""
+def validate_time(timestamp: Any) -> float:
+    """Seconds since 1970. A datetime without a time zone is local time, as in Python."""
     moment = timestamp.timestamp() if callable(getattr(timestamp, "timestamp", None)) else timestamp
-    known, plain = plain_value(moment)
-    if not known or isinstance(plain, (bool, str)) or plain is None or not abs(plain) < _LATEST_S:
+    is_plain, plain = to_plain(moment)
+    if not is_plain or isinstance(plain, (bool, str)) or plain is None or not abs(plain) < _MAX_TIME_S:
         hint = "time.time(), or a datetime"
-        if isinstance(plain, (int, float)) and _LATEST_S <= plain < 1000 * _LATEST_S:
-            hint = f"that looks like milliseconds: give {plain / 1000!r}"
-        raise UserErrorException(f"a timestamp is in seconds since 1970, not {_shown(timestamp)}", hint=hint)
+        if isinstance(plain, (int, float)) and _MAX_TIME_S <= plain < 1000 * _MAX_TIME_S:
+            hint = f"this looks like milliseconds: pass {plain / 1000!r}"
+        raise UserErrorException(f"timestamp must be in seconds since 1970, got {shortened_repr(timestamp)}", hint=hint)
     return float(plain)
 
 
-def scalar(name: str, value: Any) -> Plain:
-    """For ``log``: a value of a type that is not known is kept as its repr text."""
-    if isinstance(value, _MANY):
+def to_scalar(name: str, value: Any) -> Plain:
+    """The value for ``log``: a value of an unsupported type is stored as its repr."""
+    if isinstance(value, _COLLECTIONS):
         raise UserErrorException(
-            f"metric {name!r}: log takes one value, not a {type(value).__name__}",
+            f"metric {name!r}: log expects one value, got a {type(value).__name__}",
             hint="use log_list for a list, log_row or log_table for columns",
         )
-    known, plain = plain_value(value)
-    return plain if known else repr(value)
+    is_plain, plain = to_plain(value)
+    return plain if is_plain else repr(value)
 
 
-def list_of(name: str, values: Any) -> list[Plain]:
-    """For ``log_list``: any iterable of values; a type that is not known is refused before anything is written."""
+def validate_list(name: str, values: Any) -> list[Plain]:
+    """The values for ``log_list``: any iterable. An unsupported type is refused before anything is written."""
     from collections.abc import Iterable, Mapping
 
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise RunyardException(
-            f"metric {name!r}: log_list takes a list of values, not a {type(values).__name__}",
+            f"metric {name!r}: log_list expects a list of values, got a {type(values).__name__}",
             hint="use log for one value",
         )
-    return [_strict(name, f"element {index}", value) for index, value in enumerate(values)]
+    return [_to_plain_or_raise(name, f"element {index}", value) for index, value in enumerate(values)]
 
 
-def kind_of(value: Plain) -> int:
+def validate_row(name: str, columns: dict[str, Any]) -> dict[str, Plain]:
+    if not columns:
+        raise UserErrorException(f"metric {name!r}: log_row needs at least one column", hint="log_row(name, x=1, y=2)")
+    return {
+        _column_name(name, key): _to_plain_or_raise(name, f"column {key!r}", value) for key, value in columns.items()
+    }
+
+
+def validate_table(name: str, table: Any) -> dict[str, list[Plain]]:
+    """The columns for ``log_table``, of equal length. Single values instead of lists are a table of one row."""
+    from collections.abc import Iterable, Mapping
+
+    if not isinstance(table, Mapping) or not table:
+        raise UserErrorException(
+            f"metric {name!r}: log_table expects a dict of columns, got {shortened_repr(table)}",
+            hint='log_table(name, {"x": [1, 2], "y": [3, 4]})',
+        )
+    columns: dict[str, list[Plain]] = {}
+    for key, values in table.items():
+        is_list = isinstance(values, Iterable) and not isinstance(values, (str, bytes, Mapping))
+        columns[_column_name(name, key)] = [
+            _to_plain_or_raise(name, f"column {key!r}", value) for value in (values if is_list else [values])
+        ]
+    if len({len(values) for values in columns.values()}) > 1:
+        lengths = ", ".join(f"{key!r} has {len(values)}" for key, values in columns.items())
+        raise RunyardException(f"metric {name!r}: the columns of a table must have equal lengths, but {lengths}")
+    return columns
+
+
+def record_kind(value: Plain) -> int:
     if value is None:
         return layout.NONE
     if isinstance(value, bool):
@@ -83,74 +112,51 @@ def kind_of(value: Plain) -> int:
     return layout.FLOAT if isinstance(value, float) else layout.TEXT
 
 
-def row_of(name: str, columns: dict[str, Any]) -> dict[str, Plain]:
-    if not columns:
-        raise UserErrorException(f"metric {name!r}: log_row needs at least one column", hint="log_row(name, x=1, y=2)")
-    return {_column(name, key): _strict(name, f"column {key!r}", value) for key, value in columns.items()}
+def to_plain(value: Any) -> tuple[bool, Plain]:
+    """Convert a plain Python value, a subclass of one, or a numpy scalar.
+
+    Returns:
+        (True, the value), or (False, None) for any other type.
+    """
+    kind = type(value)
+    if kind is int:
+        _check_digits(value)
+    if kind in _PLAIN:
+        return True, value
+    for base in (bool, int, float, str):  # subclasses: numpy's float64 and str_, IntEnum, ...
+        if isinstance(value, base):
+            return to_plain(base.__str__(value) if base is str else base(value))
+    # numpy is recognized by name: importing it would slow down every script that has it installed but does not use it
+    if kind.__module__ == "numpy" and kind.__name__ != "ndarray" and hasattr(value, "item"):
+        item = value.item()
+        if type(item) in _PLAIN:
+            return to_plain(item)
+    return False, None
 
 
-def table_of(name: str, table: Any) -> dict[str, list[Plain]]:
-    """For ``log_table``: columns of equal length. Plain values instead of lists are a table of one row."""
-    from collections.abc import Iterable, Mapping
-
-    if not isinstance(table, Mapping) or not table:
-        raise UserErrorException(
-            f"metric {name!r}: log_table takes a dict of columns, not {_shown(table)}",
-            hint='log_table(name, {"x": [1, 2], "y": [3, 4]})',
-        )
-    columns: dict[str, list[Plain]] = {}
-    for key, values in table.items():
-        many = isinstance(values, Iterable) and not isinstance(values, (str, bytes, Mapping))
-        columns[_column(name, key)] = [
-            _strict(name, f"column {key!r}", value) for value in (values if many else [values])
-        ]
-    lengths = {key: len(values) for key, values in columns.items()}
-    if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{key!r} has {length}" for key, length in lengths.items())
-        raise RunyardException(f"metric {name!r}: the columns of a table must be equally long, but {told}")
-    return columns
+def shortened_repr(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _column(name: str, key: Any) -> str:
+def _column_name(name: str, key: Any) -> str:
     if not isinstance(key, str):
-        raise RunyardException(f"metric {name!r}: a column's name is a text, not {_shown(key)}")
+        raise RunyardException(f"metric {name!r}: a column name must be a string, got {shortened_repr(key)}")
     return key
 
 
-def _strict(name: str, where: str, value: Any) -> Plain:
-    known, plain = plain_value(value)
-    if not known:
+def _to_plain_or_raise(name: str, position: str, value: Any) -> Plain:
+    is_plain, plain = to_plain(value)
+    if not is_plain:
         raise RunyardException(
-            f"metric {name!r}: {where} is a {type(value).__name__}, which cannot be kept as a metric's value",
-            hint="numbers, texts, booleans and None can; numpy's scalars are converted",
+            f"metric {name!r}: {position} is a {type(value).__name__}, which cannot be stored as a metric value",
+            hint="numbers, strings, booleans and None can; numpy scalars are converted",
         )
     return plain
 
 
-def plain_value(value: Any) -> tuple[bool, Plain]:
-    """Whether it is a plain value, or one of numpy's, and then which."""
-    kind = type(value)
-    if kind in _PLAIN:
-        return _kept_int(value) if kind is int else (True, value)
-    for base in (bool, int, float, str):  # subclasses: numpy's float64 and str_, IntEnum, …
-        if isinstance(value, base):
-            return plain_value(base.__str__(value) if base is str else base(value))
-    # numpy is known by its name: importing it would cost every script that has it installed and does not use it
-    if kind.__module__ == "numpy" and kind.__name__ != "ndarray" and hasattr(value, "item"):
-        inner = value.item()
-        if type(inner) in _PLAIN:
-            return plain_value(inner)
-    return False, None
-
-
-def _kept_int(value: int) -> tuple[bool, Plain]:
+def _check_digits(value: int) -> None:
     try:
         str(value)
-    except ValueError:  # Python refuses to write out integers of more than 4,300 digits
-        raise RunyardException("an integer of more than 4,300 digits cannot be kept as a metric's value") from None
-    return True, value
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    except ValueError:  # Python refuses to print integers of more than 4,300 digits
+        raise RunyardException("an integer of more than 4,300 digits cannot be stored as a metric value") from None

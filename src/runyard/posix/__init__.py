@@ -1,4 +1,4 @@
-"""Operating-system primitives: atomic file writes, file locks, unix sockets, /proc, prctl and file hashes.
+"""Operating-system primitives: atomic file writes, file locks, unix sockets, /proc, namespaces and file hashes.
 
 Standard library only, and independent of every other module of Runyard.
 """

@@ -36,9 +36,14 @@ def acquire(path: Path, *, timeout_s: Optional[float] = 0.0) -> Optional[int]:
                 os.close(lock)
                 return None
             time.sleep(_POLL_S)
+    write_holder(lock)
+    return lock
+
+
+def write_holder(lock: int) -> None:
+    """Write this process's id into the lock file; needed again after a fork, which keeps the lock."""
     os.ftruncate(lock, 0)
     os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-    return lock
 
 
 def is_held(path: Path) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from sqlalchemy import Text, null, select, type_coerce
 
 from runyard.context import format as layout
-from runyard.context.values import checked_name
+from runyard.context.values import validate_name
 from runyard.store import schema
 from runyard.store.database import Database
 from runyard.tracking.blocks import Columns, Floats, Integers, decode
@@ -27,7 +27,7 @@ class Point(NamedTuple):
 def add_points(database: Database, run_id: str, points: Mapping[str, Sequence[Point]]) -> None:
     """At the end of each metric, in one transaction: when it returns they are on disk."""
     scalars = {
-        checked_name(name): _columns(
+        validate_name(name): _columns(
             np.array([point.step for point in some], np.int64),
             np.array([point.time for point in some], np.float64),
             np.array([point.value for point in some], np.float64),
@@ -48,7 +48,7 @@ def continue_points(
     So what was sent twice is stored once. A gap before ``at`` stays with the sender: nothing is stored.
     """
     with database.write() as connection:
-        known = find_series(connection, run_id, checked_name(name))
+        known = find_series(connection, run_id, validate_name(name))
         have = known.count if known is not None else 0
         new = slice(have - at, None)
         if at > have or len(values[new]) == 0:

@@ -15,7 +15,7 @@ from sqlalchemy.exc import IntegrityError
 
 from runyard.context import format as layout
 from runyard.context.documents import KIND_OF_RECORD
-from runyard.context.values import kind_of
+from runyard.context.values import record_kind
 from runyard.store import schema
 from runyard.store.database import Database
 from runyard.tracking.blocks import Columns, join
@@ -234,7 +234,7 @@ def _listed(values: list[Any], record: Any, rank: Any) -> Columns:
     kinds = np.empty(len(values), np.uint8)
     texts: list[str] = []
     for index, value in enumerate(values):
-        kinds[index] = kind_of(value)
+        kinds[index] = record_kind(value)
         if kinds[index] == layout.FLOAT:
             bits[index] = np.float64(value).view(np.int64)
         elif kinds[index] in (layout.TEXT, layout.BIG_INT):

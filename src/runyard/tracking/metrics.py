@@ -9,7 +9,7 @@ from typing import Any, Optional
 import numpy as np
 from sqlalchemy import Connection, func, select
 
-from runyard.context.documents import as_logged
+from runyard.context.documents import to_v1_document
 from runyard.spec.data import place_of_run_file
 from runyard.store import schema
 from runyard.store.database import Database
@@ -138,7 +138,7 @@ def _value(connection: Connection, run_id: str, series: Series) -> Any:
     if series.kind == IMAGE:
         return _by_count([f"aml://artifactId/{place_of_run_file(run_id, entry.content)}" for entry in entries])
     if family(series.kind) != ROW:
-        return _by_count([as_logged(series.kind, entry.content) for entry in entries])
+        return _by_count([to_v1_document(series.kind, entry.content) for entry in entries])
     columns: dict[str, list[Any]] = {}
     for entry in entries:
         for column, values in entry.content.items():

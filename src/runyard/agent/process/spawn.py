@@ -8,7 +8,8 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import NoReturn, Optional
 
-from runyard.posix.prctl import die_with_parent, take_host_name
+from runyard.posix.namespaces import set_host_name
+from runyard.posix.prctl import die_with_parent
 
 # Those that this process found changed, and those that agents change. Looked at once, not between fork and exec.
 _CHANGED = {signal.SIGINT, signal.SIGHUP} | {
@@ -124,7 +125,7 @@ def _become(agent: int, told_read: int, reason_write: int) -> NoReturn:
                 f"play {host_name} on this machine, which gives processes no host name of their own"
                 " (node_count=1 with more processes per node works)"
             )
-            take_host_name(host_name)
+            set_host_name(host_name)
         doing = f"enter its folder {cwd}"
         os.chdir(cwd)
         doing = f"run {argv[0].decode('utf-8', 'replace')}" if argv else "run an empty command"

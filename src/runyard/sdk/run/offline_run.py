@@ -52,18 +52,18 @@ class OfflineRun:
     ) -> None:
         from runyard.context import documents
 
-        _say("histogram", name, documents.histogram(name, values, bins, bin_edges, bin_counts))
+        _say("histogram", name, documents.make_histogram(name, values, bins, bin_edges, bin_counts))
 
     def log_text(self, name: str, text: str, **_: Any) -> None:
         from runyard.context import documents
 
-        _say("text", name, documents.text(name, text))
+        _say("text", name, documents.validate_text(name, text))
 
     def _say_document(self, kind: str, name: str, value: Any) -> None:
         """Checked here as in a run: a mistake shows in the script that is tried by hand."""
         from runyard.context import documents
 
-        _say(kind.replace("_", " "), name, documents.document(kind, name, value))
+        _say(kind.replace("_", " "), name, documents.validate_document(kind, name, value))
 
     def tag(self, key: str, value: Any = None) -> None:
         _say("tag", key, value)

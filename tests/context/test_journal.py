@@ -23,11 +23,11 @@ from support import pythons
 SOURCE = Path(__file__).parents[2] / "src"
 
 
-def records_of(folder: Path) -> dict[str, Records]:
+def read_records(folder: Path) -> dict[str, Records]:
     return {stem: JournalReader(folder, stem).read(Position(), limit=10**9).records for stem in stems(folder)}
 
 
-def script(folder: Path, body: str, python: str = sys.executable, **options: Any) -> subprocess.Popen[bytes]:
+def start_script(folder: Path, body: str, python: str = sys.executable, **options: Any) -> subprocess.Popen[bytes]:
     code = "import os, sys\nfrom runyard.context.journal import Journal\n" + textwrap.dedent(body)
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "FOLDER": str(folder)}
     return subprocess.Popen(
@@ -36,9 +36,9 @@ def script(folder: Path, body: str, python: str = sys.executable, **options: Any
 
 
 @pytest.mark.parametrize("attempt", range(4))
-def test_every_call_that_returned_before_kill_9_is_there_once(tmp_path: Path, attempt: int) -> None:
+def test_every_call_that_returned_before_kill_9_is_stored_exactly_once(tmp_path: Path, attempt: int) -> None:
     folder = tmp_path / "journal"
-    process = script(
+    process = start_script(
         folder,
         """
         journal = Journal(os.environ["FOLDER"])
@@ -53,16 +53,17 @@ def test_every_call_that_returned_before_kill_9_is_there_once(tmp_path: Path, at
     )
     assert process.stdout is not None
     assert process.stderr is not None
-    wanted = random.Random(attempt).randrange(300, 5000)
-    told = process.stdout.read(8 * wanted)  # the pipe is not emptied further: the script runs on and then blocks
+    count = random.Random(attempt).randrange(300, 5000)
+    output = process.stdout.read(8 * count)  # the rest stays in the pipe: the script continues until it is full
     process.send_signal(signal.SIGKILL)
     process.wait()
-    told += process.stdout.read()
+    output += process.stdout.read()
     process.stdout.close()
     process.stderr.close()
-    returned = int.from_bytes(told[len(told) // 8 * 8 - 8 : len(told) // 8 * 8], "little")
+    end = len(output) // 8 * 8
+    returned = int.from_bytes(output[end - 8 : end], "little")
 
-    (records,) = records_of(folder).values()
+    (records,) = read_records(folder).values()
     floats = records[records["kind"] == layout.FLOAT]
     values = floats["value"].copy().view(np.float64)
     assert values.tolist() == [float(index) for index in range(len(values))]
@@ -74,22 +75,22 @@ def test_every_call_that_returned_before_kill_9_is_there_once(tmp_path: Path, at
         assert JournalReader(folder, stem).side(texts)[0] == "49"
 
 
-def test_a_forked_child_writes_its_own_journal(tmp_path: Path) -> None:
+def test_a_forked_child_writes_a_separate_journal(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
-    journal.log("who", 1.0)
+    journal.log("writer", 1.0)
     journal.log("text", "parent")
     child = os.fork()
     if child == 0:
         for _ in range(1000):
-            journal.log("who", 2.0)
+            journal.log("writer", 2.0)
         journal.log("text", "child")
         os._exit(0)
     for _ in range(1000):
-        journal.log("who", 1.0)
+        journal.log("writer", 1.0)
     assert os.waitpid(child, 0)[1] == 0
 
     by_writer = {}
-    for stem, records in records_of(tmp_path).items():
+    for stem, records in read_records(tmp_path).items():
         floats = records[records["kind"] == layout.FLOAT]["value"].copy().view(np.float64)
         by_writer[int(stem.split("-")[1])] = Counter(floats.tolist())
         texts = records[records["kind"] == layout.TEXT]["value"].tolist()
@@ -97,7 +98,7 @@ def test_a_forked_child_writes_its_own_journal(tmp_path: Path) -> None:
     assert by_writer == {os.getpid(): Counter({1.0: 1001}), child: Counter({2.0: 1000})}
 
 
-def test_threads_share_a_journal_and_no_point_is_lost_or_doubled(tmp_path: Path) -> None:
+def test_threads_share_a_journal_without_losing_or_duplicating_points(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     begin = threading.Barrier(8)
 
@@ -111,28 +112,28 @@ def test_threads_share_a_journal_and_no_point_is_lost_or_doubled(tmp_path: Path)
         thread.start()
     for thread in threads:
         thread.join()
-    (records,) = records_of(tmp_path).values()
-    kept = records[records["kind"] == layout.INT]["value"]
-    for number in range(8):  # each thread's own points are in the order of its calls
-        own = kept[kept // 10_000 == number] % 10_000
-        assert own.tolist() == list(range(3000))
-    assert len(kept) == 24_000
+    (records,) = read_records(tmp_path).values()
+    values = records[records["kind"] == layout.INT]["value"]
+    for number in range(8):  # the points of each thread are in the order of its calls
+        of_thread = values[values // 10_000 == number] % 10_000
+        assert of_thread.tolist() == list(range(3000))
+    assert len(values) == 24_000
 
 
-def test_a_refused_value_leaves_no_hole_at_which_a_reader_would_wait(tmp_path: Path) -> None:
+def test_a_refused_value_leaves_no_empty_slot_that_blocks_readers(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     journal.log("n", 1)
     journal.log("n", 2**70)  # does not fit a record
     with pytest.raises(Exception, match="step"):
         journal.log("n", 3, step=2**63)
     journal.log("n", 4)
-    (records,) = records_of(tmp_path).values()
+    (records,) = read_records(tmp_path).values()
     kinds = [kind for kind in records["kind"].tolist() if kind != layout.VOID]
     assert kinds == [layout.INT, layout.BIG_INT, layout.INT]
 
 
-def test_a_hole_is_waited_for_while_its_process_lives_and_passed_over_when_it_is_dead(tmp_path: Path) -> None:
-    process = script(
+def test_readers_wait_for_an_empty_slot_only_while_its_process_lives(tmp_path: Path) -> None:
+    process = start_script(
         tmp_path,
         """
         journal = Journal(os.environ["FOLDER"])
@@ -158,7 +159,7 @@ def test_a_hole_is_waited_for_while_its_process_lives_and_passed_over_when_it_is
 
 
 def test_a_zombie_counts_as_dead(tmp_path: Path) -> None:
-    process = script(tmp_path, 'Journal(os.environ["FOLDER"]).log("n", 1.0)')
+    process = start_script(tmp_path, 'Journal(os.environ["FOLDER"]).log("n", 1.0)')
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     (segment,) = tmp_path.glob("*.seg")
     header = layout.Header.unpack(segment.read_bytes())
@@ -168,13 +169,13 @@ def test_a_zombie_counts_as_dead(tmp_path: Path) -> None:
     process.communicate()
 
 
-def test_when_nothing_can_be_written_the_script_goes_on_and_the_loss_is_counted(tmp_path: Path) -> None:
-    process = script(
+def test_a_full_disk_does_not_stop_the_script_and_lost_points_are_counted(tmp_path: Path) -> None:
+    process = start_script(
         tmp_path,
         """
         import resource, time
         journal = Journal(os.environ["FOLDER"])
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, resource.RLIM_INFINITY))  # stands for a full disk
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, resource.RLIM_INFINITY))  # simulates a full disk
         for index in range(2000):
             journal.log("n", float(index))
         assert journal.dropped == 2000 - ((1 << 14) - 256) // 32, journal.dropped
@@ -184,9 +185,9 @@ def test_when_nothing_can_be_written_the_script_goes_on_and_the_loss_is_counted(
             journal.log("n", -1.0)
         """,
     )
-    _, said = process.communicate()
-    assert process.returncode == 0, said
-    assert said.decode().count("metrics cannot be written") == 1
+    _, stderr = process.communicate()
+    assert process.returncode == 0, stderr
+    assert stderr.decode().count("metrics cannot be written") == 1
     (stem,) = stems(tmp_path)
     batch = JournalReader(tmp_path, stem).read(Position(), limit=10**9)
     values = batch.records["value"].copy().view(np.float64)
@@ -195,16 +196,16 @@ def test_when_nothing_can_be_written_the_script_goes_on_and_the_loss_is_counted(
     assert batch.position.dropped >= 2000 - 504
 
 
-def test_the_loss_is_told_at_the_end_when_it_could_not_be_written(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    process = script(tmp_path / "file" / "journal", 'Journal(os.environ["FOLDER"]).log("n", 1.0)')
-    _, said = process.communicate()
+def test_lost_points_are_reported_at_exit(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    process = start_script(tmp_path / "file" / "journal", 'Journal(os.environ["FOLDER"]).log("n", 1.0)')
+    _, stderr = process.communicate()
     assert process.returncode == 0
-    assert "1 metric points were lost" in said.decode()
+    assert "1 metric points were lost" in stderr.decode()
 
 
-def test_ctrl_c_in_the_middle_of_logging_does_not_hold_the_reader_up_for_good(tmp_path: Path) -> None:
-    process = script(
+def test_ctrl_c_during_logging_does_not_block_readers_forever(tmp_path: Path) -> None:
+    process = start_script(
         tmp_path,
         """
         import signal
@@ -235,7 +236,7 @@ def test_ctrl_c_in_the_middle_of_logging_does_not_hold_the_reader_up_for_good(tm
     deadline = time.monotonic() + 10
     last = None
     while last != (layout.INT, 7) and time.monotonic() < deadline:
-        (records,) = records_of(tmp_path).values()
+        (records,) = read_records(tmp_path).values()
         last = (records["kind"][-1], records["value"][-1]) if len(records) else None
     assert process.poll() is None
     process.communicate(b"")
@@ -243,7 +244,7 @@ def test_ctrl_c_in_the_middle_of_logging_does_not_hold_the_reader_up_for_good(tm
 
 
 def test_a_signal_handler_may_log_while_the_script_logs(tmp_path: Path) -> None:
-    process = script(
+    process = start_script(
         tmp_path,
         """
         import signal
@@ -265,8 +266,8 @@ def test_a_signal_handler_may_log_while_the_script_logs(tmp_path: Path) -> None:
         os.write(1, str(next(numbers)).encode())
         """,
     )
-    out, said = process.communicate(timeout=60)
-    assert process.returncode == 0, said.decode()
+    out, stderr = process.communicate(timeout=60)
+    assert process.returncode == 0, stderr.decode()
     handled = int(out)
     (stem,) = stems(tmp_path)
     reader = JournalReader(tmp_path, stem)
@@ -285,16 +286,16 @@ def test_a_signal_handler_may_log_while_the_script_logs(tmp_path: Path) -> None:
     assert handled > 0
 
 
-def test_logging_may_go_on_after_close(tmp_path: Path) -> None:
+def test_logging_after_close_opens_new_files(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     journal.log("n", 1)
     journal.close()
     journal.log("n", 2)
-    assert sorted(records["value"].tolist() for records in records_of(tmp_path).values()) == [[1], [2]]
+    assert sorted(records["value"].tolist() for records in read_records(tmp_path).values()) == [[1], [2]]
 
 
 def test_the_journal_works_on_the_oldest_python_of_this_machine(tmp_path: Path) -> None:
-    process = script(
+    process = start_script(
         tmp_path,
         """
         assert sys.version_info[:2] == (3, 9)
@@ -307,8 +308,8 @@ def test_the_journal_works_on_the_oldest_python_of_this_machine(tmp_path: Path) 
         """,
         python=pythons()[0].path,
     )
-    _, said = process.communicate()
-    assert process.returncode == 0, said.decode()
+    _, stderr = process.communicate()
+    assert process.returncode == 0, stderr.decode()
     (stem,) = stems(tmp_path)
     batch = JournalReader(tmp_path, stem).read(Position(), limit=10**9)
     assert batch.rank == 3
@@ -317,7 +318,7 @@ def test_the_journal_works_on_the_oldest_python_of_this_machine(tmp_path: Path) 
     assert JournalReader(tmp_path, stem).names() == {0: "n", 1: "row", 2: "list"}
 
 
-def test_a_handler_may_log_a_text_while_the_first_one_is_on_its_way(tmp_path: Path) -> None:
+def test_a_signal_handler_may_log_a_text_while_the_first_text_is_logged(tmp_path: Path) -> None:
     code = f"""
 import os, signal, sys
 from runyard.context.journal import Journal
@@ -326,7 +327,7 @@ signal.signal(signal.SIGUSR1, lambda *_: journal.log("why", "preempted"))
 
 class Interrupting:
     def find_spec(self, name, path, target=None):
-        if name.startswith("json."):  # in the midst of what writing a text might import
+        if name.startswith("json."):  # during an import that writing a text might trigger
             os.kill(os.getpid(), signal.SIGUSR1)
 
 sys.meta_path.insert(0, Interrupting())

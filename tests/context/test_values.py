@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from runyard.context.journal import Journal
-from runyard.context.values import list_of, scalar
+from runyard.context.values import to_scalar, validate_list
 from runyard.errors import RunyardException, UserErrorException
 
 
@@ -25,13 +25,13 @@ def test_log_refuses_several_values_and_names_log_list(journal: Journal, value: 
 
 
 @pytest.mark.parametrize("name", ["", "x" * 256, 3, None, ["loss"], "\ud800"])
-def test_a_name_that_is_not_a_short_text_is_refused(journal: Journal, name: Any) -> None:
+def test_a_name_that_is_not_a_short_string_is_refused(journal: Journal, name: Any) -> None:
     with pytest.raises(UserErrorException, match="name"):
         journal.log(name, 1.0)
 
 
 @pytest.mark.parametrize("step", ["1", 1.5, 2**63, object()])
-def test_a_step_that_is_no_whole_number_is_refused(journal: Journal, step: Any) -> None:
+def test_a_step_that_is_not_a_64_bit_integer_is_refused(journal: Journal, step: Any) -> None:
     with pytest.raises(UserErrorException, match="step"):
         journal.log("loss", 1.0, step=step)
     journal.log("loss", 1.0)
@@ -40,7 +40,7 @@ def test_a_step_that_is_no_whole_number_is_refused(journal: Journal, step: Any) 
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("value", "expected"),
     [
         (np.float16(0.5), 0.5),
         (np.float32(0.5), 0.5),
@@ -56,24 +56,24 @@ def test_a_step_that_is_no_whole_number_is_refused(journal: Journal, step: Any) 
         (b"raw", "b'raw'"),
     ],
 )
-def test_numpy_scalars_become_plain_values_and_unknown_types_their_repr(given: Any, kept: Any) -> None:
+def test_numpy_scalars_become_plain_values_and_unknown_types_their_repr(value: Any, expected: Any) -> None:
     """B10.63."""
-    plain = scalar("m", given)
-    assert plain == kept
-    assert type(plain) is type(kept)
+    plain = to_scalar("m", value)
+    assert plain == expected
+    assert type(plain) is type(expected)
 
 
-def test_a_list_with_a_type_that_is_not_known_is_refused_and_says_where() -> None:
+def test_a_list_with_an_unsupported_type_is_refused_with_its_position() -> None:
     """B10.63."""
     with pytest.raises(RunyardException, match="element 1 is a complex"):
-        list_of("m", [1, 2j])
+        validate_list("m", [1, 2j])
     with pytest.raises(RunyardException, match="element 0 is a list"):
-        list_of("m", [[1]])
+        validate_list("m", [[1]])
 
 
 @pytest.mark.parametrize("values", ["text", b"raw", {"a": 1}, 5, None])
-def test_log_list_refuses_what_is_no_list(journal: Journal, values: Any) -> None:
-    with pytest.raises(RunyardException, match="log_list takes a list"):
+def test_log_list_refuses_values_that_are_not_a_list(journal: Journal, values: Any) -> None:
+    with pytest.raises(RunyardException, match="log_list expects a list"):
         journal.log_list("m", values)
 
 
@@ -100,12 +100,12 @@ def test_a_table_is_a_dict_of_columns(journal: Journal, table: Any) -> None:
         journal.log_table("m", table)
 
 
-def test_an_integer_too_long_to_be_written_out_is_refused(journal: Journal) -> None:
+def test_an_integer_too_long_to_print_is_refused(journal: Journal) -> None:
     with pytest.raises(RunyardException, match="digits"):
         journal.log("m", 10**5000)
 
 
-def test_nothing_is_made_on_disk_before_the_first_point(tmp_path: Path) -> None:
+def test_no_file_is_created_before_the_first_point(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal")
     journal.flush()
     assert not (tmp_path / "journal").exists()
