@@ -1,1 +1,1 @@
-"""How a run may change. ``step(life, event) -> (life, actions)`` is the one author of states, and it is pure."""
+"""The state machine of a run: ``step(life, event) -> (life, actions)`` is pure, and the only code that sets states."""

@@ -1,4 +1,4 @@
-"""What the orchestrator is to do next. Doing one twice is safe."""
+"""Actions that the orchestrator performs after a state change. All of them are idempotent."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Enqueue(Action):
 
 @dataclass(frozen=True)
 class Requeue(Action):
-    """Give back what the run held of its target, and ask again."""
+    """Release the run's share of its target and queue the run again."""
 
 
 @dataclass(frozen=True)
 class LeaveQueue(Action):
-    """Also gives back what the run held of its target."""
+    """Also releases the run's share of its target."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class StopAgent(Action):
 
 @dataclass(frozen=True)
 class Watch(Action):
-    """Keep an eye on the agent of a run that was found alive."""
+    """Monitor the agent of a run that survived a restart of the yard."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What happened to a run."""
+"""Events that change the state of a run."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Submitted(Event):
 
 
 @dataclass(frozen=True)
-class Begun(Event):
-    """An interactive run or a child run was opened by its own process."""
+class Opened(Event):
+    """An interactive run, a child run or a sweep was opened; no agent is started for it."""
 
 
 @dataclass(frozen=True)
 class Prepared(Event):
-    """The environment is there."""
+    """The environment is ready."""
 
 
 @dataclass(frozen=True)
@@ -34,52 +34,52 @@ class PreparationFailed(Event):
 
 @dataclass(frozen=True)
 class Placed(Event):
-    """The queue gave the run its share of the target."""
+    """The queue allocated a share of the target to the run."""
 
 
 @dataclass(frozen=True)
 class Waiting(Event):
-    """The target has a scheduler of its own, which lets the run wait: there is no agent yet."""
+    """The run waits in the queue of the target's own scheduler; it has no agent yet."""
 
 
 @dataclass(frozen=True)
 class LaunchFailed(Event):
     end: End
-    attempt: int = 0  # 0: the one that is under way
+    attempt: int = 0  # 0: the current one
 
 
 @dataclass(frozen=True)
 class ScriptStarted(Event):
-    attempt: int = 0  # 0: the one that is under way
+    attempt: int = 0  # 0: the current one
 
 
 @dataclass(frozen=True)
 class ScriptEnded(Event):
     end: End
-    attempt: int = 0  # 0: the one that is under way
+    attempt: int = 0  # 0: the current one
 
 
 @dataclass(frozen=True)
 class AgentLost(Event):
-    """The agent is gone without a word about its processes, which have been stopped since."""
+    """The agent died without reporting the end of its processes, which have been stopped since."""
 
     end: End
-    attempt: int = 0  # 0: the one that is under way
+    attempt: int = 0  # 0: the current one
 
 
 @dataclass(frozen=True)
 class Finalized(Event):
-    """Metrics are read, outputs are kept."""
+    """All metrics are ingested and all outputs are stored."""
 
 
 @dataclass(frozen=True)
 class CancelRequested(Event):
-    message: str = ""  # why, where it was not a person's wish
+    message: str = ""  # the reason, if it was not requested by a user
 
 
 @dataclass(frozen=True)
 class ChildrenEnded(Event):
-    """All that a sweep had to do is done."""
+    """A sweep has finished all of its child runs."""
 
     end: End
 
@@ -95,10 +95,10 @@ class MarkedFailed(Event):
 
 
 @dataclass(frozen=True)
-class Noted(Event):
-    """Something to tell about the run that changes nothing in its life."""
+class DetailsChanged(Event):
+    """Warnings or the current phase changed; the state stays the same."""
 
 
 @dataclass(frozen=True)
 class YardRestarted(Event):
-    """The yard came back and found this run not ended."""
+    """The yard was restarted, and this run has not ended."""

@@ -1,4 +1,4 @@
-"""That a run ended, and, kept apart from it, why."""
+"""The states of a run, and the reason for its end as a separate value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Optional
 
 
 class RunState(str, Enum):
-    """The words are the SDK v1's, so that nothing has to be translated anywhere."""
+    """States with the names of SDK v1, so that no layer has to translate them."""
 
     NOT_STARTED = "NotStarted"
     PREPARING = "Preparing"
@@ -31,30 +31,30 @@ TERMINAL = frozenset({RunState.COMPLETED, RunState.FAILED, RunState.CANCELED})
 
 class EndReason(str, Enum):
     SUCCEEDED = "succeeded"
-    SCRIPT_FAILED = "script failed"  # it ended by itself with another exit code than 0
+    SCRIPT_FAILED = "script failed"  # it exited with a code other than 0
     OUT_OF_MEMORY = "out of memory"
-    KILLED = "killed"  # by a signal that was not ours
+    KILLED = "killed"  # by a signal that Runyard did not send
     CANCELED = "canceled"
     TIMED_OUT = "timed out"
-    MARKED_FAILED = "marked as failed"  # somebody called run.fail()
+    MARKED_FAILED = "marked as failed"  # by run.fail()
     ENVIRONMENT_FAILED = "environment failed"
     LAUNCH_FAILED = "launch failed"
-    AGENT_LOST = "agent lost"  # the agent that held the processes is gone
-    NODE_LOST = "node lost"  # one of several nodes, or its agent, is gone
-    PREEMPTED = "preempted"  # its place was given to somebody else
-    STALLED = "stalled"  # nothing moved any more, and the run was to end then
-    PROCESS_LOST = "process lost"  # the process of an interactive run went away without complete()
+    AGENT_LOST = "agent lost"  # the agent of a run on one node died
+    NODE_LOST = "node lost"  # one of several nodes, or its agent, died or became unreachable
+    PREEMPTED = "preempted"  # the scheduler gave its resources to another job
+    STALLED = "stalled"  # no progress, and the run is configured to stop in this case
+    PROCESS_LOST = "process lost"  # the process of an interactive run ended without complete()
 
 
 _STATE_OF_REASON = {
     EndReason.SUCCEEDED: RunState.COMPLETED,
     EndReason.CANCELED: RunState.CANCELED,
-    EndReason.TIMED_OUT: RunState.CANCELED,  # as the SDK v1's service did: it cancels a run after its time
+    EndReason.TIMED_OUT: RunState.CANCELED,  # as in the service of SDK v1, which canceled such runs
 }
 
 
-# A person may ask for another try after these. The rest are somebody's will, or no run at all.
-MAY_BE_RETRIED = (
+# Reasons that retry_on accepts. The others are deliberate, or the run never started.
+RETRYABLE_REASONS = (
     EndReason.NODE_LOST,
     EndReason.PREEMPTED,
     EndReason.AGENT_LOST,
@@ -68,17 +68,17 @@ MAY_BE_RETRIED = (
 
 @dataclass(frozen=True)
 class End:
-    """Why a run ended: the first thing that people see."""
+    """The reason and circumstances of a run's end."""
 
     reason: EndReason
-    message: str = ""  # one line: the script's own last error line where there is one
+    message: str = ""  # one line: the script's last error line if it has one
     exit_code: Optional[int] = None
     signal: Optional[str] = None  # "SIGKILL"
     rank: Optional[int] = None
     node: Optional[str] = None
-    traceback: str = ""  # the script's own, as it printed it
-    last_lines: str = ""  # of its log
-    processes_left: Optional[int] = None  # counted after the last was stopped: 0 is the promise
+    traceback: str = ""  # as printed by the script
+    last_lines: str = ""  # of the log
+    processes_left: Optional[int] = None  # counted after stopping all of them; 0 unless the kernel is stuck
 
     @property
     def state(self) -> RunState:
@@ -87,7 +87,7 @@ class End:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One that is over, and was followed by another."""
+    """A finished attempt that was followed by another one."""
 
     end: End
     ended_at: Optional[float] = None
@@ -98,13 +98,13 @@ class Life:
     """The part of a run that events change."""
 
     state: RunState = RunState.NOT_STARTED
-    end: Optional[End] = None  # known from FINALIZING on; in CANCEL_REQUESTED it is what the run will end as
-    managed: bool = True  # False: an interactive run, whose process is not the yard's
-    leads: bool = False  # a sweep: it is the yard's own work, and ends after its children
+    end: Optional[End] = None  # set from FINALIZING on; in CANCEL_REQUESTED: the expected end
+    managed: bool = True  # False: an interactive run, whose process the yard did not start
+    is_sweep: bool = False  # driven by the yard itself; ends after its child runs
     max_attempts: int = 1
-    retry_on: tuple[str, ...] = ()  # reasons of an end after which the run is tried again
-    earlier: tuple[Attempt, ...] = ()
+    retry_on: tuple[str, ...] = ()  # values of EndReason after which the run is retried
+    earlier_attempts: tuple[Attempt, ...] = ()
 
     @property
     def attempt(self) -> int:
-        return len(self.earlier) + 1
+        return len(self.earlier_attempts) + 1

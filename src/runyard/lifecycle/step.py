@@ -1,4 +1,4 @@
-"""``step(life, event) -> (life, actions)``: the one author of states. Pure: no clock, no files, no network."""
+"""The transition function ``step(life, event) -> (life, actions)``. Pure: no clock, no files, no network."""
 
 from __future__ import annotations
 
@@ -17,44 +17,44 @@ CANCELED = End(EndReason.CANCELED, "canceled")
 
 def step(life: Life, event: on.Event) -> Outcome:
     handler = TRANSITIONS.get((life.state, type(event)))
-    # what an attempt that is over said may be read again
-    is_of_another = getattr(event, "attempt", 0) not in (0, life.attempt)
-    return handler(life, event) if handler and not is_of_another else (life, [])
+    # events of a finished attempt may be read again
+    is_current = getattr(event, "attempt", 0) in (0, life.attempt)
+    return handler(life, event) if handler and is_current else (life, [])
 
 
-def _to(state: RunState, *actions: do.Action) -> Callable[[Life, Any], Outcome]:
+def _go_to(state: RunState, *actions: do.Action) -> Callable[[Life, Any], Outcome]:
     return lambda life, event: (replace(life, state=state), list(actions))
 
 
 def _end_with_event(*actions: do.Action) -> Callable[[Life, Any], Outcome]:
-    return lambda life, event: _never_started(life, event.end, *actions)
+    return lambda life, event: _end_before_start(life, event.end, *actions)
 
 
 def _cancel_before_start(*actions: do.Action) -> Callable[[Life, Any], Outcome]:
-    return lambda life, event: _never_started(life, _canceled(event), *actions)
+    return lambda life, event: _end_before_start(life, _cancel_end(event), *actions)
 
 
-def _never_started(life: Life, end: End, *actions: do.Action) -> Outcome:
-    """Nothing ran, so there is nothing to finalize; unless it did in an earlier attempt."""
-    if life.earlier:
+def _end_before_start(life: Life, end: End, *actions: do.Action) -> Outcome:
+    """End a run whose script has not started; there is something to finalize only after earlier attempts."""
+    if life.earlier_attempts:
         return replace(life, state=S.FINALIZING, end=end), [*actions, do.Finalize()]
     return replace(life, state=end.state, end=end), list(actions)
 
 
-def _canceled(event: on.CancelRequested) -> End:
+def _cancel_end(event: on.CancelRequested) -> End:
     return replace(CANCELED, message=event.message) if event.message else CANCELED
 
 
 def _cancel_running(life: Life, event: on.CancelRequested) -> Outcome:
-    if life.leads:  # its children are ended first
+    if life.is_sweep:  # its child runs are stopped first
         return replace(life, state=S.CANCEL_REQUESTED, end=CANCELED), []
     if not life.managed:
-        return replace(life, state=S.FINALIZING, end=_canceled(event)), [do.Finalize()]
-    return replace(life, state=S.CANCEL_REQUESTED, end=_canceled(event)), [do.StopAgent()]
+        return replace(life, state=S.FINALIZING, end=_cancel_end(event)), [do.Finalize()]
+    return replace(life, state=S.CANCEL_REQUESTED, end=_cancel_end(event)), [do.StopAgent()]
 
 
 def _fail_running(life: Life, event: on.MarkedFailed) -> Outcome:
-    if life.leads:
+    if life.is_sweep:
         return replace(life, state=S.CANCEL_REQUESTED, end=event.end), []
     if not life.managed:
         return replace(life, state=S.FINALIZING, end=event.end), [do.Finalize()]
@@ -62,124 +62,127 @@ def _fail_running(life: Life, event: on.MarkedFailed) -> Outcome:
 
 
 def _complete_running(life: Life, event: Any) -> Outcome:
-    if life.managed or life.leads:  # complete() in a submitted script flushes; the script's own end decides
+    if life.managed or life.is_sweep:  # in a submitted script complete() only flushes; the run ends with the script
         return life, []
     return replace(life, state=S.FINALIZING, end=End(EndReason.SUCCEEDED)), [do.Finalize()]
 
 
 def _script_ended(life: Life, event: Any) -> Outcome:
-    if _is_tried_again(life, event.end):
-        return _begun_anew(life, event.end)
+    if _should_retry(life, event.end):
+        return _retry(life, event.end)
     return replace(life, state=S.FINALIZING, end=event.end), [do.Finalize()]
 
 
 def _launch_failed(life: Life, event: on.LaunchFailed) -> Outcome:
-    if _is_tried_again(life, event.end):
-        return _begun_anew(life, event.end)
-    return _never_started(life, event.end, do.LeaveQueue())
+    if _should_retry(life, event.end):
+        return _retry(life, event.end)
+    return _end_before_start(life, event.end, do.LeaveQueue())
 
 
-def _is_tried_again(life: Life, end: End) -> bool:
-    # whether the agent that vanished was the first node's or another's makes no difference to whoever waits
+def _should_retry(life: Life, end: End) -> bool:
+    # the loss of the first node's agent is retried like the loss of any other node
     reason = EndReason.NODE_LOST if end.reason is EndReason.AGENT_LOST else end.reason
     return life.attempt < life.max_attempts and bool({reason.value, end.reason.value} & set(life.retry_on))
 
 
-def _begun_anew(life: Life, end: End) -> Outcome:
-    return replace(life, state=S.QUEUED, end=None, earlier=(*life.earlier, Attempt(end))), [do.Requeue()]
+def _retry(life: Life, end: End) -> Outcome:
+    attempts = (*life.earlier_attempts, Attempt(end))
+    return replace(life, state=S.QUEUED, end=None, earlier_attempts=attempts), [do.Requeue()]
 
 
-def _stopped_as_asked(life: Life, event: Any) -> Outcome:
-    """What was asked for decides, unless the script was through before the signal reached it."""
-    asked, seen = life.end or CANCELED, event.end
-    if seen.reason in (EndReason.SUCCEEDED, EndReason.TIMED_OUT):
-        end = seen
+def _stopped(life: Life, event: Any) -> Outcome:
+    """End with the requested reason, unless the script had finished before the signal reached it."""
+    requested, actual = life.end or CANCELED, event.end
+    if actual.reason in (EndReason.SUCCEEDED, EndReason.TIMED_OUT):
+        end = actual
     else:
-        end = replace(asked, exit_code=seen.exit_code, signal=seen.signal, processes_left=seen.processes_left)
+        end = replace(requested, exit_code=actual.exit_code, signal=actual.signal, processes_left=actual.processes_left)
     return replace(life, state=S.FINALIZING, end=end), [do.Finalize()]
 
 
 def _children_ended(life: Life, event: on.ChildrenEnded) -> Outcome:
-    asked = life.end if life.state is S.CANCEL_REQUESTED else None
-    return replace(life, state=S.FINALIZING, end=asked or event.end), [do.Finalize()]
+    requested = life.end if life.state is S.CANCEL_REQUESTED else None
+    return replace(life, state=S.FINALIZING, end=requested or event.end), [do.Finalize()]
 
 
-def _unless_it_leads(*actions: do.Action) -> Callable[[Life, Any], Outcome]:
-    """Whoever leads children has no agent, and is looked after by its own driver."""
-    return lambda life, event: (life, [] if life.leads else list(actions))
+def _unless_sweep(*actions: do.Action) -> Callable[[Life, Any], Outcome]:
+    """Perform the actions, except for a sweep: it has no agent, and its driver watches it."""
+    return lambda life, event: (life, [] if life.is_sweep else list(actions))
 
 
 def _finalized(life: Life, event: Any) -> Outcome:
-    end = life.end or End(EndReason.AGENT_LOST, "ended without a word")
+    end = life.end or End(EndReason.AGENT_LOST, "the agent ended without reporting a result")
     return replace(life, state=end.state, end=end), [do.LeaveQueue()]
 
 
 TRANSITIONS: dict[tuple[RunState, type[on.Event]], Callable[[Life, Any], Outcome]] = {
-    (S.NOT_STARTED, on.Submitted): _to(S.PREPARING, do.Prepare()),
-    (S.NOT_STARTED, on.Begun): _to(S.RUNNING),
+    (S.NOT_STARTED, on.Submitted): _go_to(S.PREPARING, do.Prepare()),
+    (S.NOT_STARTED, on.Opened): _go_to(S.RUNNING),
     (S.NOT_STARTED, on.CancelRequested): _cancel_before_start(),
     (S.NOT_STARTED, on.MarkedFailed): _end_with_event(),
-    (S.NOT_STARTED, on.YardRestarted): _to(S.PREPARING, do.Prepare()),
-    (S.PREPARING, on.Prepared): _to(S.QUEUED, do.Enqueue()),
+    (S.NOT_STARTED, on.YardRestarted): _go_to(S.PREPARING, do.Prepare()),
+    (S.PREPARING, on.Prepared): _go_to(S.QUEUED, do.Enqueue()),
     (S.PREPARING, on.PreparationFailed): _end_with_event(),
-    # the agent too: a run that a former yard handed over to its target's own line is prepared once more
+    # StopAgent: after a restart, a run that already waits in the target's own queue is prepared again
     (S.PREPARING, on.CancelRequested): _cancel_before_start(do.AbandonPreparation(), do.StopAgent()),
     (S.PREPARING, on.MarkedFailed): _end_with_event(do.AbandonPreparation(), do.StopAgent()),
-    (S.PREPARING, on.YardRestarted): _to(S.PREPARING, do.Prepare()),
-    (S.QUEUED, on.Placed): _to(S.STARTING, do.StartAgent()),
-    # in the yard's own line, or in that of a target: there, an agent begins without further notice
-    (S.QUEUED, on.ScriptStarted): _to(S.RUNNING),
+    (S.PREPARING, on.YardRestarted): _go_to(S.PREPARING, do.Prepare()),
+    (S.QUEUED, on.Placed): _go_to(S.STARTING, do.StartAgent()),
+    # a run in the queue of the target's own scheduler: its agent starts without a Placed event
+    (S.QUEUED, on.ScriptStarted): _go_to(S.RUNNING),
     (S.QUEUED, on.ScriptEnded): _script_ended,
     (S.QUEUED, on.LaunchFailed): _launch_failed,
     (S.QUEUED, on.AgentLost): _script_ended,
     (S.QUEUED, on.CancelRequested): _cancel_before_start(do.StopAgent(), do.LeaveQueue()),
     (S.QUEUED, on.MarkedFailed): _end_with_event(do.StopAgent(), do.LeaveQueue()),
-    # the environment is asked for again: it is there already, or was pruned since
-    (S.QUEUED, on.YardRestarted): _to(S.PREPARING, do.Prepare()),
-    (S.STARTING, on.Waiting): _to(S.QUEUED),
-    (S.STARTING, on.ScriptStarted): _to(S.RUNNING),
+    # prepare again: the environment may have been deleted since
+    (S.QUEUED, on.YardRestarted): _go_to(S.PREPARING, do.Prepare()),
+    (S.STARTING, on.Waiting): _go_to(S.QUEUED),
+    (S.STARTING, on.ScriptStarted): _go_to(S.RUNNING),
     (S.STARTING, on.ScriptEnded): _script_ended,
     (S.STARTING, on.LaunchFailed): _launch_failed,
     (S.STARTING, on.AgentLost): _script_ended,
     (S.STARTING, on.CancelRequested): _cancel_running,
     (S.STARTING, on.MarkedFailed): _fail_running,
-    (S.STARTING, on.YardRestarted): _to(S.STARTING, do.StartAgent()),  # a second agent finds the first one's lock
+    (S.STARTING, on.YardRestarted): _go_to(
+        S.STARTING, do.StartAgent()
+    ),  # safe: a second agent finds the lock of the first
     (S.RUNNING, on.ScriptEnded): _script_ended,
     (S.RUNNING, on.AgentLost): _script_ended,
     (S.RUNNING, on.CancelRequested): _cancel_running,
     (S.RUNNING, on.MarkedFailed): _fail_running,
     (S.RUNNING, on.MarkedComplete): _complete_running,
     (S.RUNNING, on.ChildrenEnded): _children_ended,
-    (S.RUNNING, on.YardRestarted): _unless_it_leads(do.Watch()),
-    (S.CANCEL_REQUESTED, on.ScriptEnded): _stopped_as_asked,
-    (S.CANCEL_REQUESTED, on.AgentLost): _stopped_as_asked,
-    (S.CANCEL_REQUESTED, on.LaunchFailed): _stopped_as_asked,
+    (S.RUNNING, on.YardRestarted): _unless_sweep(do.Watch()),
+    (S.CANCEL_REQUESTED, on.ScriptEnded): _stopped,
+    (S.CANCEL_REQUESTED, on.AgentLost): _stopped,
+    (S.CANCEL_REQUESTED, on.LaunchFailed): _stopped,
     (S.CANCEL_REQUESTED, on.ChildrenEnded): _children_ended,
-    (S.CANCEL_REQUESTED, on.CancelRequested): _unless_it_leads(do.StopAgent()),
-    (S.CANCEL_REQUESTED, on.YardRestarted): _unless_it_leads(do.Watch(), do.StopAgent()),
+    (S.CANCEL_REQUESTED, on.CancelRequested): _unless_sweep(do.StopAgent()),
+    (S.CANCEL_REQUESTED, on.YardRestarted): _unless_sweep(do.Watch(), do.StopAgent()),
     (S.FINALIZING, on.Finalized): _finalized,
-    (S.FINALIZING, on.YardRestarted): _to(S.FINALIZING, do.Finalize()),
+    (S.FINALIZING, on.YardRestarted): _go_to(S.FINALIZING, do.Finalize()),
 }
 
-# Why every other pair changes nothing; a test walks all of them.
+# The reason why an event has no effect in every other state; a test checks all pairs.
 IGNORED: dict[type[on.Event], str] = {
-    on.Submitted: "a submission that is sent again is the same run",
-    on.Begun: "opened again by the same process",
+    on.Submitted: "a repeated submission is the same run",
+    on.Opened: "opened again by the same process",
     on.Prepared: "the run was canceled while its environment was built",
     on.PreparationFailed: "the run was canceled while its environment was built",
-    on.Placed: "the run left the queue in the same moment",
-    on.Waiting: "it waits on; or its agent began, or the run ended, in the same moment",
+    on.Placed: "the run left the queue at the same time",
+    on.Waiting: "still waiting; or its agent started, or the run ended, at the same time",
     on.LaunchFailed: "reported twice, or after the run ended",
-    on.ScriptStarted: "read again after a restart, or of an attempt that is over",
-    on.ScriptEnded: "read again after a restart, or of an attempt that is over",
-    on.AgentLost: "the agent's last words came first",
+    on.ScriptStarted: "read again after a restart, or from an earlier attempt",
+    on.ScriptEnded: "read again after a restart, or from an earlier attempt",
+    on.AgentLost: "the agent reported the end before it died",
     on.Finalized: "reported twice",
-    on.CancelRequested: "the run has ended or is about to",
-    on.ChildrenEnded: "the sweep has ended or is about to",
-    on.MarkedComplete: "a submitted run ends with its script; an ended run stays as it is",
-    on.MarkedFailed: "the run has ended or is about to",
-    on.Noted: "it is told, and the run goes on",
-    on.YardRestarted: "an ended run is left alone",
+    on.CancelRequested: "the run has ended or is ending",
+    on.ChildrenEnded: "the sweep has ended or is ending",
+    on.MarkedComplete: "a submitted run ends with its script; an ended run does not change",
+    on.MarkedFailed: "the run has ended or is ending",
+    on.DetailsChanged: "only the run's details change",
+    on.YardRestarted: "an ended run does not change",
 }
 
 __all__ = ["IGNORED", "TERMINAL", "TRANSITIONS", "step"]

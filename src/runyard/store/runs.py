@@ -353,7 +353,7 @@ def _changing(record: RunRecord) -> dict[str, Any]:
         "warnings": [to_stored(warning) for warning in record.warnings],
         "started_at": record.started_at,
         "ended_at": record.ended_at,
-        "attempts": to_json(record.life.earlier) if record.life.earlier else None,
+        "attempts": to_json(record.life.earlier_attempts) if record.life.earlier_attempts else None,
     }
 
 
@@ -383,10 +383,10 @@ def _record(row: Row[Any]) -> RunRecord:
         RunState(values.pop("state")),
         _end(end) if end else None,
         bool(values.pop("managed")),
-        leads=values["type"] == SWEEP,
+        is_sweep=values["type"] == SWEEP,
         max_attempts=(spec or {}).get("max_attempts", 1),
         retry_on=tuple((spec or {}).get("retry_on", ())),
-        earlier=tuple(Attempt(_end(one["end"]), one["ended_at"]) for one in earlier),
+        earlier_attempts=tuple(Attempt(_end(one["end"]), one["ended_at"]) for one in earlier),
     )
     values["spec"], values["timeline"] = spec, parsed(values["timeline"])
     values["warnings"] = tuple(from_stored(value) for value in parsed(values["warnings"]))
@@ -409,8 +409,10 @@ def parsed(text: str | None) -> Any:
 def entered(record: RunRecord, life: Life) -> RunRecord:
     """The record after its life changed: the times follow from the state."""
     at = clock.now()
-    if len(life.earlier) > len(record.life.earlier):
-        life = replace(life, earlier=tuple(replace(one, ended_at=one.ended_at or at) for one in life.earlier))
+    if len(life.earlier_attempts) > len(record.life.earlier_attempts):
+        life = replace(
+            life, earlier_attempts=tuple(replace(one, ended_at=one.ended_at or at) for one in life.earlier_attempts)
+        )
     if life.state == record.life.state:
         return replace(record, life=life)
     timeline = dict(record.timeline)

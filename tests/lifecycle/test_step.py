@@ -15,15 +15,15 @@ EVENTS = [
 FAILED = End(EndReason.SCRIPT_FAILED, "ValueError: bad", exit_code=1)
 
 
-def made(kind: type[on.Event]) -> on.Event:
+def make_event(kind: type[on.Event]) -> on.Event:
     return kind(FAILED) if "end" in inspect.signature(kind).parameters else kind()  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("state", list(RunState))
 @pytest.mark.parametrize("kind", EVENTS)
-def test_every_pair_of_state_and_event_is_decided(state: RunState, kind: type[on.Event]) -> None:
+def test_every_pair_of_state_and_event_has_a_transition_or_is_ignored(state: RunState, kind: type[on.Event]) -> None:
     life = Life(state, FAILED if state in (RunState.FINALIZING, RunState.CANCEL_REQUESTED) else None)
-    after, actions = step(life, made(kind))
+    after, actions = step(life, make_event(kind))
     if (state, kind) in TRANSITIONS:
         assert isinstance(after.state, RunState)
     else:
@@ -35,7 +35,7 @@ def test_every_pair_of_state_and_event_is_decided(state: RunState, kind: type[on
 @pytest.mark.parametrize("kind", EVENTS)
 def test_an_ended_run_never_changes(state: RunState, kind: type[on.Event]) -> None:
     life = Life(state, FAILED)
-    assert step(life, made(kind)) == (life, [])
+    assert step(life, make_event(kind)) == (life, [])
 
 
 def walk(*events: on.Event, managed: bool = True) -> Life:
@@ -45,13 +45,13 @@ def walk(*events: on.Event, managed: bool = True) -> Life:
     return life
 
 
-def test_a_run_that_goes_well_is_completed() -> None:
+def test_a_successful_run_is_completed() -> None:
     ended = on.ScriptEnded(End(EndReason.SUCCEEDED, exit_code=0))
     life = walk(on.Submitted(), on.Prepared(), on.Placed(), on.ScriptStarted(), ended, on.Finalized())
     assert life.state is RunState.COMPLETED
 
 
-def test_a_script_that_fails_makes_a_failed_run_with_its_own_words() -> None:
+def test_a_failed_script_fails_the_run_with_its_message() -> None:
     life = walk(on.Submitted(), on.Prepared(), on.Placed(), on.ScriptStarted(), on.ScriptEnded(FAILED), on.Finalized())
     assert life.state is RunState.FAILED
     assert life.end == FAILED
@@ -62,16 +62,16 @@ def test_a_script_that_fails_makes_a_failed_run_with_its_own_words() -> None:
     [(), (on.Submitted(),), (on.Submitted(), on.Prepared())],
     ids=["not started", "preparing", "queued"],
 )
-def test_cancel_before_the_start_ends_the_run_at_once(before: tuple[on.Event, ...]) -> None:
+def test_cancel_before_the_start_ends_the_run_immediately(before: tuple[on.Event, ...]) -> None:
     assert walk(*before, on.CancelRequested()).state is RunState.CANCELED
 
 
-def test_a_run_that_waits_in_the_line_of_its_target_is_queued_until_its_script_starts() -> None:
-    handed_over = (on.Submitted(), on.Prepared(), on.Placed(), on.Waiting())
-    assert walk(*handed_over).state is RunState.QUEUED
-    assert walk(*handed_over, on.Waiting(), on.ScriptStarted()).state is RunState.RUNNING
-    assert walk(*handed_over, on.ScriptStarted(), on.Waiting()).state is RunState.RUNNING
-    life, actions = step(walk(*handed_over), on.CancelRequested())
+def test_a_run_in_the_queue_of_an_external_scheduler_is_queued_until_its_script_starts() -> None:
+    waiting = (on.Submitted(), on.Prepared(), on.Placed(), on.Waiting())
+    assert walk(*waiting).state is RunState.QUEUED
+    assert walk(*waiting, on.Waiting(), on.ScriptStarted()).state is RunState.RUNNING
+    assert walk(*waiting, on.ScriptStarted(), on.Waiting()).state is RunState.RUNNING
+    life, actions = step(walk(*waiting), on.CancelRequested())
     assert life.state is RunState.CANCELED
     assert actions == [do.StopAgent(), do.LeaveQueue()]
 
@@ -89,7 +89,7 @@ def test_cancel_of_a_running_run_stops_its_agent_first() -> None:
     assert life.end.processes_left == 0
 
 
-def test_a_script_that_was_through_before_the_cancel_reached_it_is_completed() -> None:
+def test_a_script_that_finished_before_the_cancel_reached_it_is_completed() -> None:
     running = (on.Submitted(), on.Prepared(), on.Placed(), on.ScriptStarted(), on.CancelRequested())
     life = walk(*running, on.ScriptEnded(End(EndReason.SUCCEEDED, exit_code=0)), on.Finalized())
     assert life.state is RunState.COMPLETED
@@ -101,56 +101,56 @@ def test_complete_inside_a_submitted_script_changes_nothing() -> None:
 
 
 def test_complete_ends_an_interactive_run() -> None:
-    assert walk(on.Begun(), on.MarkedComplete(), on.Finalized(), managed=False).state is RunState.COMPLETED
+    assert walk(on.Opened(), on.MarkedComplete(), on.Finalized(), managed=False).state is RunState.COMPLETED
 
 
-def test_a_run_past_its_time_is_canceled_and_says_so() -> None:
+def test_a_run_that_exceeds_its_time_limit_is_canceled_with_the_reason() -> None:
     end = End(EndReason.TIMED_OUT, "ran longer than its limit of 2 s")
     life = walk(on.Submitted(), on.Prepared(), on.Placed(), on.ScriptStarted(), on.ScriptEnded(end), on.Finalized())
     assert (life.state, life.end) == (RunState.CANCELED, end)
 
 
 @pytest.mark.parametrize("state", [s for s in RunState if s not in TERMINAL])
-def test_a_yard_that_comes_back_does_something_about_every_unfinished_run(state: RunState) -> None:
+def test_a_restarted_yard_acts_on_every_unfinished_run(state: RunState) -> None:
     _, actions = step(Life(state, FAILED), on.YardRestarted())
     assert actions
 
 
 RETRIED = Life(RunState.RUNNING, max_attempts=2, retry_on=("node lost",))
-LOST = End(EndReason.NODE_LOST, "n3: its agent is gone", node="n3")
+LOST = End(EndReason.NODE_LOST, "n3: its agent has died", node="n3")
 
 
 @pytest.mark.parametrize("reason", [EndReason.NODE_LOST, EndReason.AGENT_LOST])
-def test_a_run_that_lost_a_node_asks_for_its_place_again_as_often_as_it_may(reason: EndReason) -> None:
+def test_a_run_that_lost_a_node_is_queued_again_up_to_max_attempts(reason: EndReason) -> None:
     lost = End(reason, "gone")
     life, actions = step(RETRIED, on.ScriptEnded(lost, attempt=1))
     assert (life.state, life.attempt, life.end, actions) == (RunState.QUEUED, 2, None, [do.Requeue()])
-    assert [one.end for one in life.earlier] == [lost]
+    assert [attempt.end for attempt in life.earlier_attempts] == [lost]
     for event in (on.Placed(), on.ScriptStarted(attempt=2), on.ScriptEnded(lost, attempt=2)):
         life, actions = step(life, event)
     assert (life.state, life.end, actions) == (RunState.FINALIZING, lost, [do.Finalize()])
 
 
-def test_what_an_earlier_attempt_said_changes_nothing_when_it_is_read_again() -> None:
+def test_events_of_an_earlier_attempt_are_ignored() -> None:
     life, _ = step(RETRIED, on.ScriptEnded(LOST, attempt=1))
     life, _ = step(life, on.Placed())
     for event in (on.ScriptStarted(attempt=1), on.ScriptEnded(LOST, attempt=1), on.AgentLost(LOST, attempt=1)):
         assert step(life, event) == (life, [])
 
 
-def test_only_reasons_that_were_asked_for_are_tried_again() -> None:
+def test_only_reasons_in_retry_on_are_retried() -> None:
     life, actions = step(RETRIED, on.ScriptEnded(FAILED))
     assert (life.state, actions) == (RunState.FINALIZING, [do.Finalize()])
 
 
-def test_a_run_that_is_being_canceled_is_not_tried_again() -> None:
+def test_a_canceled_run_is_not_retried() -> None:
     life, _ = step(RETRIED, on.CancelRequested())
     life, _ = step(life, on.ScriptEnded(LOST))
     assert life.state is RunState.FINALIZING
 
 
 @pytest.mark.parametrize("event", [on.CancelRequested(), on.LaunchFailed(FAILED), on.MarkedFailed(FAILED)])
-def test_what_an_earlier_attempt_made_is_kept_when_the_next_one_never_starts(event: on.Event) -> None:
+def test_outputs_of_an_earlier_attempt_are_finalized_if_the_next_one_never_starts(event: on.Event) -> None:
     life, _ = step(RETRIED, on.ScriptEnded(LOST))
     life, actions = step(life, event)
     assert (life.state, actions[-1]) == (RunState.FINALIZING, do.Finalize())
