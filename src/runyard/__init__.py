@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 _HOME_OF = {
     "AciWebservice": "runyard.sdk.webservice.kinds",
     "AksWebservice": "runyard.sdk.webservice.kinds",
-    "AmlCompute": "runyard.sdk.compute.target",
+    "AmlCompute": "runyard.sdk.compute.amlcompute",
     "ComputeTarget": "runyard.sdk.compute.target",
     "CondaDependencies": "runyard.sdk.environment.conda_dependencies",
     "ContainerImage": "runyard.sdk.model.image",

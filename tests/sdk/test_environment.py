@@ -9,7 +9,8 @@ import pytest
 
 from runyard.errors import EnvironmentException, UserErrorException
 from runyard.sdk.environment.conda_dependencies import CondaDependencies
-from runyard.sdk.environment.environment import ContainerRegistry, Environment
+from runyard.sdk.environment.environment import Environment
+from runyard.sdk.environment.sections import ContainerRegistry
 from runyard.sdk.training.run_configuration import DEFAULT_CPU_IMAGE, DEFAULT_GPU_IMAGE
 from runyard.spec.environment import EnvironmentSpec, Framework
 from runyard.spec.json import to_json
@@ -91,7 +92,7 @@ def test_a_base_image_of_old_is_an_isolated_environment(image: str) -> None:
 def test_building_an_image_is_refused() -> None:
     environment = Environment("mine")
     environment.docker.base_dockerfile = "FROM scratch"
-    with pytest.raises(EnvironmentException, match="asks to build an image"):
+    with pytest.raises(EnvironmentException, match="requires building an image"):
         environment.to_spec()
 
 
@@ -101,7 +102,7 @@ def test_credentials_are_neither_kept_nor_printed(caplog: pytest.LogCaptureFixtu
     environment.docker.base_image_registry.password = "s3cret"
     assert "s3cret" not in json.dumps(to_json(environment.to_spec()))
     assert "s3cret" not in repr(environment) + repr(environment.docker.base_image_registry)
-    assert "credentials are not kept" in caplog.text
+    assert "does not store registry credentials" in caplog.text
 
 
 def test_repr_is_json() -> None:
@@ -158,7 +159,7 @@ def test_registering_gives_versions_and_the_same_definition_keeps_its_own() -> N
 def test_an_unregistered_name_is_the_error_of_the_yard() -> None:
     with pytest.raises(UserErrorException, match="no environment 'absent' is registered"):
         Environment.get(FakeYard(), "absent")
-    with pytest.raises(UserErrorException, match="version takes a number"):
+    with pytest.raises(UserErrorException, match="version must be a number"):
         Environment.get(FakeYard(), "absent", version="newest")
     with pytest.raises(UserErrorException, match="no label 'prod'"):
         Environment.get(FakeYard(), "absent", label="prod")
@@ -191,13 +192,13 @@ def test_curated_names_are_answered_by_the_frameworks_of_today(
     environment = Environment.get(FakeYard(), name)
     spec = environment.clone("mine").to_spec()
     assert (spec.frameworks, spec.gpu) == (frameworks, gpu)
-    assert bool(frameworks) == ("is answered with" in caplog.text)
+    assert bool(frameworks) == ("is replaced by" in caplog.text)
 
 
 def test_curated_names_that_are_not_there_cannot_be_asked_for_nor_taken() -> None:
-    with pytest.raises(UserErrorException, match=r"no prebuilt environment 'AzureML-Chainer-5\.1\.0-GPU'"):
+    with pytest.raises(UserErrorException, match=r"no curated environment 'AzureML-Chainer-5\.1\.0-GPU'"):
         Environment.get(FakeYard(), "AzureML-Chainer-5.1.0-GPU")
-    with pytest.raises(UserErrorException, match="belongs to an environment that comes with the yard"):
+    with pytest.raises(UserErrorException, match="belongs to a curated environment of the yard"):
         Environment("AzureML-Mine").register(FakeYard())
 
 
@@ -221,21 +222,21 @@ def test_a_conda_file_of_the_project_is_found_in_its_folder(tmp_path: Path) -> N
     environment = Environment("e")
     environment.python.conda_dependencies_file = "env.yml"
     assert environment.to_spec(tmp_path).pip == ("numpy",)
-    with pytest.raises(UserErrorException, match="there is no conda file"):
+    with pytest.raises(UserErrorException, match="no conda file"):
         environment.to_spec(tmp_path / "elsewhere")
 
 
 @pytest.mark.parametrize("name", ["", "  ", None, 3, "a/b"])
 def test_an_environment_needs_a_name(name: Any) -> None:
-    with pytest.raises(UserErrorException, match="the name of an environment takes text"):
+    with pytest.raises(UserErrorException, match="the name of an environment must be text"):
         Environment(name)
 
 
 def test_wrong_types_are_named() -> None:
     environment: Any = Environment("e")
-    with pytest.raises(UserErrorException, match=r"PythonSection.conda_dependencies takes CondaDependencies"):
+    with pytest.raises(UserErrorException, match=r"PythonSection.conda_dependencies must be CondaDependencies"):
         environment.python.conda_dependencies = ["numpy"]
-    with pytest.raises(UserErrorException, match="environment_variables takes a dict"):
+    with pytest.raises(UserErrorException, match="environment_variables must be a dict"):
         environment.environment_variables = "A=1"
-    with pytest.raises(UserErrorException, match=r"PythonSection.user_managed_dependencies takes bool"):
+    with pytest.raises(UserErrorException, match=r"PythonSection.user_managed_dependencies must be bool"):
         environment.python.user_managed_dependencies = "yes"

@@ -131,8 +131,9 @@ HOMES = {
     "runyard.sdk.azureml.module_finder": "VERSION",
     "runyard.sdk.training.chainer": "Chainer",
     "runyard.sdk.compute.attached": "RemoteCompute",
-    "runyard.sdk.compute.target": "AmlCompute ComputeTarget",
-    "runyard.sdk.compute.legacy": "BatchAiCompute DsvmCompute HDInsightCompute",
+    "runyard.sdk.compute.target": "ComputeTarget",
+    "runyard.sdk.compute.amlcompute": "AmlCompute BatchAiCompute DsvmCompute",
+    "runyard.sdk.compute.hdinsight": "HDInsightCompute",
     "runyard.sdk.environment.conda_dependencies": "CondaDependencies",
     "runyard.sdk.data.reference": "DataPath DataPathComputeBinding DataReference",
     "runyard.sdk.data.dataset": "Dataset",
@@ -143,7 +144,8 @@ HOMES = {
     "runyard.sdk.training.distributed": """
         Gloo Mpi MpiConfiguration Nccl ParameterServer PyTorchConfiguration TensorflowConfiguration
     """,
-    "runyard.sdk.environment.environment": "ContainerRegistry DockerSection Environment PythonSection SparkSection",
+    "runyard.sdk.environment.environment": "Environment",
+    "runyard.sdk.environment.sections": "ContainerRegistry DockerSection PythonSection SparkSection",
     "runyard.sdk.training.estimator": "Estimator",
     "runyard.sdk.core.experiment": "Experiment",
     "runyard.sdk.data.file_dataset": "FileDataset",

@@ -1,4 +1,4 @@
-"""How a cluster stands, as scripts for the SDK v1 print it."""
+"""Status of a cluster in the form that scripts for the SDK v1 print."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from runyard.clock import utc_text
 
 
 class AmlComputeStatus:
-    """How a cluster stands, in the shape that scripts for the SDK v1 print."""
+    """Node counts and states of a cluster."""
 
     def __init__(self, view: dict[str, Any]) -> None:
         self._view = view
@@ -55,7 +55,7 @@ class AmlComputeStatus:
 
     @staticmethod
     def deserialize(object_dict: dict[str, Any]) -> AmlComputeStatus:
-        """From what :meth:`serialize` gave."""
+        """Return the status that :meth:`serialize` described."""
         scale, counts = object_dict["scaleSettings"], object_dict["nodeStateCounts"]
         busy, idle = counts["runningNodeCount"], counts["idleNodeCount"]
         wait = scale["nodeIdleTimeBeforeScaleDown"]

@@ -1,4 +1,4 @@
-"""Machines of your own, attached by name: a Slurm partition, a few hosts with SSH, or one such host."""
+"""Attached machines: a Slurm partition, several SSH hosts, or one SSH host."""
 
 from __future__ import annotations
 
@@ -16,18 +16,14 @@ from runyard.sdk.core import validation
 
 @dataclass(frozen=True)
 class AttachConfiguration:
-    """What ``ComputeTarget.attach`` takes: made by ``attach_configuration`` of one of the classes here."""
+    """Settings for ``ComputeTarget.attach``; created by ``attach_configuration`` of one of the classes below."""
 
     kind: str
     configuration: dict[str, Any]
 
 
-class AttachedTarget(ComputeTarget):
-    """It was there before, and stays there when it is detached: only its name goes."""
-
-
-class SlurmCompute(AttachedTarget):
-    """A partition of a Slurm cluster: each run is a batch job, and waits in Slurm's own line."""
+class SlurmCompute(ComputeTarget):
+    """A partition of a Slurm cluster: each run is a batch job in Slurm's queue."""
 
     type = "Slurm"
 
@@ -41,28 +37,35 @@ class SlurmCompute(AttachedTarget):
         options: Union[str, Iterable[str]] = (),
         folder: Optional[str] = None,
     ) -> AttachConfiguration:
-        """``options`` are further flags of sbatch, as they are written: ``["--exclusive", "--gres=gpu:a100:2"]``.
+        """Return the settings for ``ComputeTarget.attach``.
 
-        Without a ``login`` node (``user@host``), Slurm's commands are those of the yard's own machine, and its home
-        folder must be on a file system that the nodes share. ``folder`` is Runyard's on the login node.
+        Args:
+            partition: Name of the partition.
+            login: Login node as ``user@host``. Without it, the Slurm commands of the yard's machine are used, and the
+                yard's home folder must be on a file system that the nodes share.
+            account: Slurm account to charge.
+            qos: Quality of service.
+            constraint: Node features that jobs need.
+            options: Further flags of sbatch, such as ``["--exclusive", "--gres=gpu:a100:2"]``.
+            folder: Runyard's folder on the login node.
         """
         if not partition or not isinstance(partition, str):
-            raise validation.wrong("partition", partition, "the name of a partition", error=ComputeTargetException)
+            raise validation.invalid("partition", partition, "the name of a partition", error=ComputeTargetException)
         texts = {"account": account, "qos": qos, "constraint": constraint, "login": login, "folder": folder}
-        found: dict[str, Any] = {"partition": partition}
+        configuration: dict[str, Any] = {"partition": partition}
         for parameter, value in texts.items():
             if validation.text(parameter, value, error=ComputeTargetException):
-                found[parameter] = value
+                configuration[parameter] = value
         words = shlex.split(options) if isinstance(options, str) else list(options)
         if any(not isinstance(word, str) for word in words):
-            raise validation.wrong("options", options, "flags of sbatch as texts", error=ComputeTargetException)
+            raise validation.invalid("options", options, "flags of sbatch as texts", error=ComputeTargetException)
         if words:
-            found["options"] = words
-        return AttachConfiguration(SlurmCompute.type, found)
+            configuration["options"] = words
+        return AttachConfiguration(SlurmCompute.type, configuration)
 
 
-class SshCompute(AttachedTarget):
-    """A few hosts that you can log in to: runs share their processors, a run of several nodes takes a host for each."""
+class SshCompute(ComputeTarget):
+    """Hosts reachable with SSH. Runs share their processors; a multi-node run uses one host per node."""
 
     type = "Ssh"
 
@@ -73,26 +76,29 @@ class SshCompute(AttachedTarget):
         folder: Optional[str] = None,
         slots: Optional[int] = None,
     ) -> AttachConfiguration:
-        """``hosts`` as you would give them to ssh: ``["me@h1", "me@h2:2222", "a-name-in-ssh_config"]``.
+        """Return the settings for ``ComputeTarget.attach``.
 
-        ``key`` is a private key's file where ssh would not find it by itself; ``folder`` is Runyard's on each host
-        (default: ``~/.runyard-host``); ``slots`` says how many processors of a host runs may use (default: all).
+        Args:
+            hosts: Hosts as in ssh's command line: ``["me@h1", "me@h2:2222", "name-in-ssh_config"]``.
+            key: File of the private key, if ssh does not find it without.
+            folder: Runyard's folder on each host; default: ``~/.runyard-host``.
+            slots: Number of processors of each host that runs may use; default: all.
         """
-        named = [hosts] if isinstance(hosts, str) else list(hosts)
-        if not named or any(not isinstance(host, str) or not host for host in named):
-            raise validation.wrong("hosts", hosts, "hosts as texts: ['me@h1', 'me@h2']", error=ComputeTargetException)
-        found: dict[str, Any] = {"hosts": named}
+        names = [hosts] if isinstance(hosts, str) else list(hosts)
+        if not names or any(not isinstance(host, str) or not host for host in names):
+            raise validation.invalid("hosts", hosts, "hosts as texts: ['me@h1', 'me@h2']", error=ComputeTargetException)
+        configuration: dict[str, Any] = {"hosts": names}
         if key is not None:
-            found["key"] = _key_file("key", key)
+            configuration["key"] = _key_file("key", key)
         if validation.text("folder", folder, error=ComputeTargetException):
-            found["folder"] = folder
+            configuration["folder"] = folder
         if slots is not None:
-            found["slots"] = validation.count("slots", slots, error=ComputeTargetException)
-        return AttachConfiguration(SshCompute.type, found)
+            configuration["slots"] = validation.count("slots", slots, error=ComputeTargetException)
+        return AttachConfiguration(SshCompute.type, configuration)
 
 
-class RemoteCompute(AttachedTarget):
-    """One machine with SSH, by the name that the SDK v1 has for it."""
+class RemoteCompute(ComputeTarget):
+    """One SSH host, under its class name of the SDK v1."""
 
     type = "Remote"
 
@@ -109,16 +115,25 @@ class RemoteCompute(AttachedTarget):
         private_key_file: Any = "",
         private_key_passphrase: str = "",
     ) -> AttachConfiguration:
-        """``address`` is where the machine is; what named one of the cloud has no effect."""
+        """Return the settings for ``ComputeTarget.attach``.
+
+        Args:
+            username: User to log in as.
+            address: Host name or IP address; required. Parameters that identify a VM of the cloud have no effect.
+            ssh_port: Port of the SSH server, as a number or text.
+            private_key_file: File of the private key, if ssh does not find it without.
+            password: Not accepted; use a key.
+            private_key_passphrase: Not accepted; use ssh-add.
+        """
         if not address or not isinstance(address, str):
-            raise validation.wrong("address", address, "the name or number of a host", error=ComputeTargetException)
+            raise validation.invalid("address", address, "a host name or an IP address", error=ComputeTargetException)
         if not username or not isinstance(username, str):
-            raise validation.wrong("username", username, "a name to log in with", error=ComputeTargetException)
+            raise validation.invalid("username", username, "a name to log in with", error=ComputeTargetException)
         for parameter, value in (("password", password), ("private_key_passphrase", private_key_passphrase)):
-            if value:  # it would have to be kept, in clear, to be there at the next run
+            if value:  # it would have to be stored in clear text until the next run
                 raise ComputeTargetException(
-                    f"{parameter} cannot be kept",
-                    hint=f"ssh-copy-id {username}@{address} lets your key in; ssh-add unlocks one with a passphrase",
+                    f"{parameter} cannot be stored",
+                    hint=f"ssh-copy-id {username}@{address} installs your key; ssh-add unlocks one with a passphrase",
                 )
         # published notebooks write the number as text
         port = int(ssh_port) if isinstance(ssh_port, str) and ssh_port.isdecimal() else ssh_port
@@ -126,12 +141,14 @@ class RemoteCompute(AttachedTarget):
         host = f"{username}@{address}" + (f":{port}" if port != 22 else "")
         key = {"key": _key_file("private_key_file", private_key_file)} if private_key_file else {}
         cloud = {"subscription_id": subscription_id, "resource_group": resource_group, "vm_name": vm_name}
-        for argument, named in {**cloud, "resource_id": resource_id}.items():
-            no_effect.told("RemoteCompute.attach_configuration", argument, named, "address says which machine it is")
+        for argument, value in {**cloud, "resource_id": resource_id}.items():
+            no_effect.warn_ignored(
+                "RemoteCompute.attach_configuration", argument, value, "address identifies the machine"
+            )
         return AttachConfiguration(RemoteCompute.type, {"hosts": [host], **key})
 
     @staticmethod
-    def attach(  # type: ignore[override]  # the SDK v1 has both, under one name
+    def attach(  # type: ignore[override]  # the SDK v1 has both signatures under one name
         workspace: Any,
         name: str,
         username: Optional[str] = None,
@@ -142,7 +159,7 @@ class RemoteCompute(AttachedTarget):
         private_key_passphrase: str = "",
         attach_configuration: Optional[AttachConfiguration] = None,
     ) -> ComputeTarget:
-        given = attach_configuration or RemoteCompute.attach_configuration(
+        configuration = attach_configuration or RemoteCompute.attach_configuration(
             str(username or ""),
             address=address,
             ssh_port=ssh_port,
@@ -150,16 +167,16 @@ class RemoteCompute(AttachedTarget):
             private_key_file=private_key_file,
             private_key_passphrase=private_key_passphrase,
         )
-        return ComputeTarget.attach(workspace, name, given)
+        return ComputeTarget.attach(workspace, name, configuration)
 
     def get_credentials(self) -> dict[str, Optional[str]]:
-        """Who logs in; there is no password, and the key stays where it is."""
+        """Return the user name; passwords and keys are not stored."""
         user = str(self._view["configuration"]["hosts"][0]).partition("@")[0]
         return {"username": user, "password": None, "publicKey": None, "privateKey": None}
 
 
-def _key_file(parameter: str, given: Any) -> str:
-    path = Path(validation.path(parameter, given, error=ComputeTargetException) or "").expanduser().absolute()
+def _key_file(parameter: str, value: Any) -> str:
+    path = Path(validation.path(parameter, value, error=ComputeTargetException) or "").expanduser().absolute()
     if not path.is_file():
-        raise ComputeTargetException(f"{parameter}: there is no file {path}", hint="name the private key, not its .pub")
+        raise ComputeTargetException(f"{parameter}: no file {path}", hint="pass the private key, not its .pub file")
     return str(path)

@@ -1,4 +1,4 @@
-"""The packages of an environment, in the words of a conda file."""
+"""The packages of an environment, in the form of a conda file."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any, Optional
 from runyard.errors import UserErrorException
 from runyard.sdk.azureml import no_effect
 from runyard.sdk.core import validation
-from runyard.sdk.environment.requirements_file import means_nothing
+from runyard.sdk.environment.requirements_file import is_default_index
 from runyard.sdk.training.framework_versions import TENSORFLOW, package_name, version_of
 
 
-class _Unchosen(str):
-    """A Python version that stands in a file because one has to, and that nobody asked for."""
+class _DefaultVersion(str):
+    """A Python version that a conda file has to name although the user did not choose one."""
 
 
-DEFAULT_PYTHON_VERSION: str = _Unchosen("3.10.18")
-# Releases of the SDK v1 wrote these into every file: they are no choice of the file's owner either.
+DEFAULT_PYTHON_VERSION: str = _DefaultVersion("3.10.18")
+# Releases of the SDK v1 wrote these into every file, so they are not the user's choice either.
 _WRITTEN_BY_V1 = ("3.6.2", "3.8.13", "3.10.18")
 _IMPLIED_PIP = "azureml-defaults"
 _SAFE_SCALAR = re.compile(r"[A-Za-z_][A-Za-z0-9_.=<>!~,\[\]/+*-]*")
@@ -27,7 +27,13 @@ _YAML_WORDS = ("true", "false", "yes", "no", "on", "off", "null", "y", "n")
 
 
 class CondaDependencies:
-    # none is brought by default: the yard adds what a run needs by itself
+    """Conda packages, pip packages and channels.
+
+    Args:
+        conda_dependencies_file_path: A conda YAML file to read; without it, only the defaults are set.
+    """
+
+    # no packages by default: the yard adds what a run needs
     DEFAULT_NUMBER_OF_CONDA_PACKAGES = 0
     DEFAULT_NUMBER_OF_PIP_PACKAGES = 0
 
@@ -48,10 +54,10 @@ class CondaDependencies:
                 validation.path("conda_dependencies_file_path", conda_dependencies_file_path, error=UserErrorException)
                 or ""
             )
-            self._take(_parse(file), str(file))
+            self._load(_parse(file), str(file))
         elif _underlying_structure is not None:
-            self._take(_underlying_structure, "the conda specification")
-            self._implied = {_IMPLIED_PIP}  # a kept environment has it from the default beside what was added
+            self._load(_underlying_structure, "the conda specification")
+            self._implied = {_IMPLIED_PIP}  # a stored environment lists the default next to the user's packages
 
     @staticmethod
     def create(
@@ -61,31 +67,40 @@ class CondaDependencies:
         python_version: str = DEFAULT_PYTHON_VERSION,
         pin_sdk_version: bool = True,
     ) -> CondaDependencies:
+        """Create from lists of packages.
+
+        Args:
+            pip_indexurl: Package index for pip.
+            pip_packages: Requirements such as ``"numpy>=1.26"``.
+            conda_packages: Conda packages such as ``"cudatoolkit=11"``.
+            python_version: The Python to install.
+            pin_sdk_version: Has no effect.
+        """
         pinned = None if pin_sdk_version else False
-        no_effect.told("CondaDependencies.create", "pin_sdk_version", pinned, "Runyard is in every run already")
-        made = CondaDependencies()
-        made._python = python_version
+        no_effect.warn_ignored("CondaDependencies.create", "pin_sdk_version", pinned, "every run contains Runyard")
+        dependencies = CondaDependencies()
+        dependencies._python = python_version
         if pip_packages is not None:
-            made._pip, made._implied = [], set()
+            dependencies._pip, dependencies._implied = [], set()
             for package in validation.packages("pip_packages", pip_packages, error=UserErrorException):
-                made.add_pip_package(package)
+                dependencies.add_pip_package(package)
         for package in validation.packages("conda_packages", conda_packages, error=UserErrorException):
-            made.add_conda_package(package)
+            dependencies.add_conda_package(package)
         if pip_indexurl:
-            made.set_pip_index_url(pip_indexurl)
-        return made
+            dependencies.set_pip_index_url(pip_indexurl)
+        return dependencies
 
     @staticmethod
     def merge_requirements(requirements: Iterable[str]) -> list[str]:
-        """One line for each package, their version ranges joined: ``a>=1``, ``a<2`` become ``a>=1,<2``."""
+        """Return one line per package with its version ranges joined: ``a>=1``, ``a<2`` become ``a>=1,<2``."""
         merged: dict[str, tuple[str, list[str]]] = {}
         for line in requirements:
-            found = re.match(r"\s*([A-Za-z0-9._-]+(?:\[[^\]]*\])?)\s*(.*)", line)
-            if not found:
+            match = re.match(r"\s*([A-Za-z0-9._-]+(?:\[[^\]]*\])?)\s*(.*)", line)
+            if not match:
                 continue
-            _, ranges = merged.setdefault(package_name(line), (found[1], []))
-            if found[2].strip() and found[2].strip() not in ranges:
-                ranges.append(found[2].strip())
+            _, ranges = merged.setdefault(package_name(line), (match[1], []))
+            if match[2].strip() and match[2].strip() not in ranges:
+                ranges.append(match[2].strip())
         return [name + ",".join(ranges) for name, ranges in merged.values()]
 
     @property
@@ -94,7 +109,7 @@ class CondaDependencies:
 
     @property
     def conda_packages(self) -> list[str]:
-        """With the Python, which is a conda package like the others."""
+        """The conda packages, including Python."""
         return [*([f"python={self._python}"] if self._python else []), *self._conda]
 
     @property
@@ -110,18 +125,18 @@ class CondaDependencies:
 
     def set_python_version(self, version: str) -> None:
         if not isinstance(version, str) or not re.fullmatch(r"[<>=!~]*\d[\w.*,<>=!~]*", version):
-            raise validation.wrong("the Python version", version, "text such as '3.11'", error=UserErrorException)
+            raise validation.invalid("the Python version", version, "text such as '3.11'", error=UserErrorException)
         self._python = version
 
     def add_channel(self, channel: str) -> None:
         if channel not in self._channels:
-            self._channels.append(_one("channel", channel))
+            self._channels.append(_checked_name("channel", channel))
 
     def remove_channel(self, channel: str) -> None:
         self._channels = [c for c in self._channels if c != channel]
 
     def add_conda_package(self, conda_package: str) -> None:
-        package = _one("conda_package", conda_package)
+        package = _checked_name("conda_package", conda_package)
         if package_name(package) == "python":
             self.set_python_version(package[len("python") :].strip().lstrip("=").strip() or DEFAULT_PYTHON_VERSION)
             return
@@ -131,7 +146,7 @@ class CondaDependencies:
         self._conda = [p for p in self._conda if p != conda_package]
 
     def add_pip_package(self, pip_package: str) -> None:
-        package = _one("pip_package", pip_package)
+        package = _checked_name("pip_package", pip_package)
         self._implied.discard(package)
         _replace(self._pip, package)
 
@@ -139,7 +154,7 @@ class CondaDependencies:
         self._pip = [p for p in self._pip if p != pip_package and package_name(p) != pip_package]
 
     def set_pip_requirements(self, pip_requirements: Iterable[str]) -> None:
-        """These packages, and none of those before."""
+        """Replace the pip packages."""
         packages = validation.packages("pip_requirements", pip_requirements, error=UserErrorException)
         self._pip, self._implied = packages, set()
 
@@ -157,28 +172,28 @@ class CondaDependencies:
         self.set_pip_option(index_url if index_url.startswith("--index-url") else f"--index-url {index_url}")
 
     def add_tensorflow_conda_package(self, core_type: str = "cpu", version: Optional[str] = None) -> None:
-        """TensorFlow of today, from PyPI: that is where its makers publish it."""
+        """Add a current TensorFlow from PyPI, where its releases are published."""
         self.add_tensorflow_pip_package(core_type, version)
 
     def add_tensorflow_pip_package(self, core_type: str = "cpu", version: Optional[str] = None) -> None:
         if core_type not in ("cpu", "gpu"):
-            raise validation.wrong("core_type", core_type, "'cpu' or 'gpu'", error=UserErrorException)
+            raise validation.invalid("core_type", core_type, "'cpu' or 'gpu'", error=UserErrorException)
         release = version_of(TENSORFLOW, version, error=UserErrorException)
         self.add_pip_package(f"tensorflow{'[and-cuda]' if core_type == 'gpu' else ''}=={release}")
 
     def add_cntk_package(self, core_type: str = "cpu") -> None:
         raise UserErrorException(
-            "CNTK has not been released since 2019, and no Python that the yard offers can install it",
-            hint="its authors point to PyTorch and ONNX",
+            "CNTK has had no release since 2019, and the yard offers no Python that can install it",
+            hint="its authors recommend PyTorch and ONNX",
         )
 
     def get_default_number_of_packages(self) -> tuple[int, int]:
-        """How many conda and pip packages come by themselves."""
+        """Return the number of conda and pip packages that every environment contains."""
         return self.DEFAULT_NUMBER_OF_CONDA_PACKAGES, self.DEFAULT_NUMBER_OF_PIP_PACKAGES
 
     @staticmethod
     def sdk_origin_url() -> str:
-        """Where packages come from is what pip is configured to; a yard has no index of its own to name."""
+        """Not available: a yard has no package index."""
         raise UserErrorException(
             "packages come from the index that pip is configured with on the yard's machine",
             hint="`pip config list` shows it",
@@ -203,40 +218,45 @@ class CondaDependencies:
     def save(self, path: Any = None) -> str:
         target = Path(validation.path("path", path, error=UserErrorException) or "conda_dependencies.yml")
         if target.is_dir():
-            raise UserErrorException(f"{str(target)!r} is a folder", hint="give the path of the file to write")
+            raise UserErrorException(f"{str(target)!r} is a folder", hint="pass the path of the file to write")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(self.serialize_to_string(), encoding="utf-8")
         except OSError as e:
-            raise UserErrorException(f"the conda file {str(target)!r} cannot be written: {e.strerror}") from e
+            raise UserErrorException(f"cannot write the conda file {str(target)!r}: {e.strerror}") from e
         return target.as_posix()
 
     def save_to_file(self, base_directory: Any, conda_file_path: Any = None) -> str:
-        """Writes the file and returns its path, relative to ``base_directory``."""
+        """Write the conda file.
+
+        Returns:
+            Its path relative to ``base_directory``.
+        """
         name = validation.path("conda_file_path", conda_file_path, error=UserErrorException) or "conda_dependencies.yml"
         self.save(Path(validation.path("base_directory", base_directory, error=UserErrorException) or ".") / name)
         return Path(name).as_posix()
 
     @property
-    def _chosen_python(self) -> Optional[str]:
-        return None if self._python is None or isinstance(self._python, _Unchosen) else self._python
+    def _explicit_python(self) -> Optional[str]:
+        """The Python version if the user chose one."""
+        return None if self._python is None or isinstance(self._python, _DefaultVersion) else self._python
 
     @property
-    def _chosen_pip_lines(self) -> list[str]:
-        """As in a requirements file: options that say something first, then the packages that somebody asked for."""
-        options = [option for option in self._pip_options if not means_nothing(option)]
+    def _explicit_pip_lines(self) -> list[str]:
+        """Lines of a requirements file: the options that differ from pip's defaults, then the user's packages."""
+        options = [option for option in self._pip_options if not is_default_index(option)]
         return [*options, *(package for package in self._pip if package not in self._implied)]
 
     def _add_pip_lines(self, lines: Iterable[str]) -> None:
-        """Lines of a file. Two for one package may both be meant, by their markers: neither replaces the other."""
+        """Add lines of a requirements file. Two lines for one package may differ in their markers, so both stay."""
         for line in (line.strip() for line in lines):
             if line.startswith("-"):
                 self.set_pip_option(line)
             elif line not in self._pip:
                 self._pip.append(line)
 
-    def _take(self, structure: Any, source: str) -> None:
-        """What a conda file says, and nothing of the defaults."""
+    def _load(self, structure: Any, source: str) -> None:
+        """Replace everything, including the defaults, by the content of a conda file."""
         dependencies = structure.get("dependencies", []) if isinstance(structure, dict) else None
         if not isinstance(dependencies, list):
             raise UserErrorException(f"{source} is not a conda file", hint="it needs a list under 'dependencies:'")
@@ -254,8 +274,8 @@ class CondaDependencies:
                     hint="a dependency is a package such as 'numpy=1.26', or a list of packages under 'pip:'",
                 )
         if self.get_python_version() in _WRITTEN_BY_V1:
-            self._python = _Unchosen(self._python)
-        if self._pip == [_IMPLIED_PIP]:  # what a default environment is written as
+            self._python = _DefaultVersion(self._python)
+        if self._pip == [_IMPLIED_PIP]:  # the form in which a default environment is stored
             self._implied = {_IMPLIED_PIP}
 
 
@@ -264,20 +284,20 @@ def _parse(file: Path) -> Any:
         import yaml
     except ImportError:
         raise UserErrorException(
-            f"the conda file {str(file)!r} cannot be read: this Python has no YAML reader",
+            f"cannot read the conda file {str(file)!r}: PyYAML is not installed in this Python",
             hint="pip install pyyaml, or build it with CondaDependencies.create(...)",
         ) from None
     try:
         return yaml.safe_load(file.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
-        raise UserErrorException(f"there is no conda file {str(file)!r}", hint="check the path") from None
+        raise UserErrorException(f"no conda file {str(file)!r}", hint="check the path") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as e:
-        raise UserErrorException(f"the conda file {str(file)!r} cannot be read: {e}") from e
+        raise UserErrorException(f"cannot read the conda file {str(file)!r}: {e}") from e
 
 
-def _one(parameter: str, value: Any) -> str:
+def _checked_name(parameter: str, value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise validation.wrong(parameter, value, "one name, as text", error=UserErrorException)
+        raise validation.invalid(parameter, value, "one name, as text", error=UserErrorException)
     if value.lstrip().startswith("-"):
         raise UserErrorException(
             f"{value!r} is an option, not a package", hint="pip options are set with set_pip_option"
@@ -286,11 +306,11 @@ def _one(parameter: str, value: Any) -> str:
 
 
 def _replace(packages: list[str], package: str) -> None:
-    """In the place of an entry of the same package, else at the end."""
+    """Replace the entry of the same package, or append."""
     name = package_name(package)
-    for at, present in enumerate(packages):
-        if name and package_name(present) == name:
-            packages[at] = package
+    for index, entry in enumerate(packages):
+        if name and package_name(entry) == name:
+            packages[index] = package
             return
     packages.append(package)
 

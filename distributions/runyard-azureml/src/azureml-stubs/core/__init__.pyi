@@ -4,8 +4,8 @@ from runyard.sdk.core.experiment import Experiment as Experiment
 from runyard.sdk.core.workspace import Workspace as Workspace
 from runyard.sdk.data.dataset import Dataset as Dataset
 from runyard.sdk.data.registry import Datastore as Datastore
-from runyard.sdk.environment.environment import ContainerRegistry as ContainerRegistry
 from runyard.sdk.environment.environment import Environment as Environment
+from runyard.sdk.environment.sections import ContainerRegistry as ContainerRegistry
 from runyard.sdk.model.image import Image as Image
 from runyard.sdk.model.model import Model as Model
 from runyard.sdk.run.run import Run as Run

@@ -1,1 +1,1 @@
-from runyard.sdk.environment.environment import ContainerRegistry as ContainerRegistry
+from runyard.sdk.environment.sections import ContainerRegistry as ContainerRegistry

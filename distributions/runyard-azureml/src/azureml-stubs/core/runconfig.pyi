@@ -1,10 +1,10 @@
 from runyard.sdk.compute.target import ComputeTarget as ComputeTarget
 from runyard.sdk.data.consumption import DatasetConsumptionConfig as DatasetConsumptionConfig
 from runyard.sdk.environment.conda_dependencies import CondaDependencies as CondaDependencies
-from runyard.sdk.environment.environment import ContainerRegistry as ContainerRegistry
-from runyard.sdk.environment.environment import DockerSection as DockerSection
 from runyard.sdk.environment.environment import Environment as Environment
-from runyard.sdk.environment.environment import PythonSection as PythonSection
+from runyard.sdk.environment.sections import ContainerRegistry as ContainerRegistry
+from runyard.sdk.environment.sections import DockerSection as DockerSection
+from runyard.sdk.environment.sections import PythonSection as PythonSection
 from runyard.sdk.run.run import Run as Run
 from runyard.sdk.training.distributed import MpiConfiguration as MpiConfiguration
 from runyard.sdk.training.distributed import PyTorchConfiguration as PyTorchConfiguration

@@ -1,4 +1,4 @@
-from runyard.sdk.compute.target import AmlCompute as AmlCompute
+from runyard.sdk.compute.amlcompute import AmlCompute as AmlCompute
 from runyard.sdk.compute.target import ComputeTarget as ComputeTarget
 from runyard.sdk.core.experiment import Experiment as Experiment
 from runyard.sdk.core.workspace import Workspace as Workspace
