@@ -76,9 +76,9 @@ def a_place() -> Iterator[Place]:
 
 def stop_yard(home: Path) -> None:
     connection = Connection(home)
-    if connection.answers():
+    if connection.is_running():
         os.kill(connection.get("/api/health")["pid"], signal.SIGTERM)
-        while connection.answers():
+        while connection.is_running():
             time.sleep(0.01)
 
 

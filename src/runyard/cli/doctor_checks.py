@@ -16,7 +16,7 @@ from runyard import __version__
 from runyard.cli.commands.yard import alive
 from runyard.cli.formatting import count_text, size_text
 from runyard.client.connection import Connection
-from runyard.client.home import LONGEST_SOCKET_PATH, home_folder, usable
+from runyard.client.home import MAX_SOCKET_PATH, home_folder, prepare_home
 from runyard.errors import RunyardException
 from runyard.spec.folder import HomeFolder
 
@@ -70,11 +70,11 @@ def _python() -> Finding:
 def _home() -> list[Finding]:
     home = home_folder()
     length = len(os.fsencode(HomeFolder(home).socket))
-    socket = f"{length} of at most {LONGEST_SOCKET_PATH} bytes"
-    if length > LONGEST_SOCKET_PATH:
+    socket = f"{length} of at most {MAX_SOCKET_PATH} bytes"
+    if length > MAX_SOCKET_PATH:
         return [Finding("socket path", "broken", socket, "set RUNYARD_HOME to a shorter folder, such as /tmp/yard")]
     try:
-        usable(home)
+        prepare_home(home)
     except RunyardException as error:
         return [Finding("home", "broken", error.message, error.hint)]
     free = shutil.disk_usage(home).free
@@ -101,16 +101,16 @@ def _yard() -> Finding:
 
 
 def _machine() -> Finding:
-    from runyard.compute.local.machine import this_machine
+    from runyard.compute.local.machine import machine_capacity
 
-    capacity = this_machine()
+    capacity = machine_capacity()
     return Finding("machine", "ok", f"{count_text(capacity.cpus, 'core')}, {capacity.memory_gb:g} GB of memory")
 
 
 def _gpu() -> Finding:
-    from runyard.compute.local.machine import this_machine
+    from runyard.compute.local.machine import machine_capacity
 
-    gpus = this_machine().gpus
+    gpus = machine_capacity().gpus
     if gpus:
         return Finding("GPU", "ok", ", ".join(f"{gpu.name} ({gpu.memory_gb:g} GB)" for gpu in gpus))
     if shutil.which("nvidia-smi"):

@@ -25,7 +25,7 @@ def run_as_it_is(script: str, arguments: list[str]) -> int | None:
     if Path(script).resolve() != Path(folder).resolve() / name or "\0" in "".join(arguments):
         return None
     connection = Connection()
-    if not connection.answers():
+    if not connection.is_running():
         return None
     experiment = experiment_name(folder)
     request = {

@@ -10,7 +10,7 @@ import typer
 
 from runyard.client.connection import Connection
 from runyard.errors import RunNotFound, UserErrorException
-from runyard.spec.json import sayable
+from runyard.spec.json import replace_non_finite
 
 NEWEST = ("@last", "latest", "last")
 _CANDIDATES = 10
@@ -62,7 +62,7 @@ def _parent_of_all(connection: Connection, text: str, found: list[dict[str, Any]
 def complete_run(incomplete: str) -> list[str]:
     """For the shell. A yard that does not run is not started for the sake of a Tab."""
     connection = Connection()
-    if not connection.answers():
+    if not connection.is_running():
         return []
     runs = connection.get("/api/runs", limit=_OFFERED)["runs"]
     return [name for name in ("@last", *(run["run_id"] for run in runs)) if name.startswith(incomplete)]
@@ -71,7 +71,7 @@ def complete_run(incomplete: str) -> list[str]:
 def complete_file(ctx: typer.Context, incomplete: str) -> list[str]:
     connection = Connection()
     run = ctx.params.get("run")
-    if not run or not connection.answers():
+    if not run or not connection.is_running():
         return []
     files = connection.get(f"/api/runs/{find_run(connection, run)['run_id']}/files")
     return [file["name"] for file in files if file["name"].startswith(incomplete)]
@@ -87,7 +87,7 @@ def must_agree(yes: bool, doing: str, question: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    print(json.dumps(sayable(value), indent=2))
+    print(json.dumps(replace_non_finite(value), indent=2))
 
 
 RunArgument = Annotated[

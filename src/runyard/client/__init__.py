@@ -1,4 +1,4 @@
-"""How people's side talks to the yard: HTTP over its unix socket, with the standard library alone.
+"""HTTP client of the yard: HTTP over its unix socket, with the standard library only.
 
-The same code runs inside training scripts, in users' Pythons, which is why there is no HTTP library here.
+Training scripts load this package into users' Python environments, so it cannot depend on an HTTP library.
 """

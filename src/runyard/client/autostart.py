@@ -1,8 +1,7 @@
-"""Starting the yard of a home folder when nobody answers there."""
+"""Starts the yard of a home folder if it is not running."""
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import subprocess
@@ -12,83 +11,74 @@ from collections.abc import Callable
 from pathlib import Path
 
 from runyard import errors
-from runyard.client.home import usable
+from runyard.client.home import prepare_home
 from runyard.errors import RunyardException, YardUnavailable
 from runyard.launch.variables import ROLE, clean
+from runyard.posix import file_lock
 from runyard.spec.folder import HomeFolder
 
-_PATIENCE_S = 60.0
-_LINE_PATIENCE_S = 120.0
+_TIMEOUT_S = 60.0
+_REMOTE_TIMEOUT_S = 120.0
 
 
-def start_yard(home: Path, answers: Callable[[], bool]) -> None:
-    """Returns when the yard of this home answers, whoever started it. Many may call this at once."""
+def start_yard(home: Path, is_running: Callable[[], bool]) -> None:
+    """Return when the yard of this home accepts connections. Any number of processes may call this concurrently."""
     if "RUNYARD_YARD_ELSEWHERE" in os.environ:
-        _wait_for_the_line(answers)
+        _wait_for_remote_yard(is_running)
         return
-    usable(home)
-    deadline = time.monotonic() + _PATIENCE_S
+    prepare_home(home)
+    folder = HomeFolder(home)
+    deadline = time.monotonic() + _TIMEOUT_S
     pause_s = 0.01
-    chances = 3  # one that was killed while it started says nothing about the next
-    while not answers():
-        if _nobody_holds(HomeFolder(home).yard_lock):
-            code = _spawn(home)  # 0: it answers, or it gave way to another that is about to
-            chances -= code != 0
-            if code != 0 and (chances == 0 or HomeFolder(home).start_failure.exists()):
-                raise _reason(home, f"it ended with exit code {code}")
+    tries_left = 3  # a yard that was killed while starting does not prevent the next one from starting
+    while not is_running():
+        if not file_lock.is_held(folder.yard_lock):
+            code = _spawn(folder)  # 0: it is running, or another one holds the lock and is about to
+            tries_left -= code != 0
+            if code != 0 and (tries_left == 0 or folder.start_failure.exists()):
+                raise _start_error(folder, f"it exited with code {code}")
         elif time.monotonic() > deadline:
-            raise _reason(home, f"it did not answer within {_PATIENCE_S:.0f} s")
+            raise _start_error(folder, f"no response within {_TIMEOUT_S:.0f} s")
         else:
-            time.sleep(pause_s)  # somebody else's is starting, or closing
+            time.sleep(pause_s)  # another process's yard is starting or stopping
             pause_s = min(pause_s * 1.5, 0.1)
 
 
-def _wait_for_the_line(answers: Callable[[], bool]) -> None:
-    """This machine is one of the yard's hosts: what leads to the yard is made again by the yard itself, after a cut."""
-    deadline = time.monotonic() + _LINE_PATIENCE_S
-    while not answers():
+def _wait_for_remote_yard(is_running: Callable[[], bool]) -> None:
+    """Wait for the forwarded socket: on a remote host, only the yard itself can restore the connection."""
+    deadline = time.monotonic() + _REMOTE_TIMEOUT_S
+    while not is_running():
         if time.monotonic() > deadline:
             raise YardUnavailable(
-                f"the yard is on another machine, and the line to it has been cut for {_LINE_PATIENCE_S:.0f} s",
-                hint="metrics, logs and outputs need no line: they are brought to the yard when it is back",
+                f"the yard runs on another machine, and the connection to it is down for {_REMOTE_TIMEOUT_S:.0f} s",
+                hint="metrics, logs and outputs do not need the connection: the yard collects them later",
             )
         time.sleep(0.2)
 
 
-def _spawn(home: Path) -> int:
+def _spawn(home: HomeFolder) -> int:
     inside_a_run = "RUNYARD_RUN_ID" in os.environ
-    # a script's Python has only the node kit, and its variables are its run's: neither is for the yard
+    # a script's Python has only the node package, and its variables belong to its run: the yard needs neither
     python = os.environ.get("RUNYARD_YARD_PYTHON", sys.executable) if inside_a_run else sys.executable
     variables = clean(os.environ) if inside_a_run else dict(os.environ)
-    with open(HomeFolder(home).yard_log, "ab") as log:
+    with open(home.yard_log, "ab") as log:
         return subprocess.call(
-            [python, "-m", "runyard.yard", "--home", str(home), "--detach"],
-            env={**variables, ROLE: "yard"},  # so that it is not taken for a process of the run that started it
+            [python, "-m", "runyard.yard", "--home", str(home.root), "--detach"],
+            env={**variables, ROLE: "yard"},  # otherwise it would count as a process of the run that started it
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            cwd=home,
-            start_new_session=True,  # Ctrl-C in this terminal is not meant for the yard
+            cwd=home.root,
+            start_new_session=True,  # Ctrl-C in this terminal must not stop the yard
         )
 
 
-def _nobody_holds(lock: Path) -> bool:
+def _start_error(home: HomeFolder, detail: str) -> RunyardException:
+    """The error that the yard wrote before it exited, or a general one with ``detail``."""
     try:
-        with open(lock, "rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return True
-    except FileNotFoundError:
-        return True
-    except BlockingIOError:
-        return False
-
-
-def _reason(home: Path, otherwise: str) -> RunyardException:
-    """The yard's own words, when it left any."""
-    try:
-        said = json.loads(HomeFolder(home).start_failure.read_text(encoding="utf-8"))
-        kind = getattr(errors, said["code"], YardUnavailable)
-        error: RunyardException = kind(said["message"], hint=said["hint"])
+        failure = json.loads(home.start_failure.read_text(encoding="utf-8"))
+        kind = getattr(errors, failure["code"], YardUnavailable)
+        error: RunyardException = kind(failure["message"], hint=failure["hint"])
         return error
     except (OSError, ValueError, KeyError):
-        return YardUnavailable(f"the yard of {home} could not be started: {otherwise}", hint=f"see {HomeFolder(home).yard_log}")
+        return YardUnavailable(f"the yard of {home.root} could not be started: {detail}", hint=f"see {home.yard_log}")

@@ -1,4 +1,4 @@
-"""Requests to the yard. Each may be sent twice: ids are made by the client, so a second one changes nothing."""
+"""Requests to the yard. Every request can be repeated safely, because the client generates the ids."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from urllib.parse import quote, urlencode
 
 from runyard import __version__, errors
 from runyard.client.home import home_folder
-from runyard.client.http_unix import Answer, Channel
+from runyard.client.http_unix import HttpConnection, HttpResponse
 from runyard.errors import RunyardException, YardUnavailable
+from runyard.posix import unix_socket
 from runyard.spec.folder import HomeFolder
 
-TYPE_CHECKING = False  # typing itself takes longer to import than this module
+TYPE_CHECKING = False  # importing typing takes longer than importing this module
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -26,12 +27,12 @@ _TIMEOUT_S = 120.0
 
 
 class Connection:
-    """One yard. Safe for threads and forks: each thread of each process has its own socket."""
+    """A client of one yard. Safe for threads and forks: each thread of each process has its own socket."""
 
     def __init__(self, home: Path | str | None = None) -> None:
         self.home = home_folder(home)
         self.socket = HomeFolder(self.home).socket
-        self._own = threading.local()
+        self._local = threading.local()
 
     def get(self, path: str, **query: Any) -> Any:
         return self._json("GET", path, query=query)
@@ -53,27 +54,27 @@ class Connection:
         response = self._send("GET", _target(path, query))
         return response.read()
 
-    def pieces(self, path: str, **query: Any) -> Iterator[bytes]:
-        """The body as it arrives, never whole in memory."""
-        yield from self._send("GET", _target(path, query), whole=False).pieces()
+    def stream(self, path: str, **query: Any) -> Iterator[bytes]:
+        """Yield the body in pieces as they arrive; it never has to fit in memory."""
+        yield from self._send("GET", _target(path, query), buffered=False).stream()
 
     def download(self, path: str, destination: Path) -> None:
         for attempt in (1, 2, 3):
-            with open(destination, "wb") as out:  # not in the try: an error of this disk is not the yard's
-                pieces = self.pieces(path)
+            with open(destination, "wb") as out:  # outside the try: an error of this disk is not a connection error
+                chunks = self.stream(path)
                 while True:
                     try:
-                        piece = next(pieces, b"")
-                    except OSError as error:  # the yard went away in the middle: the next one has the file too
+                        chunk = next(chunks, b"")
+                    except OSError as error:  # the yard exited during the download: the next one has the file too
                         if attempt == 3:
-                            raise self._silent(error) from error
+                            raise self._unavailable(error) from error
                         break
-                    if not piece:
+                    if not chunk:
                         return
-                    out.write(piece)
+                    out.write(chunk)
 
     def upload(self, path: str, source: BinaryIO) -> Any:
-        """The source must be seekable or small: a broken connection sends it again from its beginning."""
+        """Send a file with PUT. If it is not seekable, it is read into memory, so that the request can be repeated."""
         seekable = source if source.seekable() else None
         body: Body = source if seekable else source.read()
         start = source.tell() if seekable else 0
@@ -82,17 +83,20 @@ class Connection:
         return _decoded(response.read())
 
     def events(self, path: str, *, tick_s: float = 0.0, **query: Any) -> Iterator[tuple[str, Any]]:
-        """Server-sent events as (name, data), until the server ends the stream. One socket of its own.
+        """Yield server-sent events as (name, data) until the server ends the stream; uses a separate socket.
 
-        With ``tick_s`` there is also a ("tick", None) whenever nothing came for that long.
+        Args:
+            path: The endpoint.
+            tick_s: Also yield ("tick", None) whenever no event has arrived for this long; 0 disables this.
+            query: Query parameters.
         """
-        channel = self._open(timeout_s=45.0)  # the server says something at least every 15 s
+        connection = self._open(timeout_s=45.0)  # the server sends an event or a comment at least every 15 s
         try:
-            response = channel.ask("GET", _target(path, query), headers={"Accept": "text/event-stream"})
+            response = connection.request("GET", _target(path, query), headers={"Accept": "text/event-stream"})
             if response.status >= 400:
-                raise _problem(response.status, response.read())
+                raise _error(response.status, response.read())
             if tick_s:
-                channel.wait_at_most(tick_s)
+                connection.set_timeout(tick_s)
             name = ""
             while True:
                 try:
@@ -109,18 +113,15 @@ class Connection:
                 elif line.startswith(b"data:"):
                     yield name, json.loads(line[5:])
         finally:
-            channel.close()
+            connection.close()
 
-    def answers(self) -> bool:
-        probe = socket.socket(socket.AF_UNIX)
+    def is_running(self) -> bool:
+        """True if the yard accepts connections; never starts it."""
         try:
-            probe.settimeout(5)
-            probe.connect(str(self.socket))
-            return True
+            unix_socket.connect(self.socket, timeout_s=5).close()
         except OSError:
             return False
-        finally:
-            probe.close()
+        return True
 
     def _json(self, method: str, path: str, body: Any = None, query: dict[str, Any] | None = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
@@ -134,75 +135,75 @@ class Connection:
         body: Body = None,
         headers: dict[str, str] | None = None,
         rewind: tuple[Optional[BinaryIO], int] = (None, 0),
-        whole: bool = True,
-    ) -> Answer:
+        buffered: bool = True,
+    ) -> HttpResponse:
         for attempt in (1, 2, 3):
-            channel = None
+            connection = None
             try:
-                channel = self._channel()
-                response = channel.ask(method, target, body, headers)
-                if whole:  # a yard may also be killed in the middle of its answer
-                    response.arrive()
+                connection = self._thread_connection()
+                response = connection.request(method, target, body, headers)
+                if buffered:  # the yard may also be killed in the middle of its response
+                    response.receive_all()
                 break
             except (OSError, ValueError) as error:
-                if channel is not None:
-                    channel.close()
-                self._own.channel = None
+                if connection is not None:
+                    connection.close()
+                self._local.connection = None
                 if isinstance(error, socket.timeout) or attempt == 3:
-                    raise self._silent(error) from error
+                    raise self._unavailable(error) from error
                 if rewind[0] is not None:
                     rewind[0].seek(rewind[1])
         if response.status >= 400:
-            raise _of_another_version(_problem(response.status, response.read()), response.server)
+            raise _add_version_hint(_error(response.status, response.read()), response.server)
         return response
 
-    def _silent(self, error: Exception) -> YardUnavailable:
+    def _unavailable(self, error: Exception) -> YardUnavailable:
         return YardUnavailable(
-            f"the yard of {self.home} did not answer: {error or type(error).__name__}",
+            f"no response from the yard of {self.home}: {error or type(error).__name__}",
             hint=f"see {HomeFolder(self.home).yard_log}",
         )
 
-    def _channel(self) -> Channel:
-        if getattr(self._own, "pid", None) != os.getpid() or getattr(self._own, "channel", None) is None:
-            self._own.pid = os.getpid()
-            self._own.channel = self._open(_TIMEOUT_S)
-        channel: Channel = self._own.channel
-        return channel
+    def _thread_connection(self) -> HttpConnection:
+        if getattr(self._local, "pid", None) != os.getpid() or getattr(self._local, "connection", None) is None:
+            self._local.pid = os.getpid()
+            self._local.connection = self._open(_TIMEOUT_S)
+        connection: HttpConnection = self._local.connection
+        return connection
 
-    def _open(self, timeout_s: float) -> Channel:
-        channel = Channel(str(self.socket), timeout_s)
+    def _open(self, timeout_s: float) -> HttpConnection:
+        connection = HttpConnection(str(self.socket), timeout_s)
         try:
-            channel.connect()
+            connection.connect()
         except OSError:
             from runyard.client.autostart import start_yard
 
-            start_yard(self.home, self.answers)
-            channel.connect()
-        return channel
+            start_yard(self.home, self.is_running)
+            connection.connect()
+        return connection
 
 
-def _of_another_version(error: RunyardException, server: str) -> RunyardException:
-    """After an upgrade the old yard may still be here, and not know what the new client asks for."""
+def _add_version_hint(error: RunyardException, server: str) -> RunyardException:
+    """After an upgrade the old yard may still be running and lack an endpoint that the new client uses."""
     if server != f"runyard/{__version__}":
         error.hint += f"{'; ' if error.hint else ''}the yard is {server or 'of an unknown version'}, this is runyard/"
-        error.hint += f"{__version__}: `runyard yard stop`, and the next command starts the new one; runs go on"
+        error.hint += f"{__version__}: `runyard yard stop`, and the next command starts the new one; runs continue"
     return error
 
 
 def _target(path: str, query: dict[str, Any]) -> str:
-    given = {k: json.dumps(v) if isinstance(v, bool) else v for k, v in query.items() if v is not None}
-    return quote(path) + (f"?{urlencode(given, doseq=True)}" if given else "")
+    parameters = {k: json.dumps(v) if isinstance(v, bool) else v for k, v in query.items() if v is not None}
+    return quote(path) + (f"?{urlencode(parameters, doseq=True)}" if parameters else "")
 
 
 def _decoded(data: bytes) -> Any:
     return json.loads(data) if data else None
 
 
-def _problem(status: int, data: bytes) -> RunyardException:
+def _error(status: int, data: bytes) -> RunyardException:
     try:
-        said = json.loads(data)
-        kind = getattr(errors, said["code"])
-        error: RunyardException = kind(said["message"], hint=said.get("hint", ""), **said.get("facts", {}))
+        content = json.loads(data)
+        kind = getattr(errors, content["code"])
+        error: RunyardException = kind(content["message"], hint=content.get("hint", ""), **content.get("facts", {}))
         return error
     except (ValueError, KeyError, AttributeError, TypeError):
-        return YardUnavailable(f"the yard answered {status}: {data[:500].decode(errors='replace')}")
+        return YardUnavailable(f"HTTP status {status} from the yard: {data[:500].decode(errors='replace')}")

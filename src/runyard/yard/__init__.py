@@ -1,5 +1,5 @@
-"""The yard: one background process per home folder, made of all rooms. `python -m runyard.yard --home FOLDER`.
+"""The yard: one background process per home folder. Run it with `python -m runyard.yard --home FOLDER`.
 
-It is started by the first client and goes away when it is idle. The lock on `yard.lock` says who is the yard;
-the socket only says where it listens.
+The first client starts it, and it exits when it is idle. The process that holds the lock on `yard.lock` is the yard;
+the socket is only its address.
 """

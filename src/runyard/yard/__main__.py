@@ -1,10 +1,11 @@
-"""Becoming the yard of a home folder. The lock comes before the heavy imports: of 20 started at once, 19 end here."""
+"""Entry point of the yard's process. It acquires the lock before the heavy imports: of 20 that are started
+simultaneously, 19 exit early.
+"""
 
 from __future__ import annotations
 
 import argparse
 import faulthandler
-import fcntl
 import json
 import logging
 import os
@@ -12,10 +13,10 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
-from runyard.client.home import home_folder, usable
+from runyard.client.home import home_folder, prepare_home
 from runyard.errors import RunyardException
+from runyard.posix import file_lock
 from runyard.spec.folder import HomeFolder
 
 IDLE_S = 600.0
@@ -23,69 +24,57 @@ log = logging.getLogger("runyard.yard")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="runyard.yard", description="The yard of one home folder, in the foreground.")
-    parser.add_argument("--home", help="its folder (default: RUNYARD_HOME, else ~/.runyard)")
-    parser.add_argument("--detach", action="store_true", help="return when the yard answers, and leave it running")
+    parser = argparse.ArgumentParser(prog="runyard.yard", description="Run the yard of one home folder.")
+    parser.add_argument("--home", help="the home folder (default: RUNYARD_HOME, else ~/.runyard)")
+    parser.add_argument("--detach", action="store_true", help="return when the yard accepts requests; leave it running")
     parser.add_argument("--idle-s", type=float, default=float(os.environ.get("RUNYARD_IDLE_S", IDLE_S)))
-    parser.add_argument("--listen", metavar="JSON", help="be a server: where, as runyard.wire.yard.Listen")
+    parser.add_argument("--listen", metavar="JSON", help="run as a server on this runyard.wire.yard.ListenOptions")
     options = parser.parse_args()
     home = home_folder(options.home)
+    files = HomeFolder(home)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the terminal of the first client may close
-    faulthandler.register(signal.SIGUSR1)  # `kill -USR1` writes what every thread does to yard.log
+    faulthandler.register(signal.SIGUSR1)  # `kill -USR1` writes the stack of every thread to yard.log
     try:
-        usable(home)
-        lock = _lock(home)
+        prepare_home(home)
+        lock = file_lock.acquire(files.yard_lock)
         if lock is None:
-            return 0 if options.listen is None else 3  # another yard is here, and whoever started this one will find it
-        HomeFolder(home).start_failure.unlink(missing_ok=True)
-        opened = _detach() if options.detach else _nobody_waits
-        os.ftruncate(lock, 0)
-        os.write(lock, str(os.getpid()).encode())
+            return 0 if options.listen is None else 3  # another yard is running, and clients will find that one
+        files.start_failure.unlink(missing_ok=True)
+        on_listening = _detach() if options.detach else lambda: None
+        file_lock.write_holder(lock)  # detaching has changed the process id
         from runyard.spec.json import from_json
         from runyard.wire.yard import ListenOptions
         from runyard.yard.daemon import Yard
 
         listen = from_json(ListenOptions, json.loads(options.listen)) if options.listen else None
-        Yard(home, options.idle_s, listen).serve(opened)
+        Yard(home, options.idle_s, listen).serve(on_listening)
     except RunyardException as error:
         log.error("%s", error)
-        said = {"code": type(error).__name__, "message": error.message, "hint": error.hint}
+        failure = {"code": type(error).__name__, "message": error.message, "hint": error.hint}
         with suppress(OSError):
-            HomeFolder(home).start_failure.write_text(json.dumps(said), encoding="utf-8")
+            files.start_failure.write_text(json.dumps(failure), encoding="utf-8")
         return 1
     return 0
 
 
 def _detach() -> Callable[[], None]:
-    """Goes on in a child of nobody's. The parent stays until the child says that it is open, or has ended."""
-    heard, said = os.pipe()
+    """Continue in a child process in a new session. Returns a function that lets the parent exit.
+
+    The parent exits with 0 when that function is called, with 1 if the child ends before.
+    """
+    reader, writer = os.pipe()
     if os.fork():
-        os.close(said)
-        os._exit(0 if os.read(heard, 1) else 1)
-    os.close(heard)
+        os.close(writer)
+        os._exit(0 if os.read(reader, 1) else 1)
+    os.close(reader)
     os.setsid()
 
-    def opened() -> None:
-        os.write(said, b"!")
-        os.close(said)
+    def on_listening() -> None:
+        os.write(writer, b"!")
+        os.close(writer)
 
-    return opened
-
-
-def _nobody_waits() -> None:
-    pass
-
-
-def _lock(home: Path) -> int | None:
-    """The open descriptor makes this process the yard, until it ends."""
-    lock = os.open(HomeFolder(home).yard_lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        return None
-    return lock
+    return on_listening
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ _COMPUTES = "/api/computes"
 def complete_compute(incomplete: str) -> list[str]:
     """For the shell. A yard that does not run is not started for the sake of a Tab."""
     connection = Connection()
-    names = [view["name"] for view in connection.get(_COMPUTES)] if connection.answers() else []
+    names = [view["name"] for view in connection.get(_COMPUTES)] if connection.is_running() else []
     return [name for name in names if name.startswith(incomplete)]
 
 

@@ -15,15 +15,15 @@ from runyard.cli.run_lookup import Json, Yes, must_agree, print_json
 from runyard.cli.table import print_table
 from runyard.client.connection import Connection
 from runyard.errors import UserErrorException
-from runyard.sdk.data.reference import cleaned
-from runyard.sdk.data.transfer import carry
+from runyard.sdk.data.reference import normalize_path
+from runyard.sdk.data.transfer import run_transfer
 
 app = new_verb(no_args_is_help=True)
 
 
 def _names(incomplete: str) -> list[str]:
     connection = Connection()
-    if not connection.answers():
+    if not connection.is_running():
         return []
     return [one["name"] for one in connection.get("/api/datastores") if one["name"].startswith(incomplete)]
 
@@ -182,7 +182,7 @@ def upload(
     name, below = _place(connection, place)
     request: dict[str, Any] = {"kind": "upload", "datastore": name, "path": below, "overwrite": overwrite}
     request.update({"local": str(path)} if path.is_dir() else {"local": str(path.parent), "files": [path.name]})
-    done = carry(connection, request, not as_json, sys.stderr)
+    done = run_transfer(connection, request, not as_json, sys.stderr)
     if as_json:
         print_json(done)
 
@@ -204,7 +204,7 @@ def download(
         "local": str(Path(target).expanduser().absolute()),
         "overwrite": overwrite,
     }
-    done = carry(connection, request, not as_json, sys.stderr)
+    done = run_transfer(connection, request, not as_json, sys.stderr)
     if as_json:
         print_json(done)
 
@@ -227,7 +227,7 @@ def rm(place: Place, yes: Yes = False) -> None:
 
 def _place(connection: Connection, text: str) -> tuple[str, str]:
     name, _, below = text.partition("/")
-    return (name or str(connection.get("/api/datastores/-")["name"])), cleaned(below)
+    return (name or str(connection.get("/api/datastores/-")["name"])), normalize_path(below)
 
 
 def _where(one: dict[str, Any]) -> str:

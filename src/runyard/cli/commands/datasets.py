@@ -21,7 +21,7 @@ app = new_verb(no_args_is_help=True)
 
 def _names(incomplete: str) -> list[str]:
     connection = Connection()
-    if not connection.answers():
+    if not connection.is_running():
         return []
     return [one["name"] for one in connection.get("/api/datasets") if one["name"].startswith(incomplete)]
 
@@ -131,11 +131,11 @@ def remove(
 
 
 def _source(connection: Connection, text: str) -> Any:
-    from runyard.sdk.data.paths import sources_of
+    from runyard.sdk.data.paths import parse_sources
     from runyard.spec.dataset import Source
 
     if "://" in text:
-        return sources_of(text)[0][0]
+        return parse_sources(text)[0][0]
     datastore, _, path = text.partition("/")
     here = Path(text).expanduser()
     if datastore in ("", ".", "..", "~") or (here.exists() and datastore not in _stores(connection)):

@@ -76,7 +76,7 @@ def _fetch(connection: Connection, run_id: str, name: str, folder: Path, advance
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with open(part, "wb") as out:
-            for piece in connection.pieces(f"/api/runs/{run_id}/files/{name}"):
+            for piece in connection.stream(f"/api/runs/{run_id}/files/{name}"):
                 out.write(piece)
                 advance(len(piece))
         part.replace(target)

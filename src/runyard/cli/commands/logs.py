@@ -39,7 +39,7 @@ def logs(
         names = ", ".join(file.removeprefix(_LOGS) for file in known)
         raise UserErrorException(f"run {view['run_id']} has no log {name!r}", hint=f"its logs: {names or 'none yet'}")
     for file in chosen:
-        for piece in connection.pieces(f"/api/runs/{view['run_id']}/files/{file}"):
+        for piece in connection.stream(f"/api/runs/{view['run_id']}/files/{file}"):
             write_out(piece)
     return 0
 

@@ -13,7 +13,7 @@ from runyard.cli.table import print_table
 from runyard.client.connection import Connection
 from runyard.errors import UserErrorException
 from runyard.sdk.core.validation import nearest
-from runyard.spec.json import sayable
+from runyard.spec.json import replace_non_finite
 
 app = new_verb()
 
@@ -57,7 +57,7 @@ def _print_values(value: Any) -> None:
         print_table(list(columns), [[str(item) for item in row] for row in zip(*columns.values())])
         return
     for item in value if isinstance(value, list) else [value]:
-        print(json.dumps(sayable(item)) if isinstance(item, dict) else item)
+        print(json.dumps(replace_non_finite(item)) if isinstance(item, dict) else item)
 
 
 def _described(value: Any) -> tuple[str, str, str, str]:

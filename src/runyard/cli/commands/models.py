@@ -22,7 +22,7 @@ app = new_verb(no_args_is_help=True)
 def complete_model(incomplete: str) -> list[str]:
     """For the shell. A yard that does not run is not started for the sake of a Tab."""
     connection = Connection()
-    if not connection.answers():
+    if not connection.is_running():
         return []
     names = dict.fromkeys(view["name"] for view in connection.get("/api/models", latest=True))
     return [name for name in names if name.startswith(incomplete)]

@@ -142,12 +142,12 @@ def run(
     if dry_run:
         return show_dry_run(estimator, named)
     if sweep:
-        from runyard.cli.sweep_syntax import parameters_of, sweep_of
+        from runyard.cli.sweep_syntax import parse_parameters, sweep_of
 
         estimator = sweep_of(
             estimator,
             {
-                "parameters": parameters_of(sweep),
+                "parameters": parse_parameters(sweep),
                 "metric": metric,
                 "goal": goal,
                 "max_total_runs": max_runs,

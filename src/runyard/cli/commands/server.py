@@ -15,7 +15,7 @@ from runyard.cli.command import Verb, new_verb
 from runyard.cli.commands.yard import alive, stop
 from runyard.cli.follow import say
 from runyard.client.connection import Connection
-from runyard.client.home import usable
+from runyard.client.home import prepare_home
 from runyard.errors import UserErrorException
 from runyard.launch.variables import ROLE
 
@@ -40,7 +40,7 @@ def server(
     before it, or forward by ssh.
     """
     connection = Connection()
-    usable(connection.home)
+    prepare_home(connection.home)
     health = alive(connection)
     if health is not None:
         if health.get("stays"):
@@ -54,7 +54,7 @@ def server(
     yard = subprocess.Popen(command, env={**os.environ, ROLE: "yard"})
     signal.signal(signal.SIGTERM, lambda *_: yard.terminate())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to the yard, too, which ends in order
-    while yard.poll() is None and not connection.answers():
+    while yard.poll() is None and not connection.is_running():
         time.sleep(_LOOK_S)
     if yard.poll() is None:
         with suppress(OSError):

@@ -21,7 +21,7 @@ _ROUTE = "/api/services"
 def complete_service(incomplete: str) -> list[str]:
     """For the shell. A yard that does not run is not started for the sake of a Tab."""
     connection = Connection()
-    names = [view["name"] for view in connection.get(_ROUTE)] if connection.answers() else []
+    names = [view["name"] for view in connection.get(_ROUTE)] if connection.is_running() else []
     return [name for name in names if name.startswith(incomplete)]
 
 

@@ -60,7 +60,7 @@ def stop() -> None:
 
 def alive(connection: Connection) -> Optional[dict[str, Any]]:
     """What the yard says of itself; None when there is none. It is not started for that."""
-    if not connection.answers():
+    if not connection.is_running():
         return None
     found: dict[str, Any] = connection.get("/api/health")
     return found

@@ -218,7 +218,7 @@ class _Mirror(threading.Thread):
 
 def _pieces(run: Run, name: str, have: int) -> Iterable[Any]:
     passed = 0
-    for piece in run._connection.pieces(f"/api/runs/{run.id}/files/{name}"):
+    for piece in run._connection.stream(f"/api/runs/{run.id}/files/{name}"):
         passed += len(piece)
         if passed > have:
             yield piece[len(piece) - min(passed - have, len(piece)) :]

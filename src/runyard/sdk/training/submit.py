@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runyard.client.home import usable
+from runyard.client.home import prepare_home
 from runyard.errors import SnapshotException, UserErrorException
 from runyard.sdk.azureml import no_effect
 from runyard.sdk.core.labels import as_labels
@@ -86,7 +86,7 @@ def submit_sweep(
 def final_spec(experiment: Experiment, submission: Submission) -> RunSpec:
     """With what is known only now: where it goes, and each argument around it that has no effect here."""
     spec = replace(_placed(experiment.workspace, submission), data=data_of(submission, experiment.workspace))
-    around = (*no_effect.about(experiment.workspace, experiment), *no_effect.in_this_process())
+    around = (*no_effect.notes_of(experiment.workspace, experiment), *no_effect.process_notes())
     return replace(spec, no_effect=tuple(dict.fromkeys((*spec.no_effect, *around)))) if around else spec
 
 
@@ -95,7 +95,8 @@ def _placed(workspace: Workspace, submission: Submission) -> RunSpec:
     spec = submission.spec
     if spec.target != THROW_AWAY_CLUSTER:
         return spec
-    from runyard.sdk.compute.target import AmlCompute, ComputeTarget
+    from runyard.sdk.compute.amlcompute import AmlCompute
+    from runyard.sdk.compute.target import ComputeTarget
 
     most = max(8, 1 << (spec.resources.nodes - 1).bit_length())
     size = "".join(letter if letter.isalnum() else "-" for letter in submission.vm_size.lower())[:20].strip("-")
@@ -144,6 +145,7 @@ def begin_run(
     tags: dict[str, Any] | None = None,
 ) -> Run:
     """A run whose process is this one: interactive, or a child."""
+    from runyard.sdk.run.interactive import InteractiveSession
     from runyard.sdk.run.run import Run
 
     connection = experiment.workspace.connection
@@ -163,7 +165,7 @@ def begin_run(
     )
     view = connection.post("/api/runs/begin", to_json(request))
     run = Run(experiment, request.run_id, _view=view)
-    run._hold(Path(outputs) if outputs else None)
+    run._session = InteractiveSession(run, Path(outputs) if outputs else None)
     return run
 
 
@@ -197,7 +199,7 @@ def _frozen_and_there(connection: Connection, directory: Path) -> Frozen:
 def _freeze(connection: Connection, directory: Path) -> Frozen:
     pack = _incoming(connection)
     if not pack.parent.is_dir():
-        usable(connection.home)
+        prepare_home(connection.home)
         pack.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     index = connection.home / "snapshots" / "index"
     return freeze(directory, index_folder=index, pack_to=pack, say=log.info)
