@@ -21,7 +21,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FastAPI:
     (built / "assets" / "index-3f2a.js").write_text("export {}")
     (tmp_path / "secret.txt").write_text("not yours")
     (built / "link.txt").symlink_to(tmp_path / "secret.txt")
-    monkeypatch.setattr(studio_files, "BUILT", built)
+    monkeypatch.setattr(studio_files, "STUDIO_FOLDER", built)
     app = FastAPI()
     studio_files.install(app)
     return app
@@ -73,7 +73,7 @@ def test_an_address_of_the_api_that_is_none_is_an_error(app: FastAPI, path: str)
 
 
 def test_a_studio_that_was_not_built_says_how(app: FastAPI) -> None:
-    (studio_files.BUILT / "index.html").unlink()
+    (studio_files.STUDIO_FOLDER / "index.html").unlink()
     status, _, body = get(app, "/runs")
     assert status == 200
     assert b"make ui" in body

@@ -1,1 +1,1 @@
-"""The yard's HTTP API. A route parses, calls one room, presents; it decides nothing."""
+"""The yard's HTTP API. A route parses the request, calls one component and builds the response, without logic."""

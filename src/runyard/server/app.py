@@ -1,4 +1,4 @@
-"""The HTTP API as one application: on a unix socket for a laptop, on TCP for a team."""
+"""The HTTP API as one application, served on a unix socket and optionally on TCP."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from runyard.run_table.table import RunTable
 from runyard.server import error_handlers, openapi, studio_files
 from runyard.server.mlflow.routes import routes as mlflow_routes
 from runyard.server.network import Network
-from runyard.server.responses import answer
+from runyard.server.responses import json_response
 from runyard.server.routes import (
     charts,
     computes,
@@ -47,14 +47,14 @@ from runyard.serving.manager import Services
 from runyard.sweeps.driver import SweepDriver
 from runyard.wire.yard import Health
 
-_LARGEST_BODY = 256 * 1024 * 1024  # a description; the largest are the manifests of folders with a million files
+_MAX_BODY_BYTES = 256 * 1024 * 1024  # of JSON; the largest are the manifests of folders with a million files
 _Message = MutableMapping[str, Any]
 _Receive = Callable[[], Awaitable[_Message]]
 _Send = Callable[[_Message], Awaitable[None]]
 
 
-class _Any(Convertor[str]):
-    """The rest of a path, whatever it is: `path` stops at a newline, which names of files and metrics may have."""
+class _AnyText(Convertor[str]):
+    """The rest of a path. Unlike `path` it includes newlines, which names of files and metrics may contain."""
 
     regex = "(?s:.*)"
 
@@ -65,7 +65,7 @@ class _Any(Convertor[str]):
         return value
 
 
-register_url_convertor("any", _Any())
+register_url_convertor("any", _AnyText())
 
 
 def create_app(
@@ -81,10 +81,10 @@ def create_app(
     app = FastAPI(title="Runyard", version=__version__, docs_url="/api/docs", openapi_url="/api/openapi.json")
     error_handlers.install(app, conductor.rooms.database.path)
     table = RunTable(conductor.rooms.database, conductor.doing)
-    app.include_router(run_table.routes(table), prefix="/api")  # before the runs: `table` is no run's id
+    app.include_router(run_table.routes(table), prefix="/api")  # before the runs: `table` is not a run id
     app.include_router(live.routes(conductor, table), prefix="/api")
-    app.include_router(exchange.routes(conductor), prefix="/api")  # `import` is no run's id either
-    for room in (
+    app.include_router(exchange.routes(conductor), prefix="/api")  # nor is `import`
+    for module in (
         runs,
         experiments,
         follow,
@@ -97,7 +97,7 @@ def create_app(
         environments,
         computes,
     ):
-        app.include_router(room.routes(conductor), prefix="/api")
+        app.include_router(module.routes(conductor), prefix="/api")
     app.include_router(datasets.routes(conductor), prefix="/api")
     app.include_router(data.routes(conductor, transfers), prefix="/api")
     app.include_router(sweeps.routes(conductor, sweep_driver), prefix="/api")
@@ -111,46 +111,49 @@ def create_app(
 
     @app.get("/api/health", response_model=Health)
     async def health() -> Response:
-        rooms = conductor.rooms
+        components = conductor.rooms
         address = net.address if net is not None else None
         url = address.url if address is not None else ""
         live_runs = len(conductor.live)
-        return answer(Health(__version__, os.getpid(), str(rooms.home), live_runs, str(rooms.kit), url, stays))
+        return json_response(
+            Health(__version__, os.getpid(), str(components.home), live_runs, str(components.kit), url, stays)
+        )
 
     openapi.install(app)
     studio_files.install(app)
-    app.add_middleware(_Door, on_request=on_request)
+    app.add_middleware(_RequestGate, on_request=on_request)
     return app
 
 
-class _Door:
-    """Tells the yard that somebody is here, so that it does not go away; and lets nobody fill its memory."""
+class _RequestGate:
+    """Reports activity, so that the yard does not exit as idle, and limits the size of request bodies."""
 
     def __init__(self, app: Callable[..., Awaitable[None]], on_request: Callable[[], None]) -> None:
         self._app, self._on_request = app, on_request
 
     async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
         self._on_request()
-        if scope["type"] != "http" or scope["method"] == "PUT":  # the body of a PUT is a file, and goes to disk
+        if scope["type"] != "http" or scope["method"] == "PUT":  # the body of a PUT is a file, which is written to disk
             await self._app(scope, receive, send)
             return
         lengths = [value for name, value in scope["headers"] if name == b"content-length"]
-        if lengths and int(lengths[0]) > _LARGEST_BODY:
-            said = f"a body of {int(lengths[0]) / 1e9:.1f} GB is more than this yard reads"
-            await error_handlers.problem(413, "UserErrorException", said, "send files with PUT")(scope, receive, send)
+        if lengths and int(lengths[0]) > _MAX_BODY_BYTES:
+            text = f"request body of {int(lengths[0]) / 1e9:.1f} GB is too large"
+            refusal = error_handlers.error_response(413, "UserErrorException", text, "send files with PUT")
+            await refusal(scope, receive, send)
             return
         await self._app(scope, _bounded(receive), send)
 
 
 def _bounded(receive: _Receive) -> _Receive:
-    left = _LARGEST_BODY
+    remaining = _MAX_BODY_BYTES
 
-    async def count() -> _Message:
-        nonlocal left
+    async def receive_bounded() -> _Message:
+        nonlocal remaining
         message = await receive()
-        left -= len(message.get("body", b""))
-        if left < 0:
-            raise UserErrorException("the body is more than this yard reads", hint="send files with PUT")
+        remaining -= len(message.get("body", b""))
+        if remaining < 0:
+            raise UserErrorException("request body is too large", hint="send files with PUT")
         return message
 
-    return count
+    return receive_bounded

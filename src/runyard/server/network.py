@@ -1,4 +1,4 @@
-"""What the server asks of the process that it is in: to be reachable from the network, or not to be."""
+"""The TCP listener as the server sees it; the yard's process implements it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ class Network(Protocol):
     @property
     def address(self) -> StudioAddress | None: ...
 
-    def open(self, wanted: ListenOptions) -> StudioAddress: ...
+    def open(self, options: ListenOptions) -> StudioAddress: ...
 
     def close(self) -> None: ...

@@ -1,6 +1,6 @@
 """The OpenAPI document: FastAPI's own, completed with the shapes of responses that are built as plain dicts.
 
-The studio's TypeScript types are generated from it (`scripts/ui_types`). Nothing here runs per request.
+The studio's TypeScript types are generated from it (`scripts/ui_types.py`). Nothing here runs per request.
 """
 
 from __future__ import annotations

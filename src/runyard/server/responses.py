@@ -1,4 +1,4 @@
-"""Values to responses. orjson knows dataclasses, so nothing is checked or copied on the way out."""
+"""JSON responses. orjson serializes dataclasses directly, so nothing is validated or copied."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from runyard.store.runs import RunRecord
 from runyard.wire.runs import AttemptView, EndView, RunView
 
 
-def answer(value: Any, status: int = 200) -> Response:
-    return Response(as_json(value), status, media_type="application/json")
+def json_response(value: Any, status: int = 200) -> Response:
+    return Response(encode_json(value), status, media_type="application/json")
 
 
-def as_json(value: Any) -> bytes:
-    """orjson knows neither whole numbers of more than 64 bits nor text that is no Unicode; scripts have both."""
+def encode_json(value: Any) -> bytes:
+    """Falls back to ``json`` for integers of more than 64 bits and invalid Unicode, which orjson rejects."""
     try:
         return orjson.dumps(value, default=os.fspath)
     except orjson.JSONEncodeError:
-        return json.dumps(_finite(to_json(value)), default=os.fspath).encode()
+        return json.dumps(_replace_non_finite(to_json(value)), default=os.fspath).encode()
 
 
-def _finite(value: Any) -> Any:
-    """What is no number is null, as it is for orjson: no browser reads the words that Python writes for it."""
+def _replace_non_finite(value: Any) -> Any:
+    """Replace NaN and infinities by None, as orjson does: browsers cannot parse Python's spelling of them."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
-    return [_finite(one) for one in value] if isinstance(value, (list, tuple)) else value
+        return {key: _replace_non_finite(item) for key, item in value.items()}
+    return [_replace_non_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def views(conductor: Conductor, records: list[RunRecord]) -> list[RunView]:
+def run_views(conductor: Conductor, records: list[RunRecord]) -> list[RunView]:
     labels = conductor.rooms.runs.labels([r.run_id for r in records])
-    return [_view(conductor, record, *labels[record.run_id]) for record in records]
+    return [_build_run_view(conductor, record, *labels[record.run_id]) for record in records]
 
 
-def view(conductor: Conductor, record: RunRecord) -> RunView:
-    return views(conductor, [record])[0]
+def run_view(conductor: Conductor, record: RunRecord) -> RunView:
+    return run_views(conductor, [record])[0]
 
 
-def _view(
+def _build_run_view(
     conductor: Conductor, record: RunRecord, tags: dict[str, str | None], properties: dict[str, str | None]
 ) -> RunView:
     activity, since = conductor.activity(record)
@@ -79,7 +79,7 @@ def _view(
         version=record.version,
         attempt=record.life.attempt,
         attempts=[
-            AttemptView(number, one.end.reason.value, one.end.message, one.end.node, one.ended_at)
-            for number, one in enumerate(record.life.earlier, 1)
+            AttemptView(number, attempt.end.reason.value, attempt.end.message, attempt.end.node, attempt.ended_at)
+            for number, attempt in enumerate(record.life.earlier_attempts, 1)
         ],
     )

@@ -1,4 +1,4 @@
-"""The studio: files that were built into the package, and its page for every address that is not the API's."""
+"""Serves the studio: its built files, and its page for every path outside the API."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from fastapi import FastAPI, Response
 from fastapi.responses import FileResponse, HTMLResponse
 from starlette.exceptions import HTTPException
 
-BUILT = Path(__file__).parent / "studio"
+STUDIO_FOLDER = Path(__file__).parent / "studio"
 
-# Nothing from elsewhere, no script in the page, no frame around it. Charts set styles on elements.
+# No content from other origins, no inline scripts, no frames. Charts set styles on elements.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "media-src 'self' blob:; font-src 'self'; connect-src 'self'; manifest-src 'self'; worker-src 'self'; "
@@ -32,7 +32,7 @@ Then load this page again.</p>
 <p>The API is here: <a href="/api/health">/api/health</a>.</p></body></html>
 """
 
-# the table of types of a machine may lack these, and a module of another type is not run
+# the type table of a machine may lack these, and browsers do not execute a module of another type
 mimetypes.add_type("text/javascript", ".js")
 mimetypes.add_type("text/css", ".css")
 mimetypes.add_type("image/svg+xml", ".svg")
@@ -40,7 +40,7 @@ mimetypes.add_type("font/woff2", ".woff2")
 
 
 def install(app: FastAPI) -> None:
-    """Last of all: it answers at every address that nothing else has."""
+    """Call it last: this route matches every path that no other route matches."""
 
     @app.get("/{path:any}", include_in_schema=False)
     def page(path: str) -> Response:
@@ -48,12 +48,12 @@ def install(app: FastAPI) -> None:
             raise HTTPException(404)
         file = _file(path)
         if file is not None:
-            # the names of assets change with their content
-            age = "public, max-age=31536000, immutable" if path.startswith("assets/") else "no-cache"
-            return FileResponse(file, headers={**_HEADERS, "Cache-Control": age})
+            # asset names contain a hash of their content
+            caching = "public, max-age=31536000, immutable" if path.startswith("assets/") else "no-cache"
+            return FileResponse(file, headers={**_HEADERS, "Cache-Control": caching})
         if path.startswith("assets/"):
             raise HTTPException(404)
-        index = BUILT / "index.html"
+        index = STUDIO_FOLDER / "index.html"
         headers = {**_HEADERS, "Cache-Control": "no-cache"}
         if not index.is_file():
             return HTMLResponse(_NOT_BUILT, headers=headers)
@@ -63,5 +63,5 @@ def install(app: FastAPI) -> None:
 def _file(path: str) -> Path | None:
     if not path or "\0" in path:
         return None
-    wanted = (BUILT / path).resolve()
-    return wanted if wanted.is_relative_to(BUILT.resolve()) and wanted.is_file() else None
+    file = (STUDIO_FOLDER / path).resolve()
+    return file if file.is_relative_to(STUDIO_FOLDER.resolve()) and file.is_file() else None

@@ -13,9 +13,9 @@ from starlette.requests import ClientDisconnect
 from runyard.errors import RunNotFound, RunyardException
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.run_files import list_files, locate
-from runyard.server.file_responses import sent
+from runyard.server.file_responses import file_response
 from runyard.server.mlflow.errors import DOES_NOT_EXIST, INVALID, Fault, required, told
-from runyard.server.responses import answer
+from runyard.server.responses import json_response
 from runyard.spec.folder import HomeFolder
 from runyard.store.documents import MODEL, Documents
 from runyard.tracking.artifacts import INCOMING
@@ -39,7 +39,7 @@ def add(router: APIRouter, conductor: Conductor) -> None:
         except RunyardException as error:
             return told(error)
         conductor.bell.ring(owner)
-        return answer({})
+        return json_response({})
 
     def fetch(path: str) -> Response:
         try:
@@ -47,7 +47,7 @@ def add(router: APIRouter, conductor: Conductor) -> None:
             found = _located(conductor, owner, name)
             if found is None:
                 raise Fault(DOES_NOT_EXIST, f"{owner} has no file {name!r}")
-            return sent(found, Path(name).name)
+            return file_response(found, Path(name).name)
         except RunyardException as error:
             return told(error)
 
@@ -56,12 +56,12 @@ def add(router: APIRouter, conductor: Conductor) -> None:
             rooms.artifacts.remove(*_owned(conductor, path))
         except RunyardException as error:
             return told(error)
-        return answer({})
+        return json_response({})
 
     def listing(path: str = "") -> Response:
         try:
             owner, _, folder = path.strip("/").partition("/")
-            return answer({"files": _below(_names(conductor, owner), folder, "")})
+            return json_response({"files": _below(_names(conductor, owner), folder, "")})
         except RunyardException as error:
             return told(error)
 

@@ -11,7 +11,7 @@ from runyard.orchestrator.conductor import Conductor
 from runyard.server.mlflow import filters
 from runyard.server.mlflow.constants import ACTIVE, DEFAULT, DEFAULT_ID, DELETED, id_of, milliseconds, of_pairs, pairs
 from runyard.server.mlflow.errors import ALREADY_EXISTS, DOES_NOT_EXIST, INVALID, Fault, required, whole
-from runyard.spec.names import experiment_name
+from runyard.spec.names import to_experiment_name
 from runyard.store.documents import EXPERIMENT, Document, Documents
 from runyard.store.run_search import ATTRIBUTE, TAG, Order
 
@@ -178,7 +178,7 @@ def _experiment(name: str, created_at: float, document: Document | None) -> Expe
 
 
 def _free_name(title: str, taken: set[str]) -> str:
-    name = experiment_name(title)
+    name = to_experiment_name(title)
     # a name may be that of an experiment which has another title since
     return name if name not in taken else _free_name(f"{title}-", taken)
 

@@ -14,7 +14,7 @@ from runyard.orchestrator.conductor import Conductor
 from runyard.server.mlflow import artifacts, experiments, models, runs, search
 from runyard.server.mlflow.errors import INVALID, Fault, told
 from runyard.server.mlflow.validation import checked
-from runyard.server.responses import answer
+from runyard.server.responses import json_response
 
 Handler = Callable[[Conductor, dict[str, Any]], Any]
 
@@ -72,7 +72,7 @@ def routes(conductor: Conductor) -> APIRouter:
         method, _, path = place.partition(" ")
         router.add_api_route(f"/2.0/mlflow{path}", _endpoint(conductor, handler), methods=[method])
     artifacts.add(router, conductor)
-    router.add_api_route("/3.0/mlflow/server-info", lambda: answer(_CAPABILITIES), methods=["GET"])
+    router.add_api_route("/3.0/mlflow/server-info", lambda: json_response(_CAPABILITIES), methods=["GET"])
     for rest in ("/2.0/mlflow/{path:any}", "/3.0/mlflow/{path:any}"):
         router.add_api_route(rest, _missing, methods=["GET", "POST", "PATCH", "PUT", "DELETE"])
     return router
@@ -82,7 +82,7 @@ def _endpoint(conductor: Conductor, handler: Handler) -> Callable[[Request], Any
     async def endpoint(request: Request) -> Response:
         try:
             fields = checked({**_query(request), **_body(await request.body()), **request.path_params})
-            return answer(await run_in_threadpool(handler, conductor, fields))
+            return json_response(await run_in_threadpool(handler, conductor, fields))
         except RunyardException as error:
             return told(error)
 

@@ -49,7 +49,7 @@ def create(conductor: Conductor, fields: Fields) -> Any:
         target="local",
         submitted_by=str(fields.get("user_id") or tags.get(USER) or ""),
     )
-    return {"run": serializers.run(conductor, conductor.admit(record, on.Begun(), tags, {}))}
+    return {"run": serializers.run(conductor, conductor.admit(record, on.Opened(), tags, {}))}
 
 
 def get(conductor: Conductor, fields: Fields) -> Any:

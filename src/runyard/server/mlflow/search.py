@@ -48,10 +48,10 @@ def history(conductor: Conductor, fields: Fields) -> Any:
     read_up(conductor, [run_id])
     after, limit = experiments.offset_of(fields), whole(fields, "max_results", 0) or None
     found = _history(conductor, run_id, name, after, limit)
-    answer: dict[str, Any] = {"metrics": found}
+    page: dict[str, Any] = {"metrics": found}
     if limit is not None and len(found) == limit:
-        answer["next_page_token"] = str(after + limit)
-    return answer
+        page["next_page_token"] = str(after + limit)
+    return page
 
 
 def histories(conductor: Conductor, fields: Fields) -> Any:

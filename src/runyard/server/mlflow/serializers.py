@@ -18,9 +18,9 @@ from runyard.server.mlflow.constants import (
     number,
     pairs,
 )
-from runyard.spec.parameters import parameters_of
+from runyard.spec.parameters import parse_parameters
 from runyard.store.documents import INPUTS, Documents
-from runyard.store.run_search import STATUS_OF
+from runyard.store.run_search import STATUS_CODES
 from runyard.store.runs import RunRecord
 from runyard.tracking.external_points import Point, last_numbers, last_points
 from runyard.wire.points import NO_STEP
@@ -50,7 +50,7 @@ def info(record: RunRecord, tags: Mapping[str, str | None]) -> Shape:
         "run_name": tags.get(NAME) or record.name or record.run_id,
         "experiment_id": id_of(record.experiment),
         "user_id": record.submitted_by or "",
-        "status": STATUS_OF.get(record.life.state, "RUNNING"),
+        "status": STATUS_CODES.get(record.life.state, "RUNNING"),
         "start_time": milliseconds(started),
         "artifact_uri": f"mlflow-artifacts:/{record.run_id}",
         "lifecycle_stage": tags.get(STAGE) or ACTIVE,
@@ -117,4 +117,4 @@ def _tags(record: RunRecord, tags: Mapping[str, str | None]) -> dict[str, str | 
 
 
 def arguments_of(record: RunRecord) -> dict[str, str]:
-    return parameters_of((record.spec or {}).get("arguments") or ())
+    return parse_parameters((record.spec or {}).get("arguments") or ())

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from runyard.errors import RunNotFound, UserErrorException
 from runyard.lifecycle.state import TERMINAL
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.responses import answer
+from runyard.server.responses import json_response
 from runyard.tracking.charts import Window, bundle, read_series
 from runyard.tracking.ingest import ingest
 from runyard.tracking.series_index import place_of, series_of, system_run
@@ -73,7 +73,7 @@ def routes(conductor: Conductor) -> APIRouter:
         """Every metric with its kind, how many points it has, its last value, its least and its greatest."""
         rooms.runs.load(run_id)
         read_up([run_id])
-        return answer(series_of(rooms.database, run_id))
+        return json_response(series_of(rooms.database, run_id))
 
     @router.get("/runs/{run_id}/system", response_model=list[SeriesView])
     def system(run_id: str) -> Response:
@@ -81,7 +81,7 @@ def routes(conductor: Conductor) -> APIRouter:
         rooms.runs.load(run_id)
         read_up([run_id])
         found = series_of(rooms.database, system_run(run_id))
-        return answer([SeriesView(f"system/{s.name}", s.kind, s.count, s.last, s.min, s.max) for s in found])
+        return json_response([SeriesView(f"system/{s.name}", s.kind, s.count, s.last, s.min, s.max) for s in found])
 
     @router.get("/runs/{run_id}/values/{name:any}")
     def values(run_id: str, name: str, after: int = 0, limit: int = 1000) -> Response:
@@ -89,6 +89,6 @@ def routes(conductor: Conductor) -> APIRouter:
         rooms.runs.load(run_id)
         read_up([run_id])
         after, limit = max(0, min(after, 2**62)), max(0, min(limit, 100_000))
-        return answer(read_entries(rooms.database, run_id, name, after=after, limit=limit))
+        return json_response(read_entries(rooms.database, run_id, name, after=after, limit=limit))
 
     return router

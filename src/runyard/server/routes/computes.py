@@ -13,7 +13,7 @@ from runyard.compute.slurm.compute import SlurmCompute
 from runyard.compute.slurm.login_node import LoginCompute
 from runyard.compute.slurm.queue import HandedOver
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.responses import answer
+from runyard.server.responses import json_response
 
 
 @dataclass(frozen=True)
@@ -36,21 +36,21 @@ def routes(conductor: Conductor) -> APIRouter:
 
     @router.get("/computes")
     def computes() -> Response:
-        return answer(computes_view(conductor))
+        return json_response(computes_view(conductor))
 
     @router.post("/computes")
     def create(request: NewCompute) -> Response:
-        return answer(_view(targets.create(request.name, request.kind, request.configuration)))
+        return json_response(_view(targets.create(request.name, request.kind, request.configuration)))
 
     @router.get("/computes/{name}")
     def compute(name: str) -> Response:
-        return answer(_view(targets.get(name)))
+        return json_response(_view(targets.get(name)))
 
     @router.patch("/computes/{name}")
     def change(name: str, request: ChangeCompute) -> Response:
         changed = targets.update(name, vars(request))
         conductor.place_waiting(changed)  # a larger cluster may have room for who waits
-        return answer(_view(changed))
+        return json_response(_view(changed))
 
     @router.delete("/computes/{name}", status_code=204)
     def delete(name: str) -> Response:

@@ -15,7 +15,7 @@ from runyard.data.registry import Datastores
 from runyard.data.transfer_jobs import RUNNING, Transfers
 from runyard.orchestrator.change_notifier import Bell
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.responses import answer, as_json
+from runyard.server.responses import encode_json, json_response
 from runyard.store.datastores import DatastoreRecord
 from runyard.wire.data import (
     DatastoreView,
@@ -33,14 +33,14 @@ _MOST_LISTED = 10_000
 
 def routes(conductor: Conductor, transfers: Transfers | None) -> APIRouter:
     router = APIRouter(tags=["data"])
-    stores = conductor.rooms.provider.stores
+    stores = conductor.rooms.stager.stores
     moving = transfers or Transfers(conductor.rooms.database, stores)
     bell = Bell()
     moving.on_end = lambda transfer_id: bell.ring(transfer_id, urgent=True)
 
     @router.get("/datastores", response_model=list[DatastoreView])
     def datastores() -> Response:
-        return answer([_view(stores, record) for record in stores.all()])
+        return json_response([_view(stores, record) for record in stores.all()])
 
     @router.post("/datastores", response_model=DatastoreView)
     def register(request: RegisterDatastore) -> Response:
@@ -50,14 +50,14 @@ def routes(conductor: Conductor, transfers: Transfers | None) -> APIRouter:
             request.kind,
             request.configuration,
             overwrite=request.overwrite,
-            unseen=request.skip_validation,
+            skip_validation=request.skip_validation,
         )
-        return answer(_view(stores, record))
+        return json_response(_view(stores, record))
 
     @router.get("/datastores/{name}", response_model=DatastoreView)
     def datastore(name: str) -> Response:
         """`-` is the default one."""
-        return answer(_view(stores, stores.default if name == "-" else stores.record(name)))
+        return json_response(_view(stores, stores.default if name == "-" else stores.record(name)))
 
     @router.delete("/datastores/{name}", status_code=204)
     def unregister(name: str) -> Response:
@@ -68,12 +68,12 @@ def routes(conductor: Conductor, transfers: Transfers | None) -> APIRouter:
     @router.put("/datastores/{name}/default", response_model=DatastoreView)
     def make_default(name: str) -> Response:
         stores.make_default(name)
-        return answer(_view(stores, stores.record(name)))
+        return json_response(_view(stores, stores.record(name)))
 
     @router.get("/datastores/{name}/files", response_model=ListingView)
     def files(name: str, below: str = "", recursive: bool = False) -> Response:
         """The files and folders of one folder, or all files below it."""
-        return answer(_listing(stores, name, clean_path(below), recursive))
+        return json_response(_listing(stores, name, clean_path(below), recursive))
 
     @router.delete("/datastores/{name}/files")
     def delete(name: str, below: str) -> Response:
@@ -82,27 +82,27 @@ def routes(conductor: Conductor, transfers: Transfers | None) -> APIRouter:
         found = list(store.list(clean_path(below)))
         for stored in found:
             store.delete(stored.path)
-        stores.seen.remove(name, [stored.path for stored in found])
-        return answer({"files": len(found), "bytes": sum(stored.size for stored in found)})
+        stores.digests.remove(name, [stored.path for stored in found])
+        return json_response({"files": len(found), "bytes": sum(stored.size for stored in found)})
 
     @router.get("/transfers", response_model=list[TransferView])
     def newest() -> Response:
         """The newest first."""
-        return answer(moving.newest())
+        return json_response(moving.newest())
 
     @router.post("/transfers/{transfer_id}", response_model=TransferView)
     def begin(transfer_id: str, request: TransferRequest) -> Response:
         """Asked for again under the same id, it is the same transfer."""
-        return answer(moving.begin(transfer_id, request))
+        return json_response(moving.begin(transfer_id, request))
 
     @router.get("/transfers/{transfer_id}", response_model=TransferView)
     def transfer(transfer_id: str) -> Response:
-        return answer(moving.view(transfer_id))
+        return json_response(moving.view(transfer_id))
 
     @router.post("/transfers/{transfer_id}/cancel", response_model=TransferView)
     def cancel(transfer_id: str) -> Response:
         """What has arrived stays: each file of it is whole."""
-        return answer(moving.cancel(transfer_id))
+        return json_response(moving.cancel(transfer_id))
 
     @router.get("/transfers/{transfer_id}/follow")
     async def follow(transfer_id: str) -> Response:
@@ -120,11 +120,11 @@ async def _events(conductor: Conductor, moving: Transfers, bell: Bell, transfer_
             view = await run_in_threadpool(moving.view, transfer_id)
             now = (view.state, view.files_done, view.bytes_done, view.doing)
             if view.state != RUNNING:
-                yield b"event: end\ndata: " + as_json(view) + b"\n\n"
+                yield b"event: end\ndata: " + encode_json(view) + b"\n\n"
                 return
             if now != told or clock.monotonic() - spoke_at > _SAY_SOMETHING_EVERY_S:
                 told, spoke_at = now, clock.monotonic()
-                yield b"event: progress\ndata: " + as_json(view) + b"\n\n"
+                yield b"event: progress\ndata: " + encode_json(view) + b"\n\n"
             if conductor.bell.closed:
                 return
             await listener.next(_LOOK_EVERY_S)

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Response
 from runyard.data.datasets import Datasets
 from runyard.errors import UserErrorException
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.responses import answer
-from runyard.spec.dataset import DatasetDefinition, checked
+from runyard.server.responses import json_response
+from runyard.spec.dataset import DatasetDefinition, validate_definition
 from runyard.spec.json import from_json, to_json
 from runyard.store import lineage
 from runyard.store.datasets import Dataset
@@ -43,7 +43,7 @@ def routes(conductor: Conductor) -> APIRouter:
     @router.get("/datasets", response_model=list[DatasetView])
     def newest() -> Response:
         """The newest version of each name."""
-        return answer([_view(one) for one in saved.newest()])
+        return json_response([_view(one) for one in saved.newest()])
 
     @router.post("/datasets", response_model=DatasetView)
     def save(request: SaveDataset) -> Response:
@@ -59,7 +59,7 @@ def routes(conductor: Conductor) -> APIRouter:
             tags=request.tags,
             run_id=request.run_id,
         )
-        return answer(_view(datasets.save(wanted, request.create_new_version)))
+        return json_response(_view(datasets.save(wanted, request.create_new_version)))
 
     @router.delete("/datasets", status_code=204)
     def unregister(name: str) -> Response:
@@ -70,14 +70,16 @@ def routes(conductor: Conductor) -> APIRouter:
     @router.get("/datasets/one", response_model=DatasetView)
     def one(name: str | None = None, version: int | None = None, id: str | None = None) -> Response:
         """By id, or by name: the newest version, or that one."""
-        return answer(_view(_found(datasets, name, version, id)))
+        return json_response(_view(_found(datasets, name, version, id)))
 
     @router.get("/datasets/page", response_model=DatasetPage)
     def page(name: str | None = None, version: int | None = None, id: str | None = None) -> Response:
         """One version, all versions of its name, and the runs that used it, the newest first."""
         found = _found(datasets, name, version, id)
         versions = saved.versions(found.name) if found.name else [found]
-        return answer(DatasetPage(_view(found), [_view(each) for each in versions], _runs(conductor, datasets, found)))
+        return json_response(
+            DatasetPage(_view(found), [_view(each) for each in versions], _runs(conductor, datasets, found))
+        )
 
     @router.get("/datasets/now", response_model=DatasetContent)
     def now(name: str | None = None, version: int | None = None, id: str | None = None) -> Response:
@@ -85,46 +87,46 @@ def routes(conductor: Conductor) -> APIRouter:
         found = _found(datasets, name, version, id)
         pinned = datasets.pin(found.definition)
         same = pinned.digest == found.digest if found.digest else None
-        return answer(DatasetContent(pinned.digest, pinned.files, pinned.bytes, same))
+        return json_response(DatasetContent(pinned.digest, pinned.files, pinned.bytes, same))
 
     @router.post("/datasets/look", response_model=DatasetFiles)
     def look(request: DatasetQuery) -> Response:
         """How much there is; an error that says what is missing if there is nothing."""
-        members = datasets.members(_definition(request.definition))
-        return answer(DatasetFiles([], len(members.files), members.bytes))
+        members = datasets.files(_definition(request.definition))
+        return json_response(DatasetFiles([], len(members.files), members.bytes))
 
     @router.post("/datasets/files", response_model=DatasetFiles)
     def files(request: DatasetQuery) -> Response:
-        members = datasets.members(_definition(request.definition))
+        members = datasets.files(_definition(request.definition))
         listed = [DatasetFile(m.name, m.stored.size, m.stored.modified_at) for m in members.files]
-        return answer(DatasetFiles(listed, len(listed), members.bytes))
+        return json_response(DatasetFiles(listed, len(listed), members.bytes))
 
     @router.post("/datasets/pin", response_model=PinState)
     def pin(request: PinDataset) -> Response:
         """Find out what all contents are. It goes on in the background: ask again until it is done."""
         wait_s = min(max(request.wait_s, 0.0), _LONGEST_WAIT_S)
-        pinning = datasets.pin_for_a_while(_definition(request.definition), wait_s)
+        pinning = datasets.pin_in_background(_definition(request.definition), wait_s)
         if pinning.error is not None:
             raise pinning.error
-        if pinning.found is None:
-            return answer(PinState(False, pinning.doing))
-        return answer(PinState(True, digest=pinning.found.digest))
+        if pinning.result is None:
+            return json_response(PinState(False, pinning.activity))
+        return json_response(PinState(True, digest=pinning.result.digest))
 
     @router.post("/datasets/here", response_model=LocalPath)
     def here(request: DatasetQuery) -> Response:
         """Where its files are on this machine; brought there if they are not."""
-        return answer(LocalPath(str(datasets.here(_definition(request.definition)))))
+        return json_response(LocalPath(str(datasets.local_path(_definition(request.definition)))))
 
     @router.patch("/datasets/{dataset_id}", response_model=DatasetView)
     def change(dataset_id: str, request: ChangeDataset) -> Response:
-        return answer(_view(saved.change(dataset_id, request.description, request.tags)))
+        return json_response(_view(saved.change(dataset_id, request.description, request.tags)))
 
     @router.get("/diff/data", response_model=list[DataDifference])
     def data_of_both(a: str, b: str) -> Response:
         """What two runs were given, input by input, and whether it was the same."""
         first, second = (_given(datasets, conductor.rooms.runs.load(run_id).run_id) for run_id in (a, b))
         names = dict.fromkeys([*first, *second])
-        return answer([_difference(name, first.get(name), second.get(name)) for name in names])
+        return json_response([_difference(name, first.get(name), second.get(name)) for name in names])
 
     @router.get("/lineage", response_model=LineageView)
     def lineage_of(run: str | None = None, model: str | None = None, dataset: str | None = None) -> Response:
@@ -142,13 +144,13 @@ def routes(conductor: Conductor) -> APIRouter:
         else:
             found = lineage.of_dataset(database, dataset or "")
         edges = [vars(edge) for edge in found.edges.values()]
-        return answer(LineageView(found.start, list(found.nodes.values()), edges, found.truncated))
+        return json_response(LineageView(found.start, list(found.nodes.values()), edges, found.truncated))
 
     return router
 
 
 def _definition(given: dict[str, Any]) -> DatasetDefinition:
-    return checked(from_json(DatasetDefinition, given))
+    return validate_definition(from_json(DatasetDefinition, given))
 
 
 def _found(datasets: Datasets, name: str | None, version: int | None, id: str | None) -> Dataset:

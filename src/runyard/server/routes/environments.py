@@ -9,7 +9,7 @@ from fastapi import APIRouter, Response
 
 from runyard.lifecycle.state import TERMINAL, RunState
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.responses import answer
+from runyard.server.responses import json_response
 from runyard.store.environments import RegisteredEnvironments
 from runyard.store.services import ServiceStore
 
@@ -35,7 +35,7 @@ def routes(conductor: Conductor) -> APIRouter:
 
     @router.get("/environments")
     def list_built() -> Response:
-        return answer(built.list())
+        return json_response(built.list())
 
     @router.post("/environments/prune")
     def prune(request: Prune) -> Response:
@@ -44,7 +44,7 @@ def routes(conductor: Conductor) -> APIRouter:
         )
         in_use = {record.environment_key for record in unfinished if record.environment_key}
         in_use |= ServiceStore(conductor.rooms.database).environments_in_use()
-        return answer(
+        return json_response(
             built.prune(
                 keys=request.keys or (),
                 older_than_s=request.unused_for_s,
@@ -55,15 +55,15 @@ def routes(conductor: Conductor) -> APIRouter:
 
     @router.get("/environments/registered")
     def list_registered() -> Response:
-        return answer(registered.list())
+        return json_response(registered.list())
 
     @router.post("/environments/registered")
     def register(request: Registration) -> Response:
         """The same definition again keeps its version."""
-        return answer(registered.register(request.name, request.definition))
+        return json_response(registered.register(request.name, request.definition))
 
     @router.get("/environments/registered/{name}")
     def get_registered(name: str, version: int | None = None) -> Response:
-        return answer(registered.get(name, version))
+        return json_response(registered.get(name, version))
 
     return router

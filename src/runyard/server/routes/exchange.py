@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.import_run import take_in
-from runyard.server.responses import answer
+from runyard.server.responses import json_response
 from runyard.tracking.external_points import continue_points
 from runyard.wire.exchange import ImportResult, ImportRun
 from runyard.wire.points import decode_points
@@ -21,13 +21,13 @@ def routes(conductor: Conductor) -> APIRouter:
     @router.post("/runs/import", response_model=ImportResult)
     def import_run(request: ImportRun) -> Response:
         """A run that took place elsewhere, as it ended. Sent again it is the same run."""
-        return answer(take_in(conductor, request))
+        return json_response(take_in(conductor, request))
 
     @router.put("/runs/{run_id}/metrics/{name:any}")
     async def put_points(run_id: str, name: str, request: Request, at: int = 0) -> Response:
         """The body is points (see runyard.wire.points) from index `at` on; those that are here are passed over."""
         body = await request.body()
-        return answer({"count": await run_in_threadpool(_put, run_id, name, at, body)})
+        return json_response({"count": await run_in_threadpool(_put, run_id, name, at, body)})
 
     def _put(run_id: str, name: str, at: int, body: bytes) -> int:
         rooms.runs.load(run_id)

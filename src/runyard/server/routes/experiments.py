@@ -11,7 +11,7 @@ from runyard import clock
 from runyard.errors import UserErrorException
 from runyard.orchestrator.conductor import Conductor
 from runyard.server.mlflow.constants import ACTIVE, DELETED
-from runyard.server.responses import answer
+from runyard.server.responses import json_response
 from runyard.spec.names import EXPERIMENT_NAME
 from runyard.store.documents import EXPERIMENT, Document, Documents
 
@@ -31,7 +31,7 @@ def routes(conductor: Conductor) -> APIRouter:
     def experiments() -> Response:
         """Oldest first; archived ones too, and said to be."""
         kept = {document.id: document for document in documents.of(EXPERIMENT)}
-        return answer([_view(name, at, kept.get(name)) for name, at in runs.experiments()])
+        return json_response([_view(name, at, kept.get(name)) for name, at in runs.experiments()])
 
     @router.patch("/experiments/{name}")
     def change(name: str, request: ChangeExperiment) -> Response:
@@ -46,7 +46,7 @@ def routes(conductor: Conductor) -> APIRouter:
             stage = {} if request.archived is None else {"stage": DELETED if request.archived else ACTIVE}
             return {**before, **stage, "tags": {**tags, **request.set}, "changed_at": clock.now()}
 
-        return answer(_view(name, began, documents.change(EXPERIMENT, name, name, changed)))
+        return json_response(_view(name, began, documents.change(EXPERIMENT, name, name, changed)))
 
     return router
 

@@ -14,8 +14,8 @@ from runyard.errors import UserErrorException
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.finalize import read_uploaded_event_files
 from runyard.orchestrator.run_files import list_files, locate
-from runyard.server.file_responses import sent, sent_zip
-from runyard.server.responses import answer
+from runyard.server.file_responses import file_response, zip_response
+from runyard.server.responses import json_response
 from runyard.spec.folder import HomeFolder
 from runyard.tracking.artifacts import INCOMING
 from runyard.wire.event_records import is_event_file
@@ -28,14 +28,14 @@ def routes(conductor: Conductor) -> APIRouter:
 
     @router.get("/runs/{run_id}/files", response_model=list[FileView])
     def files(run_id: str) -> Response:
-        return answer([FileView(name, size) for name, size in list_files(rooms, rooms.runs.load(run_id))])
+        return json_response([FileView(name, size) for name, size in list_files(rooms, rooms.runs.load(run_id))])
 
     @router.get("/runs/{run_id}/files.zip")
     def zipped(run_id: str) -> Response:
         """All files of the run as one zip, made as it is sent."""
         record = rooms.runs.load(run_id)
         places = ((name, locate(rooms, record, name)) for name, _ in list_files(rooms, record))
-        return sent_zip(((name, path) for name, path in places if path is not None), f"{run_id}.zip")
+        return zip_response(((name, path) for name, path in places if path is not None), f"{run_id}.zip")
 
     @router.get("/runs/{run_id}/files/{name:any}")
     def file(
@@ -48,7 +48,7 @@ def routes(conductor: Conductor) -> APIRouter:
             near = [known for known, _ in list_files(rooms, record)][:8]
             hint = f"its files: {', '.join(near)}" if near else "it has no files yet"
             raise UserErrorException(f"run {run_id} has no file {name!r}", hint=hint)
-        return sent(path, Path(name).name, asked_range=asked, inline=inline)
+        return file_response(path, Path(name).name, asked_range=asked, inline=inline)
 
     @router.put("/runs/{run_id}/files/{name:any}", response_model=FileView)
     async def keep(run_id: str, name: str, request: Request) -> Response:
@@ -64,6 +64,6 @@ def routes(conductor: Conductor) -> APIRouter:
             kept = await run_in_threadpool(rooms.artifacts.keep_file, run_id, name, Path(arrived.name))
         if is_event_file(kept.path):  # what was written for TensorBoard becomes charts, also after the run's end
             await run_in_threadpool(read_uploaded_event_files, rooms, run_id)
-        return answer(FileView(kept.path, kept.size))
+        return json_response(FileView(kept.path, kept.size))
 
     return router

@@ -17,8 +17,8 @@ from runyard.errors import UserErrorException
 from runyard.lifecycle.state import RunState
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.run_files import list_files
-from runyard.server.responses import answer, as_json, view
-from runyard.spec.json import sayable
+from runyard.server.responses import encode_json, json_response, run_view
+from runyard.spec.json import replace_non_finite
 from runyard.tracking.ingest import ingest
 from runyard.tracking.logs import read_log
 from runyard.tracking.metrics import read_last
@@ -54,7 +54,7 @@ def routes(conductor: Conductor) -> APIRouter:
     def summary(run_id: str) -> Response:
         conductor.rooms.runs.load(run_id)
         ingest(conductor.rooms.database, run_id, conductor.rooms.folder(run_id).journal)
-        return answer(_summary(conductor, run_id))
+        return json_response(_summary(conductor, run_id))
 
     return router
 
@@ -84,14 +84,14 @@ async def _events(
                     yield event
             if ended:
                 if summary:
-                    yield _event("summary", as_json(await run_in_threadpool(_summary, conductor, run_id)))
+                    yield _event("summary", encode_json(await run_in_threadpool(_summary, conductor, run_id)))
                 if files:
-                    yield _event("files", as_json(await run_in_threadpool(_files, conductor, run_id)))
-                yield _event("end", as_json(run))
+                    yield _event("files", encode_json(await run_in_threadpool(_files, conductor, run_id)))
+                yield _event("end", encode_json(run))
                 return
             if (run.version, run.activity) != told:
                 told, spoke_at = (run.version, run.activity), clock.monotonic()
-                yield _event("status", as_json(run))
+                yield _event("status", encode_json(run))
             elif clock.monotonic() - spoke_at > _SAY_SOMETHING_EVERY_S:
                 spoke_at = clock.monotonic()
                 yield b": still here\n\n"
@@ -101,7 +101,7 @@ async def _events(
 
 
 def _summary(conductor: Conductor, run_id: str) -> RunSummary:
-    return RunSummary(sayable(read_last(conductor.rooms.database, run_id)), _files(conductor, run_id))
+    return RunSummary(replace_non_finite(read_last(conductor.rooms.database, run_id)), _files(conductor, run_id))
 
 
 def _files(conductor: Conductor, run_id: str) -> list[FileView]:
@@ -110,7 +110,7 @@ def _files(conductor: Conductor, run_id: str) -> list[FileView]:
 
 
 def _current(conductor: Conductor, run_id: str) -> RunView:
-    return view(conductor, conductor.rooms.runs.load(run_id))
+    return run_view(conductor, conductor.rooms.runs.load(run_id))
 
 
 @dataclass
@@ -139,7 +139,9 @@ class _Tails:
                     break
                 self.offsets[path.name] = following
                 text = decoder.decode(data)
-                yield _event("log", as_json({"name": f"azureml-logs/{path.name}", "offset": following, "text": text}))
+                yield _event(
+                    "log", encode_json({"name": f"azureml-logs/{path.name}", "offset": following, "text": text})
+                )
 
 
 def _event(name: str, data: bytes) -> bytes:

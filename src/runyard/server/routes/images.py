@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from runyard.server.responses import answer
+from runyard.server.responses import json_response
 from runyard.serving.images import Images
 from runyard.store.services import ImageRecord
 from runyard.wire.services import ChangeImage, CreateImage
@@ -17,19 +17,19 @@ def routes(images: Images) -> APIRouter:
 
     @router.get("/images")
     def all_images() -> Response:
-        return answer([_view(record) for record in images.store.all()])
+        return json_response([_view(record) for record in images.store.all()])
 
     @router.post("/images")
     def create(request: CreateImage) -> Response:
-        return answer(_view(images.create(request)), 201)
+        return json_response(_view(images.create(request)), 201)
 
     @router.get("/images/{name}")
     def image(name: str, version: int | None = None) -> Response:
-        return answer(_view(images.store.get(name, version)))
+        return json_response(_view(images.store.get(name, version)))
 
     @router.patch("/images/{name}/{version}")
     def change(name: str, version: int, request: ChangeImage) -> Response:
-        return answer(_view(images.change(name, version, request)))
+        return json_response(_view(images.change(name, version, request)))
 
     @router.delete("/images/{name}/{version}", status_code=204)
     def delete(name: str, version: int) -> Response:

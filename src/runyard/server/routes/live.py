@@ -20,7 +20,7 @@ from runyard.orchestrator.change_notifier import EVERY_RUN
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.run_files import list_files
 from runyard.run_table.table import RunTable
-from runyard.server.responses import as_json, view
+from runyard.server.responses import encode_json, run_view
 from runyard.server.routes.computes import computes_view
 from runyard.store.runs import RunRecord
 from runyard.tracking.ingest import ingest
@@ -97,7 +97,7 @@ class _Computes:
         if not self._asking.acquire(blocking=False):
             return
         try:
-            self.latest = as_json(computes_view(self._conductor))
+            self.latest = encode_json(computes_view(self._conductor))
         except RunyardException as error:
             log.warning("the compute targets cannot be told: %s", error)
         finally:
@@ -118,7 +118,7 @@ async def _everything(
     told = b""
     async with conductor.bell.listen(EVERY_RUN) as listener:
         version = await run_in_threadpool(lambda: table.version)
-        yield event("hello", as_json({"version": version}), version)
+        yield event("hello", encode_json({"version": version}), version)
         version = version if after is None else after
         while not conductor.bell.closed:
             if conductor.live:
@@ -130,7 +130,11 @@ async def _everything(
             wanted = dict.fromkeys([*(changed or ()), *heard]) if changed is not None else {}
             for run_id, row in await run_in_threadpool(table.rows, wanted) if wanted else ():
                 spoke_at = clock.monotonic()
-                yield event("removed", as_json({"run_id": run_id}), found) if row is None else event("run", row, found)
+                yield (
+                    event("removed", encode_json({"run_id": run_id}), found)
+                    if row is None
+                    else event("run", row, found)
+                )
             computes.ask()
             if computes.latest != told:
                 told, spoke_at = computes.latest, clock.monotonic()
@@ -152,7 +156,7 @@ async def _one_run(conductor: Conductor, run_id: str) -> AsyncIterator[bytes]:
             events = await run_in_threadpool(seen.look, conductor, run_id)
             for name, data in events:
                 spoke_at = clock.monotonic()
-                yield event(name, as_json(data))
+                yield event(name, encode_json(data))
                 if name == "end":
                     return
             if clock.monotonic() - spoke_at > _SAY_SOMETHING_EVERY_S:
@@ -175,7 +179,7 @@ class _Seen:
     def look(self, conductor: Conductor, run_id: str) -> list[tuple[str, Any]]:
         rooms = conductor.rooms
         record = rooms.runs.load(run_id)
-        run = view(conductor, record)
+        run = run_view(conductor, record)
         ended = RunState(run.status).is_terminal
         events: list[tuple[str, Any]] = []
         if (run.version, run.activity) != self.status:

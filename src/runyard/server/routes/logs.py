@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 from runyard.errors import UserErrorException
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.run_report import logs
-from runyard.server.responses import answer
+from runyard.server.responses import json_response
 from runyard.tracking.logs import Found, log_sizes, read_log, search_log
 from runyard.wire.run_inspection import LogView
 
@@ -33,7 +33,7 @@ def routes(conductor: Conductor) -> APIRouter:
     @router.get("/runs/{run_id}/logs", response_model=list[LogView])
     def all_logs(run_id: str) -> Response:
         rooms.runs.load(run_id)
-        return answer(logs(rooms, run_id))
+        return json_response(logs(rooms, run_id))
 
     @router.get("/runs/{run_id}/logs/{name}")
     def part(run_id: str, name: str, begin: int = Query(0, alias="from"), limit: int = 1 << 20) -> Response:
@@ -50,6 +50,6 @@ def routes(conductor: Conductor) -> APIRouter:
     def search(run_id: str, name: str, text: str, limit: int = 1000) -> Response:
         """The lines that hold a text, whatever its capitals: where each begins, its number, and the line."""
         found = search_log(place(run_id, name), text, max(1, min(limit, _MOST_FOUND)))
-        return answer([line._asdict() for line in found])
+        return json_response([line._asdict() for line in found])
 
     return router

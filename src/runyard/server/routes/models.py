@@ -16,8 +16,8 @@ from runyard.models.compare import compare
 from runyard.models.files import uploaded_owner
 from runyard.models.registry import Models, Users
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.file_responses import sent, sent_zip
-from runyard.server.responses import answer
+from runyard.server.file_responses import file_response, zip_response
+from runyard.server.responses import json_response
 from runyard.spec.folder import HomeFolder
 from runyard.store.models import Alias, ModelRecord
 from runyard.tracking.artifacts import INCOMING
@@ -63,18 +63,18 @@ def routes(conductor: Conductor, models: Models) -> APIRouter:
             return Response(status_code=499)  # nobody reads it
         finally:
             await run_in_threadpool(Path(arrived).unlink, missing_ok=True)
-        return answer(FileView(kept.path, kept.size))
+        return json_response(FileView(kept.path, kept.size))
 
     @router.post("/model-uploads/{upload_id}", response_model=FileView)
     def take(upload_id: str, request: AddLocalFile) -> Response:
         """As above, of a file of this machine: it is read where it is."""
         kept = rooms.artifacts.keep_file(uploaded_owner(upload_id), request.name, Path(request.source))
-        return answer(FileView(kept.path, kept.size))
+        return json_response(FileView(kept.path, kept.size))
 
     @router.post("/models", response_model=ModelView)
     def register(request: RegisterModel) -> Response:
         """The next version of a model, of files that were sent before or of files of a run."""
-        return answer(_view(models, models.register(request)))
+        return json_response(_view(models, models.register(request)))
 
     @router.get("/models", response_model=list[ModelView])
     def listing(
@@ -102,7 +102,7 @@ def routes(conductor: Conductor, models: Models) -> APIRouter:
             latest=latest,
         )
         aliases, users = models.aliases(name), models.users()
-        return answer([_view(models, one, aliases.get(one.name, []), users) for one in found])
+        return json_response([_view(models, one, aliases.get(one.name, []), users) for one in found])
 
     @router.get("/models/{name}", response_model=NamedModel)
     def named(name: str) -> Response:
@@ -111,7 +111,7 @@ def routes(conductor: Conductor, models: Models) -> APIRouter:
         users = models.users()
         versions = [_view(models, one, aliases, users) for one in models.matching(name=name)]
         told = [ModelEvent(**vars(deed)) for deed in models.history(name)]
-        return answer(NamedModel(name, versions, [AliasView(**vars(one)) for one in aliases], told))
+        return json_response(NamedModel(name, versions, [AliasView(**vars(one)) for one in aliases], told))
 
     @router.get("/models/{name}/versions/{version}", response_model=ModelPage)
     def version_of(name: str, version: str) -> Response:
@@ -119,12 +119,12 @@ def routes(conductor: Conductor, models: Models) -> APIRouter:
         found = models.get(name, version)
         files = [ModelFile(file.path, file.size, file.digest) for file in models.files(name, found.version)]
         told = [ModelEvent(**vars(deed)) for deed in models.history(name, found.version)]
-        return answer(ModelPage(_view(models, found), found.environment_lock, files, told))
+        return json_response(ModelPage(_view(models, found), found.environment_lock, files, told))
 
     @router.patch("/models/{name}/versions/{version}", response_model=ModelView)
     def change(name: str, version: str, request: ChangeModel) -> Response:
         """Description, tags, properties (written once), datasets, samples, resources."""
-        return answer(_view(models, models.change(name, models.get(name, version).version, request)))
+        return json_response(_view(models, models.change(name, models.get(name, version).version, request)))
 
     @router.delete("/models/{name}/versions/{version}", status_code=204)
     def delete(name: str, version: str, by: str | None = None) -> Response:
@@ -136,13 +136,15 @@ def routes(conductor: Conductor, models: Models) -> APIRouter:
     def stage(name: str, version: str, request: SetStage) -> Response:
         """`none`, `candidate`, `approved`, `rejected` or `archived`; who said so, and when, is kept."""
         number = models.get(name, version).version
-        return answer(_view(models, models.set_stage(name, number, request.stage, by=request.by, note=request.note)))
+        return json_response(
+            _view(models, models.set_stage(name, number, request.stage, by=request.by, note=request.note))
+        )
 
     @router.post("/models/{name}/aliases/{alias}", response_model=ModelView)
     def set_alias(name: str, alias: str, request: SetAlias) -> Response:
         """The alias is that version's alone from now on."""
         models.set_alias(name, alias, request.version, by=request.by)
-        return answer(_view(models, models.get(name, request.version)))
+        return json_response(_view(models, models.get(name, request.version)))
 
     @router.delete("/models/{name}/aliases/{alias}", status_code=204)
     def remove_alias(name: str, alias: str, by: str | None = None) -> Response:
@@ -152,14 +154,14 @@ def routes(conductor: Conductor, models: Models) -> APIRouter:
     @router.get("/models/{name}/versions/{version}/compare", response_model=ModelComparison)
     def comparison(name: str, version: str, other: str) -> Response:
         """This version on the left, `other` (`name:version`) on the right."""
-        return answer(compare(models, models.get(name, version), models.find(other)))
+        return json_response(compare(models, models.get(name, version), models.find(other)))
 
     @router.get("/models/{name}/versions/{version}/files.zip")
     def zipped(name: str, version: str) -> Response:
         found = models.get(name, version)
         paths = [file.path for file in models.files(name, found.version)]
         files = ((path, models.path_of(name, found.version, path)) for path in paths)
-        return sent_zip(files, f"{name}-{found.version}.zip")
+        return zip_response(files, f"{name}-{found.version}.zip")
 
     @router.get("/models/{name}/versions/{version}/files/{path:any}")
     def file(
@@ -171,7 +173,7 @@ def routes(conductor: Conductor, models: Models) -> APIRouter:
     ) -> Response:
         """The content, or a range of it; `inline=1` with a type that a browser shows and never runs."""
         place = models.path_of(name, models.get(name, version).version, path)
-        return sent(place, Path(path).name, asked_range=asked, inline=inline)
+        return file_response(place, Path(path).name, asked_range=asked, inline=inline)
 
     return router
 

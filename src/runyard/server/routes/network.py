@@ -8,7 +8,7 @@ from collections.abc import Callable
 from fastapi import APIRouter, Response
 
 from runyard.server.network import Network
-from runyard.server.responses import answer
+from runyard.server.responses import json_response
 from runyard.wire.yard import ListenOptions, StudioAddress
 
 
@@ -19,13 +19,13 @@ def routes(net: Network, warm_up: Callable[[], object]) -> APIRouter:
     @router.get("/studio", response_model=StudioAddress | None)
     def where() -> Response:
         """The address of the studio, with the token; null when the yard does not listen on the network."""
-        return answer(net.address)
+        return json_response(net.address)
 
     @router.post("/studio", response_model=StudioAddress)
     def listen(request: ListenOptions) -> Response:
         """Listen on the network. Where it listens already, it stays."""
         threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
-        return answer(net.open(request))
+        return json_response(net.open(request))
 
     @router.delete("/studio", status_code=204)
     def close() -> Response:

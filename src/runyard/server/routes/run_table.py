@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from runyard.run_table.completion import complete, fields
 from runyard.run_table.table import RunTable
-from runyard.server.responses import answer
+from runyard.server.responses import json_response
 from runyard.wire.run_table import CompletionOption, FieldList, TablePage
 
 
@@ -33,13 +33,13 @@ def routes(table: RunTable) -> APIRouter:
     @router.get("/runs/fields", response_model=FieldList)
     def known_fields() -> Response:
         """What runs can be filtered and sorted by, with how many runs have it."""
-        return answer(FieldList(fields(table)))
+        return json_response(FieldList(fields(table)))
 
     @router.get("/runs/complete", response_model=Completion)
     def completion(query: str = "", at: int | None = None) -> Response:
         """What may stand at a place of a query: replace the characters `from` to `to` by an option's text."""
         place = len(query) if at is None else max(0, min(at, len(query)))
         begin, end, options = complete(table, query, place)
-        return answer({"from": begin, "to": end, "options": options})
+        return json_response({"from": begin, "to": end, "options": options})
 
     return router

@@ -11,7 +11,7 @@ from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, RunState
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.submit import begin, dry_run, snapshot_taken, submit, submit_folder
-from runyard.server.responses import answer, view, views
+from runyard.server.responses import json_response, run_view, run_views
 from runyard.wire.runs import (
     BeginRun,
     FailRun,
@@ -32,22 +32,22 @@ def routes(conductor: Conductor) -> APIRouter:
     @router.post("/runs", response_model=RunView)
     def submit_run(request: SubmitRun) -> Response:
         """Submit a run. The same id again is the same run."""
-        return answer(view(conductor, submit(conductor, request)))
+        return json_response(run_view(conductor, submit(conductor, request)))
 
     @router.post("/runs/from-folder", response_model=RunView)
     def submit_run_of_folder(request: SubmitFolder) -> Response:
         """Submit a run of the code in a folder of this machine, frozen here."""
-        return answer(view(conductor, submit_folder(conductor, request)))
+        return json_response(run_view(conductor, submit_folder(conductor, request)))
 
     @router.post("/runs/dry-run")
     def dry_run_of(request: SubmitRun) -> Response:
         """What a submission would start: host, command and variables of every process. Nothing is started."""
-        return answer({"text": dry_run(conductor, request)})
+        return json_response({"text": dry_run(conductor, request)})
 
     @router.post("/runs/begin", response_model=RunView)
     def begin_run(request: BeginRun) -> Response:
         """Open a run whose process is the caller's own."""
-        return answer(view(conductor, begin(conductor, request)))
+        return json_response(run_view(conductor, begin(conductor, request)))
 
     @router.get("/runs", response_model=RunPage)
     def list_runs(
@@ -80,49 +80,49 @@ def routes(conductor: Conductor) -> APIRouter:
             limit=limit + 1,
         )
         page, more = records[:limit], len(records) > limit
-        return answer(RunPage(views(conductor, page), page[-1].number if more else None))
+        return json_response(RunPage(run_views(conductor, page), page[-1].number if more else None))
 
     @router.get("/runs/{run_id}", response_model=RunView)
     def get_run(run_id: str) -> Response:
-        return answer(view(conductor, store.load(run_id)))
+        return json_response(run_view(conductor, store.load(run_id)))
 
     @router.patch("/runs/{run_id}", response_model=RunView)
     def rename_run(run_id: str, request: RenameRun) -> Response:
         store.rename(run_id, request.name)
         conductor.bell.ring(run_id)
-        return answer(view(conductor, store.load(run_id)))
+        return json_response(run_view(conductor, store.load(run_id)))
 
     @router.post("/runs/{run_id}/cancel", response_model=RunView)
     def cancel_run(run_id: str) -> Response:
         conductor.cancel(run_id)
-        return answer(view(conductor, store.load(run_id)))
+        return json_response(run_view(conductor, store.load(run_id)))
 
     @router.post("/runs/{run_id}/complete", response_model=RunView)
     def complete_run(run_id: str) -> Response:
         conductor.post(run_id, on.MarkedComplete())
-        return answer(view(conductor, store.load(run_id)))
+        return json_response(run_view(conductor, store.load(run_id)))
 
     @router.post("/runs/{run_id}/fail", response_model=RunView)
     def fail_run(run_id: str, request: FailRun) -> Response:
         message = f"{request.code}: {request.message}" if request.code else request.message
         end = End(EndReason.MARKED_FAILED, message or "marked as failed by its owner")
         conductor.post(run_id, on.MarkedFailed(end))
-        return answer(view(conductor, store.load(run_id)))
+        return json_response(run_view(conductor, store.load(run_id)))
 
     @router.post("/runs/{run_id}/snapshot", response_model=RunView)
     def set_snapshot(run_id: str, request: SetSnapshot) -> Response:
-        return answer(view(conductor, snapshot_taken(conductor, run_id, request.snapshot_id)))
+        return json_response(run_view(conductor, snapshot_taken(conductor, run_id, request.snapshot_id)))
 
     @router.patch("/runs/{run_id}/tags", response_model=RunView)
     def set_tags(run_id: str, request: Labels) -> Response:
         store.set_tags(run_id, request.set, request.remove)
         conductor.bell.ring(run_id)
-        return answer(view(conductor, store.load(run_id)))
+        return json_response(run_view(conductor, store.load(run_id)))
 
     @router.patch("/runs/{run_id}/properties", response_model=RunView)
     def add_properties(run_id: str, request: Labels) -> Response:
         store.add_properties(run_id, request.set)
-        return answer(view(conductor, store.load(run_id)))
+        return json_response(run_view(conductor, store.load(run_id)))
 
     return router
 

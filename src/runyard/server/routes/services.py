@@ -11,8 +11,8 @@ from starlette.concurrency import run_in_threadpool
 
 from runyard import clock
 from runyard.errors import WebserviceException
-from runyard.server.responses import answer
-from runyard.server.service_proxy import call
+from runyard.server.responses import json_response
+from runyard.server.service_proxy import invoke as invoke_service
 from runyard.serving.history import stats
 from runyard.serving.logs import last_lines, last_requests
 from runyard.serving.manager import Services
@@ -29,12 +29,12 @@ def routes(services: Services) -> APIRouter:
     def all_services(model: str | None = None) -> Response:
         """`model`: those that serve `name`, or `name:version`."""
         found = [view(services, record) for record in services.store.all()]
-        return answer([one for one in found if model is None or _serves(one, model)])
+        return json_response([one for one in found if model is None or _serves(one, model)])
 
     @router.post("/services")
     def deploy(request: DeployService) -> Response:
         """Answers at once; the service says by its state when it is up."""
-        return answer(view(services, services.deploy(request)), 201)
+        return json_response(view(services, services.deploy(request)), 201)
 
     @router.get("/services/{name}")
     async def service(name: str, after: int | None = None, wait_s: float = 20.0) -> Response:
@@ -45,11 +45,11 @@ def routes(services: Services) -> APIRouter:
             while services.change_number <= after and clock.monotonic() < deadline:
                 await asyncio.sleep(0.02)  # a thread for each who waits would soon be all threads
             record = await run_in_threadpool(services.store.get, name)
-        return answer(await run_in_threadpool(view, services, record))
+        return json_response(await run_in_threadpool(view, services, record))
 
     @router.patch("/services/{name}")
     def change(name: str, request: ChangeService) -> Response:
-        return answer(view(services, services.change(name, request)))
+        return json_response(view(services, services.change(name, request)))
 
     @router.delete("/services/{name}", status_code=204)
     def delete(name: str) -> Response:
@@ -59,40 +59,40 @@ def routes(services: Services) -> APIRouter:
     @router.post("/services/{name}/versions")
     def add_version(name: str, request: NewVersion) -> Response:
         services.add_version(name, request)
-        return answer(view(services, services.store.get(name)), 201)
+        return json_response(view(services, services.store.get(name)), 201)
 
     @router.post("/services/{name}/traffic")
     def set_traffic(name: str, request: dict[str, int]) -> Response:
         """`{"1": 90, "2": 10}`: a version that gets nothing ends."""
-        return answer(view(services, services.set_traffic(name, request)))
+        return json_response(view(services, services.set_traffic(name, request)))
 
     @router.get("/services/{name}/keys")
     def keys(name: str) -> Response:
         primary, secondary = services.keys(name)
-        return answer({"primary": primary, "secondary": secondary})
+        return json_response({"primary": primary, "secondary": secondary})
 
     @router.post("/services/{name}/keys")
     def set_key(name: str, request: NewKey) -> Response:
         primary, secondary = services.set_key(name, request.which, request.value)
-        return answer({"primary": primary, "secondary": secondary})
+        return json_response({"primary": primary, "secondary": secondary})
 
     @router.get("/services/{name}/logs")
     def logs(name: str, lines: int = 5000) -> Response:
         services.store.get(name)
-        return answer({"text": last_lines(services.keeping(name).folder, lines)})
+        return json_response({"text": last_lines(services.keeping(name).folder, lines)})
 
     @router.get("/services/{name}/requests")
     def requests(name: str, limit: int = 100) -> Response:
         """The last requests, the newest first."""
         services.store.get(name)
-        return answer(last_requests(services.keeping(name).folder, min(limit, 10_000)))
+        return json_response(last_requests(services.keeping(name).folder, min(limit, 10_000)))
 
     @router.get("/services/{name}/stats")
     def statistics(name: str) -> Response:
         """What was counted since the service was made, and its last five minutes, a point a second."""
         services.store.get(name)
         folder = services.keeping(name).folder
-        return answer({**stats(folder.counts), "history": services.history.points(name)})
+        return json_response({**stats(folder.counts), "history": services.history.points(name)})
 
     @router.get("/services/{name}/openapi")
     def openapi(name: str) -> Response:
@@ -101,14 +101,14 @@ def routes(services: Services) -> APIRouter:
         for version in sorted(record.traffic, key=lambda number: -record.traffic[number]):
             path = folder.openapi(int(version))
             if path.exists():
-                return answer(json.loads(path.read_bytes()))
+                return json_response(json.loads(path.read_bytes()))
         raise WebserviceException(f"the service {name!r} does not serve yet")
 
     @router.post("/services/{name}/invoke")
     def invoke(name: str, request: Invocation) -> Response:
         """The body, sent to the service with its key: for whoever has the yard's token and wants to try it."""
         services.store.get(name)
-        return answer(call(services.keeping(name), request.body))
+        return json_response(invoke_service(services.keeping(name), request.body))
 
     return router
 

@@ -12,7 +12,7 @@ from starlette.background import BackgroundTask
 
 from runyard.errors import SnapshotException
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.responses import answer
+from runyard.server.responses import json_response
 from runyard.snapshots.manifest import Manifest
 from runyard.wire.snapshots import OfferSnapshot, SnapshotResponse
 
@@ -34,12 +34,12 @@ def routes(conductor: Conductor) -> APIRouter:
             wanted = {entry.digest for entry in Manifest.from_bytes(data).entries if entry.digest}
             missing = depot.missing(sorted(wanted))
             if missing:
-                return answer(SnapshotResponse(None, missing))
-        return answer(SnapshotResponse(depot.add(data, pack)))
+                return json_response(SnapshotResponse(None, missing))
+        return json_response(SnapshotResponse(depot.add(data, pack)))
 
     @router.get("/snapshots/{snapshot_id}")
     def is_there(snapshot_id: str) -> Response:
-        return answer({"snapshot_id": snapshot_id, "there": depot.has(snapshot_id)})
+        return json_response({"snapshot_id": snapshot_id, "there": depot.has(snapshot_id)})
 
     @router.get("/snapshots/{snapshot_id}/zip")
     def as_zip(snapshot_id: str) -> Response:

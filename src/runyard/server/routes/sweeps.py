@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 
 from runyard.errors import RunNotFound
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.responses import answer, view
+from runyard.server.responses import json_response, run_view
 from runyard.spec.json import to_json
 from runyard.spec.sweep import SweepSpec, Trial
 from runyard.store.sweeps import SweepStore
@@ -27,7 +27,7 @@ def routes(conductor: Conductor, driver: SweepDriver | None) -> APIRouter:
         record = submit_sweep(conductor, store, request)
         if driver is not None:
             driver.take_up(record.run_id)
-        return answer(view(conductor, record))
+        return json_response(run_view(conductor, record))
 
     @router.post("/sweeps/{sweep_id}/rerun", response_model=RunView)
     def rerun(sweep_id: str, request: RerunChildren) -> Response:
@@ -35,21 +35,21 @@ def routes(conductor: Conductor, driver: SweepDriver | None) -> APIRouter:
         record = rerun_children(conductor, store, sweep_id, request)
         if driver is not None:
             driver.take_up(record.run_id)
-        return answer(view(conductor, record))
+        return json_response(run_view(conductor, record))
 
     @router.get("/sweeps")
     def listing() -> Response:
         """Every sweep with the number of its children, newest first."""
-        return answer(store.listing())
+        return json_response(store.listing())
 
     @router.get("/sweeps/{sweep_id}", response_model=SweepView)
     def sweep(sweep_id: str) -> Response:
-        return answer(_view(conductor, sweep_id, _known(store, sweep_id), store.trials(sweep_id)))
+        return json_response(_view(conductor, sweep_id, _known(store, sweep_id), store.trials(sweep_id)))
 
     @router.get("/sweeps/{sweep_id}/importance", response_model=Importance)
     def importances(sweep_id: str) -> Response:
         """How much of the metric's spread each parameter explains."""
-        return answer(importance(_known(store, sweep_id), store.trials(sweep_id)))
+        return json_response(importance(_known(store, sweep_id), store.trials(sweep_id)))
 
     return router
 
