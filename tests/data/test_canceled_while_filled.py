@@ -14,7 +14,7 @@ from runyard import clock
 from runyard.data.cache import Cache, trees_in_use
 from runyard.data.folder_store import FolderStore
 from runyard.data.registry import Datastores
-from runyard.data.staging import Provider
+from runyard.data.staging import Stager
 from runyard.errors import UserErrorException
 from runyard.lifecycle.state import Life, RunState
 from runyard.orchestrator import data
@@ -33,12 +33,12 @@ class FarAway(FolderStore):
 @pytest.fixture
 def rooms(tmp_path: Path) -> Iterator[Rooms]:
     database = open_database(tmp_path / "yard.db")
-    provider = Provider(Datastores(database, tmp_path), Cache(tmp_path / "cache"))
-    provider.open = lambda name: FarAway(tmp_path / "far")
+    stager = Stager(Datastores(database, tmp_path), Cache(tmp_path / "cache"))
+    stager.open = lambda name: FarAway(tmp_path / "far")
     (tmp_path / "far" / "set").mkdir(parents=True)
     (tmp_path / "far" / "set" / "a").write_text("a")
     here = SimpleNamespace(get=lambda name: SimpleNamespace(compute=None))
-    needed = {"home": tmp_path, "database": database, "runs": RunStore(database), "provider": provider}
+    needed = {"home": tmp_path, "database": database, "runs": RunStore(database), "stager": stager}
     yield Rooms(**{**dict.fromkeys(Rooms.__dataclass_fields__), **needed, "targets": here})
     database.close()
 
@@ -70,17 +70,17 @@ def canceling_once(rooms: Rooms) -> Callable[[str], None]:
 def test_its_trees_are_in_use_until_it_ends(rooms: Rooms) -> None:
     record = a_run(rooms, DataUse("a", "far", "set"))
     data.fill(rooms, record, lambda text: None, threading.Event())
-    assert len(trees_in_use(rooms.home)) == len(rooms.provider.ready) == 1
+    assert len(trees_in_use(rooms.home)) == len(rooms.stager.prefetched) == 1
     cancel(rooms, record)
     assert not trees_in_use(rooms.home)
-    assert not rooms.provider.ready
+    assert not rooms.stager.prefetched
 
 
 def test_a_run_that_is_canceled_just_as_its_data_has_come_holds_nothing(rooms: Rooms) -> None:
     record = a_run(rooms, DataUse("a", "far", "set"))
     data.fill(rooms, record, canceling_once(rooms), threading.Event())
     assert not trees_in_use(rooms.home)
-    assert not rooms.provider.ready
+    assert not rooms.stager.prefetched
 
 
 def test_nor_does_one_whose_other_data_did_not_come(rooms: Rooms) -> None:
@@ -88,4 +88,4 @@ def test_nor_does_one_whose_other_data_did_not_come(rooms: Rooms) -> None:
     with pytest.raises(UserErrorException):
         data.fill(rooms, record, canceling_once(rooms), threading.Event())
     assert not trees_in_use(rooms.home)
-    assert not rooms.provider.ready
+    assert not rooms.stager.prefetched

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard.data.cache import LIMIT, Cache, Leaf, copy_tree, key_of, note_trees, trees_in_use
+from runyard.data.cache import LIMIT, Cache, Leaf, copy_tree, key_of, record_trees, trees_in_use
 from runyard.spec.folder import RunFolder
 
 
@@ -16,9 +16,9 @@ def taken(cache: Cache, *contents: bytes) -> list[Leaf]:
     leaves = []
     for number, content in enumerate(contents):
         digest = hashlib.sha256(content).hexdigest()
-        arriving = cache.incoming(f"{number}-{digest}")
+        arriving = cache.incoming_path(f"{number}-{digest}")
         arriving.write_bytes(content)
-        cache.take(digest, arriving)
+        cache.add(digest, arriving)
         leaves.append(Leaf(f"folder/{number}.bin", digest, len(content)))
     return leaves
 
@@ -67,27 +67,27 @@ def test_above_the_limit_what_was_least_used_goes_and_what_runs_read_stays(
         used_at(tmp_path / "cache", sets[number], 1_000_000 + age)
     run = RunFolder(home / "runs" / "live")
     run.root.mkdir(parents=True)
-    note_trees(run, [key_of(sets[2])])  # least used, and a run reads it
+    record_trees(run, [key_of(sets[2])])  # least used, and a run reads it
     monkeypatch.setenv(LIMIT, str(2200 / 1e9))
-    assert cache.make_room() == [key_of(sets[0]), key_of(sets[3])]
+    assert cache.evict() == [key_of(sets[0]), key_of(sets[3])]
     assert [tree.exists() for tree in trees] == [False, True, True, False]
     assert (trees[2] / "folder" / "1.bin").read_bytes() == b"shared" * 10
     assert cache.size() <= 2200
     run.data_record.unlink()
     monkeypatch.setenv(LIMIT, "0")
-    cache.make_room()
+    cache.evict()
     assert cache.size() == 0
 
 
 def test_a_tree_that_is_being_handed_over_is_spared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = Cache(tmp_path)
     leaves = taken(cache, b"x" * 1000)
-    cache.hold(key_of(leaves), 1)
+    cache.hold(key_of(leaves))
     tree = cache.tree(leaves, never)
     monkeypatch.setenv(LIMIT, "0")
-    assert cache.make_room() == []
-    cache.hold(key_of(leaves), -1)
-    assert cache.make_room() == [key_of(leaves)]
+    assert cache.evict() == []
+    cache.release(key_of(leaves))
+    assert cache.evict() == [key_of(leaves)]
     assert not tree.exists()
 
 
@@ -104,24 +104,24 @@ def test_a_tree_that_a_run_was_given_while_others_go_is_spared(tmp_path: Path, m
         used_at(tmp_path, leaves, 1_000_000 + age)
     spoiled = trees[2] / "folder" / "0.bin"
     meanwhile = [
-        lambda: cache.hold(key_of(sets[0]), 1),
+        lambda: cache.hold(key_of(sets[0])),
         lambda: cache.tree(sets[1], never),
         lambda: spoiled.unlink(),
         lambda: cache.tree(sets[2], never),
     ]
     monkeypatch.setenv(LIMIT, "0")
-    assert cache.make_room() == [key_of(sets[3])]
+    assert cache.evict() == [key_of(sets[3])]
     assert [tree.exists() for tree in trees] == [True, True, True, False]
     meanwhile.clear()
-    cache.hold(key_of(sets[0]), -1)
-    assert sorted(cache.make_room()) == sorted(key_of(leaves) for leaves in sets[:3])
+    cache.release(key_of(sets[0]))
+    assert sorted(cache.evict()) == sorted(key_of(leaves) for leaves in sets[:3])
 
 
 def test_room_is_made_by_one_at_a_time_and_what_vanishes_meanwhile_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def in_use() -> set[str]:
-        asked.append(cache.make_room())
+        asked.append(cache.evict())
         return set()
 
     asked: list[list[str]] = []
@@ -132,7 +132,7 @@ def test_room_is_made_by_one_at_a_time_and_what_vanishes_meanwhile_is_gone(
     (tmp_path / "trees" / "vanished.json").symlink_to("nowhere")
     next((tmp_path / "content").iterdir()).joinpath("vanished").symlink_to("nowhere")
     monkeypatch.setenv(LIMIT, "0")
-    assert cache.make_room() == [key_of(leaves)]
+    assert cache.evict() == [key_of(leaves)]
     assert asked == [[]]
     assert cache.size() == 0
 
@@ -151,7 +151,7 @@ def test_what_came_while_room_was_made_is_counted_the_next_time(
     cache.tree(taken(cache, b"b" * 2000), never)
     monkeypatch.setenv(LIMIT, str(2500 / 1e9))
     for _ in range(2):
-        cache.make_room()
+        cache.evict()
     assert cache.size() <= 2500
 
 
@@ -161,21 +161,21 @@ def test_a_tree_is_removed_though_its_maker_was_killed_at_the_last_step(
     class Killed(BaseException):
         pass
 
-    def kill(half: Path, folder: Path) -> None:
-        if half.name.startswith(f".{key_of(sets[1])}"):
-            half.replace(folder)
+    def kill(draft: Path, folder: Path) -> None:
+        if draft.name.startswith(key_of(sets[1])):
+            draft.replace(folder)
         raise Killed
 
     cache = Cache(tmp_path)
     sets = [taken(cache, b"a" * 1000), taken(cache, b"b" * 1000)]  # just before it is in place, and just after
     with monkeypatch.context() as patched:
-        patched.setattr("runyard.data.cache._take_place", kill)
+        patched.setattr(Path, "rename", kill)
         for leaves in sets:
             with pytest.raises(Killed):
                 cache.tree(leaves, never)
     used_at(tmp_path, sets[0], 1_000_000)
     monkeypatch.setenv(LIMIT, "0")
-    cache.make_room()
+    cache.evict()
     assert cache.size() == 0
     assert list((tmp_path / "trees").iterdir()) == []
 

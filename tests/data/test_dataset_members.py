@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from runyard.data.cache import Cache
-from runyard.data.datasets import Datasets, Pinned
+from runyard.data.datasets import Datasets, Pin
 from runyard.data.registry import Datastores
-from runyard.data.staging import Provider
+from runyard.data.staging import Stager
 from runyard.errors import DataException, UserErrorException
 from runyard.spec.data import DEFAULT_STORE
 from runyard.spec.dataset import FILE, PART, SAMPLE, SKIP, TAKE, DatasetDefinition, Source, Step
 from runyard.store.datasets import Dataset, DatasetStore
-from runyard.store.open_store import open_database
+from runyard.store.open_datasets import open_database
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def datasets(home: Path) -> Iterator[Datasets]:
-    yield from opened(home)
+    yield from open_datasets(home)
 
 
 @pytest.fixture
@@ -41,12 +41,12 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Datasets]:
     """For tests that only look."""
     home = tmp_path_factory.mktemp("shelf")
     filled(home)
-    yield from opened(home)
+    yield from open_datasets(home)
 
 
-def opened(home: Path) -> Iterator[Datasets]:
+def open_datasets(home: Path) -> Iterator[Datasets]:
     database = open_database(home / "yard.db")
-    yield Datasets(DatasetStore(database), Provider(Datastores(database, home), Cache(home / "cache")))
+    yield Datasets(DatasetStore(database), Stager(Datastores(database, home), Cache(home / "cache")))
     database.close()
 
 
@@ -63,7 +63,7 @@ def of(*paths: str, steps: tuple[Step, ...] = ()) -> DatasetDefinition:
 
 
 def names(datasets: Datasets, definition: DatasetDefinition) -> list[str]:
-    return [member.name for member in datasets.members(definition).files]
+    return [member.name for member in datasets.files(definition).files]
 
 
 @pytest.mark.parametrize(
@@ -107,12 +107,12 @@ def test_a_source_at_which_nothing_is_is_named_with_what_is_there(shelf: Dataset
 
 
 def test_one_file_is_given_as_that_file_and_a_folder_as_that_folder(datasets: Datasets, root: Path) -> None:
-    assert datasets.here(of("mnist/labels.csv")) == root / "mnist" / "labels.csv"
-    assert datasets.here(of("mnist/")) == root / "mnist"
+    assert datasets.local_path(of("mnist/labels.csv")) == root / "mnist" / "labels.csv"
+    assert datasets.local_path(of("mnist/")) == root / "mnist"
 
 
 def test_a_part_is_laid_out_by_itself_and_cannot_be_written_to(datasets: Datasets, root: Path) -> None:
-    place = datasets.here(of("mnist/**/*.png", steps=(Step(SKIP, count=1), Step(TAKE, count=1))))
+    place = datasets.local_path(of("mnist/**/*.png", steps=(Step(SKIP, count=1), Step(TAKE, count=1))))
     files = [path for path in place.rglob("*") if path.is_file()]
     assert [path.relative_to(place).as_posix() for path in files] == ["train/a.png"]
     assert files[0].read_text() == "mnist/train/a.png"
@@ -145,18 +145,18 @@ def test_a_file_that_was_written_within_one_tick_of_the_clock_is_read_again(data
 def test_a_digest_that_nobody_came_back_for_is_not_given_to_whoever_asks_later(
     datasets: Datasets, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def pin_slowly(definition: DatasetDefinition, say: Callable[[str], None]) -> Pinned:
+    def pin_slowly(definition: DatasetDefinition, say: Callable[[str], None]) -> Pin:
         assert gate.wait(30)
         return pin(definition, say)
 
     pin, gate = datasets.pin, threading.Event()
     monkeypatch.setattr(datasets, "pin", pin_slowly)
-    left = datasets.pin_for_a_while(of("mnist"), 0)
+    left = datasets.pin_in_background(of("mnist"), 0)
     gate.set()
     assert left.ended.wait(30)
     (root / "mnist" / "labels.csv").write_text("changed")
     left.ended_at -= 3600
-    now = datasets.pin_for_a_while(of("mnist"), 30)
+    now = datasets.pin_in_background(of("mnist"), 30)
     assert left.found != now.found == pin(of("mnist"))
 
 
@@ -170,7 +170,7 @@ def test_odd_names_are_names_too(datasets: Datasets, root: Path) -> None:
     first = datasets.pin(of("odd/"))
     assert first.files == 3
     assert datasets.pin(of("odd/*")) == first
-    place = datasets.here(of("odd/*"))
+    place = datasets.local_path(of("odd/*"))
     assert {os.fsencode(path.name) for path in place.iterdir()} == {path.read_bytes() for path in place.iterdir()}
 
 
@@ -271,21 +271,21 @@ def test_files_of_the_web_are_brought_and_known_by_their_version(datasets: Datas
     both = at(f"{website}/data/train.gz", f"{website}/data/test.gz")
     assert names(datasets, both) == ["test.gz", "train.gz"]
     first = datasets.pin(both).digest
-    place = datasets.here(both)
+    place = datasets.local_path(both)
     assert (place / "train.gz").read_bytes() == b"train"
     _Files.served["/data/train.gz"] = b"trained"
     assert datasets.pin(both).digest != first
-    assert (datasets.here(both) / "train.gz").read_bytes() == b"trained"
+    assert (datasets.local_path(both) / "train.gz").read_bytes() == b"trained"
 
 
 def test_one_address_is_given_as_that_file(datasets: Datasets, website: str) -> None:
-    place = datasets.here(at(f"{website}/data/train.gz"))
+    place = datasets.local_path(at(f"{website}/data/train.gz"))
     assert (place.name, place.read_bytes()) == ("train.gz", b"train")
 
 
 def test_an_address_without_a_file_is_told(datasets: Datasets, website: str) -> None:
-    with pytest.raises(UserErrorException, match=r"there is nothing at .*/data/none\.gz"):
-        datasets.members(at(f"{website}/data/none.gz"))
+    with pytest.raises(UserErrorException, match=r"there is no file at .*/data/none\.gz"):
+        datasets.files(at(f"{website}/data/none.gz"))
 
 
 def test_what_was_brought_stands_in_while_the_server_is_away(datasets: Datasets, website: str) -> None:
@@ -293,6 +293,6 @@ def test_what_was_brought_stands_in_while_the_server_is_away(datasets: Datasets,
     first = datasets.pin(both).digest
     _Files.is_away = True
     assert datasets.pin(both).digest == first
-    assert (datasets.here(both) / "train.gz").read_bytes() == b"train"
+    assert (datasets.local_path(both) / "train.gz").read_bytes() == b"train"
     with pytest.raises(DataException, match="503"):
-        datasets.members(at(f"{website}/data/other.gz"))
+        datasets.files(at(f"{website}/data/other.gz"))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from runyard.data.backends import opened, split
+from runyard.data.backends import open_store, split_credentials
 from runyard.data.base import DataStore
-from runyard.data.copy import Place, Progress, Upload, upload
+from runyard.data.copy import NamedStore, Progress, Upload, upload
 from runyard.data.folder_store import FolderStore
 from runyard.testing.data import DataStoreContract
 
@@ -22,7 +22,7 @@ class TestFolder(DataStoreContract):
         return FolderStore(tmp_path / "store")
 
     def test_of_two_who_put_one_path_none_notes_its_digest_for_the_others_file(
-        self, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, place: NamedStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def replace(half: Path, target: Path) -> Path:
             if half.name != "other":
@@ -36,9 +36,9 @@ class TestFolder(DataStoreContract):
         with monkeypatch.context() as patched:
             patched.setattr(Path, "replace", replace)
             files = [Upload(tmp_path / "source", "file", 4)]
-            upload(place, files, overwrite=True, progress=Progress(), abandoned=threading.Event())
+            upload(place, files, overwrite=True, progress=Progress(), canceled=threading.Event())
         assert (tmp_path / "store" / "file").read_bytes() == b"theirs"
-        assert place.seen.below(place.name, "") == {}
+        assert place.digests.below(place.name, "") == {}
 
     def test_what_vanishes_and_links_that_lead_nowhere_are_passed_over(self, store: DataStore, tmp_path: Path) -> None:
         (tmp_path / "store" / "loop").symlink_to("loop")
@@ -58,7 +58,7 @@ class TestFolder(DataStoreContract):
 class TestS3(DataStoreContract):
     @pytest.fixture
     def store(self, s3, new_name) -> DataStore:
-        return opened("mine", "s3", *split("s3", s3.bucket(new_name())))
+        return open_store("mine", "s3", *split_credentials("s3", s3.bucket(new_name())))
 
 
 @pytest.mark.real
@@ -66,7 +66,7 @@ class TestS3(DataStoreContract):
 class TestS3BelowAPrefix(DataStoreContract):
     @pytest.fixture
     def store(self, s3, new_name) -> DataStore:
-        return opened("mine", "s3", *split("s3", {**s3.bucket(new_name()), "prefix": "teams/ours"}))
+        return open_store("mine", "s3", *split_credentials("s3", {**s3.bucket(new_name()), "prefix": "teams/ours"}))
 
 
 @pytest.mark.real
@@ -74,4 +74,4 @@ class TestS3BelowAPrefix(DataStoreContract):
 class TestAzure(DataStoreContract):
     @pytest.fixture
     def store(self, azure, new_name) -> DataStore:
-        return opened("mine", "azure_blob", *split("azure_blob", azure.container(new_name())))
+        return open_store("mine", "azure_blob", *split_credentials("azure_blob", azure.container(new_name())))

@@ -121,7 +121,7 @@ def test_a_file_that_the_disk_has_changed_is_not_handed_on(
     use = getattr(store.path(outputs_of(earlier)), way)()
     run = experiment.submit(with_this_python(project(train=READ), arguments=[use]))
     assert run.wait_for_completion(raise_on_error=False)["status"] == "Failed"
-    assert "model is damaged: its content is not what the run left" in run.get_details()["error"]["message"]
+    assert "model is damaged: its content is not what the run stored" in run.get_details()["error"]["message"]
     content.write_text(text)  # somebody has found the right one again
     assert printed_by(experiment.submit(with_this_python(project(train=READ), arguments=[use])), tmp_path) == [
         f"model {text}"
@@ -168,7 +168,7 @@ def test_what_is_not_there_is_refused_before_a_run_exists(
     experiment: Experiment, project: Callable[..., Path], store
 ) -> None:
     missing = store.path("ExperimentRun/dcid.nobody/outputs").as_mount()
-    with pytest.raises(UserErrorException, match="there is nothing at 'ExperimentRun"):
+    with pytest.raises(UserErrorException, match="no files at 'ExperimentRun"):
         experiment.submit(with_this_python(project(train=READ), arguments=[missing]))
 
 
@@ -184,7 +184,7 @@ def test_nobody_writes_there(
         lambda: store.set_as_default(),
         lambda: experiment.submit(upload),
     ):
-        with pytest.raises(UserErrorException, match="can only be read"):
+        with pytest.raises(UserErrorException, match="read-only"):
             write()
     for change in (
         lambda: store.unregister(),

@@ -220,7 +220,7 @@ def test_data_of_a_blob_store_is_brought_with_words_and_in_a_phase_of_its_own(
     run = experiment.submit(with_this_python(project(train="pass"), arguments=[store.path("told", "told").as_mount()]))
     run.wait_for_completion()
     log = run_file(run, "azureml-logs/30_data_log.txt")
-    assert "data told: 2 of 2 files brought" in log
+    assert "data told: downloaded 2 of 2 files" in log
     phases = workspace.connection.get(f"/api/runs/{run.id}/timeline")
     assert [phase["phase"] for phase in phases][:4] == ["snapshot", "environment", "data", "queue"]
     text = json.dumps([workspace.connection.get(f"/api/runs/{run.id}"), run.get_details(), log])
@@ -231,12 +231,12 @@ def test_data_that_is_not_there_is_refused_before_anything_starts(
     workspace: Workspace, experiment: Experiment, project, new_name, request
 ) -> None:
     folder, far = workspace.get_default_datastore(), blob_store("s3", workspace, new_name(), request)
-    with pytest.raises(UserErrorException, match="there is nothing at 'nowhere'"):
+    with pytest.raises(UserErrorException, match="no files at 'nowhere'"):
         experiment.submit(with_this_python(project(train="pass"), arguments=[folder.path("nowhere").as_mount()]))
     run = experiment.submit(with_this_python(project(train="pass"), arguments=[far.path("nowhere").as_mount()]))
     run.wait_for_completion(raise_on_error=False)
     assert run.get_status() == "Failed"
-    assert "there is nothing at 'nowhere'" in str(run.get_details()["error"])
+    assert "no files at 'nowhere'" in str(run.get_details()["error"])
 
 
 def test_a_dry_run_shows_where_data_will_be(workspace: Workspace, experiment: Experiment, project) -> None:

@@ -43,7 +43,7 @@ class Disk:
             end(*given)
 
         monkeypatch.setattr(TransferStore, "end", end_if_there_is_room)
-        monkeypatch.setattr(transfer_jobs, "_FULL_DISK_S", 0.01)
+        monkeypatch.setattr(transfer_jobs, "_DISK_FULL_RETRY_S", 0.01)
 
 
 def an_upload(tmp_path: Path) -> TransferRequest:

@@ -17,9 +17,9 @@ import pytest
 
 from data_servers import S3_SECRET, Wire
 from runyard import Datastore, Workspace
-from runyard.data.backends import opened, split
-from runyard.data.base import Abandoned, Unreachable
-from runyard.data.network_errors import Asked, explained
+from runyard.data.backends import open_store, split_credentials
+from runyard.data.base import StoreUnreachable, TransferCanceled
+from runyard.data.network_errors import StoreContext, translate_errors
 from runyard.errors import DataException, UserErrorException
 from support import a_home, eventually, stop_yard
 
@@ -144,7 +144,7 @@ def test_wrong_credentials_are_told_when_a_datastore_is_registered_and_never_sho
     given = azure.container(new_name())
     with pytest.raises(DataException, match="refuses the credentials"):
         Datastore.register_azure_blob_container(workspace, new_name(), **{**given, "account_key": "A" * 86 + "=="})
-    with pytest.raises(DataException, match="bucket or container is not there"):
+    with pytest.raises(DataException, match="bucket or container does not exist"):
         Datastore.register_azure_blob_container(workspace, new_name(), **{**given, "container_name": "nowhere"})
 
 
@@ -211,7 +211,7 @@ def test_a_full_disk_is_told_and_nothing_half_is_left(
         store = Datastore.register_folder(workspace, name, tmp_path / "store")
     contents = {"a-small": os.urandom(1_000_000), "big": os.urandom(12_000_000)}
     store.upload(str(filled(tmp_path / "up", contents)), show_progress=False)
-    with pytest.raises(DataException, match="no room"):
+    with pytest.raises(DataException, match="no space left"):
         store.download(str(small_disk), show_progress=False)
     for found, content in files_of(small_disk).items():
         assert content == contents[found]
@@ -260,10 +260,10 @@ def test_another_datastore_can_be_the_default(own_home: Path, tmp_path: Path) ->
 
 def test_a_large_download_goes_on_with_the_pieces_that_are_there(azure, new_name, tmp_path: Path) -> None:
     content = os.urandom(70_000_000)
-    store = opened("mine", "azure_blob", *split("azure_blob", azure.container(new_name())))
+    store = open_store("mine", "azure_blob", *split_credentials("azure_blob", azure.container(new_name())))
     store.put("big", filled(tmp_path / "up", {"big": content}) / "big", lambda count: None, threading.Event())
     stored, half, unwanted = store.head("big"), tmp_path / "half", threading.Event()
-    with pytest.raises(Abandoned):
+    with pytest.raises(TransferCanceled):
         store.get(stored, half, lambda count: unwanted.set() if count > 0 else None, unwanted)
     moved: list[int] = []
     digest = store.get(stored, half, moved.append, threading.Event())
@@ -277,7 +277,7 @@ def test_a_large_download_goes_on_with_the_pieces_that_are_there(azure, new_name
 def test_a_bucket_without_credentials_says_how_to_give_them_in_python_and_on_the_command_line() -> None:
     from obstore.exceptions import GenericError
 
-    with pytest.raises(DataException) as caught, explained(Asked("lake", "s3")):
+    with pytest.raises(DataException) as caught, translate_errors(StoreContext("lake", "s3")):
         raise GenericError("error sending request for url (http://169.254.169.254/latest/api/token)")
     assert caught.value.message.startswith("datastore 'lake' needs credentials")
     assert all(word in caught.value.hint for word in ("--credentials", "anonymous=True", "--anonymous"))
@@ -296,10 +296,10 @@ def test_credentials_that_cannot_be_any_are_named_and_not_taken_for_a_server_tha
 ) -> None:
     from obstore.exceptions import GenericError
 
-    with pytest.raises(DataException) as caught, explained(Asked("blobs", "azure_blob")):
+    with pytest.raises(DataException) as caught, translate_errors(StoreContext("blobs", "azure_blob")):
         raise GenericError(f"{said}\n\nDebug source:\nGeneric")
     assert f"wrong credentials: its {named} cannot be one" in caught.value.message
-    assert not isinstance(caught.value, Unreachable)
+    assert not isinstance(caught.value, StoreUnreachable)
     assert "overwrite=True" in caught.value.hint
 
 

@@ -325,14 +325,14 @@ def test_what_cannot_be_is_refused_before_anything_starts(
         Dataset.File.from_files("./data")
     with pytest.raises(UserErrorException, match="s3: is not an address"):
         Dataset.File.from_files("s3://bucket/data")
-    with pytest.raises(UserErrorException, match="no file is at"):
+    with pytest.raises(UserErrorException, match="no files at"):
         Dataset.File.from_files((store, f"{place}/none/"))
     gone = Dataset.File.from_files((store, f"{place}/none/"), validate=False)
-    with pytest.raises(UserErrorException, match="no file is at"):
+    with pytest.raises(UserErrorException, match="no files at"):
         experiment.submit(with_this_python(folder, arguments=[gone.as_named_input("x").as_mount()]))
     twice = [dataset.as_named_input("x").as_mount(), dataset.take(1).as_named_input("x").as_mount()]
     with pytest.raises((UserErrorException, ExperimentExecutionException), match="the name 'x'"):
         experiment.submit(with_this_python(folder, arguments=twice))
-    with pytest.raises(UserErrorException, match="percentage takes a number between 0 and 1"):
+    with pytest.raises(UserErrorException, match="percentage must be a number between 0 and 1"):
         dataset.random_split(80)
     assert list(experiment.get_runs()) == []

@@ -309,7 +309,7 @@ def test_what_no_child_could_be_is_refused_before_there_is_a_sweep(
     without_python = with_this_python(project(train="print(1)"))
     without_python.run_config.environment.python.interpreter_path = "/nowhere/python"
     for config, said in (
-        (with_this_python(project(train="print(1)"), arguments=[nothing]), "there is nothing at 'never/uploaded'"),
+        (with_this_python(project(train="print(1)"), arguments=[nothing]), "no files at 'never/uploaded'"),
         (without_python, "no Python interpreter at '/nowhere/python'"),
     ):
         with pytest.raises(RunyardException, match=said):

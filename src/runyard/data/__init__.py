@@ -1,1 +1,1 @@
-"""Datastores, what travels to and from them, and the copies of their contents on this machine."""
+"""Datastores, transfers to and from them, and the local cache of their contents."""

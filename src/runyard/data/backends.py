@@ -1,4 +1,4 @@
-"""The kinds of datastores: what each is described by, which of that is a credential, and how it is opened."""
+"""The supported datastore backends: their configuration, their credentials, and a factory for each."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ FOLDER, S3, GCS, AZURE_BLOB, AZURE_LAKE = "folder", "s3", "gcs", "azure_blob", "
 
 
 @dataclass(frozen=True)
-class Kind:
+class Backend:
     required: tuple[str, ...]
     optional: tuple[str, ...] = ()
-    secret: tuple[str, ...] = ()  # kept in the owner's own file; named in no answer
-    environment: Mapping[str, str] | None = None  # credential -> the yard's variable that has it where none is given
+    secret: tuple[str, ...] = ()  # stored in a file that only its owner can read; never in a response
+    environment: Mapping[str, str] | None = None  # credential -> variable of the yard, used if none is registered
 
 
-KINDS: dict[str, Kind] = {
-    FOLDER: Kind(("path",)),
-    S3: Kind(
+BACKENDS: dict[str, Backend] = {
+    FOLDER: Backend(("path",)),
+    S3: Backend(
         ("bucket",),
         ("region", "endpoint", "prefix", "anonymous"),
         ("access_key_id", "secret_access_key", "session_token"),
@@ -36,19 +36,19 @@ KINDS: dict[str, Kind] = {
             "session_token": "AWS_SESSION_TOKEN",
         },
     ),
-    GCS: Kind(
+    GCS: Backend(
         ("bucket",),
         ("prefix", "anonymous", "endpoint"),
         ("service_account_key",),
         {"service_account_path": "GOOGLE_APPLICATION_CREDENTIALS"},
     ),
-    AZURE_BLOB: Kind(
+    AZURE_BLOB: Backend(
         ("container_name", "account_name"),
         ("protocol", "endpoint", "prefix", "anonymous"),
         ("account_key", "sas_token"),
         {"account_key": "AZURE_STORAGE_ACCOUNT_KEY", "sas_token": "AZURE_STORAGE_SAS_TOKEN"},
     ),
-    AZURE_LAKE: Kind(
+    AZURE_LAKE: Backend(
         ("filesystem", "account_name"),
         ("protocol", "endpoint", "prefix"),
         ("tenant_id", "client_id", "client_secret"),
@@ -61,106 +61,98 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def split(kind: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """What may be shown, and what may not; refused where something is lacking or unknown."""
-    known = KINDS.get(kind)
-    if known is None:
-        raise UserErrorException(f"there is no kind of datastore called {kind!r}", hint=f"kinds: {', '.join(KINDS)}")
-    given = {name: value for name, value in given.items() if value is not None and value != ""}
-    lacking = [name for name in known.required if name not in given]
-    if lacking:
-        raise UserErrorException(f"a datastore of kind {kind!r} needs {', '.join(lacking)}")
-    takes = (*known.required, *known.optional, *known.secret)
-    unknown = sorted(set(given) - set(takes))
+def split_credentials(kind: str, configuration: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Validate a configuration and split it into the public part and the credentials."""
+    backend = BACKENDS.get(kind)
+    if backend is None:
+        raise UserErrorException(f"unknown datastore kind {kind!r}", hint=f"kinds: {', '.join(BACKENDS)}")
+    public = {name: value for name, value in configuration.items() if value is not None and value != ""}
+    missing = [name for name in backend.required if name not in public]
+    if missing:
+        raise UserErrorException(f"a datastore of kind {kind!r} needs {', '.join(missing)}")
+    allowed = (*backend.required, *backend.optional, *backend.secret)
+    unknown = sorted(set(public) - set(allowed))
     if unknown:
         raise UserErrorException(
-            f"a datastore of kind {kind!r} takes no {', '.join(unknown)}", hint=f"it takes {', '.join(takes)}"
+            f"a datastore of kind {kind!r} does not accept {', '.join(unknown)}",
+            hint=f"it accepts {', '.join(allowed)}",
         )
     if kind == FOLDER:
-        given["path"] = str(_folder(str(given["path"])))
-    secrets = {name: str(given.pop(name)) for name in known.secret if name in given}
-    return given, secrets
+        public["path"] = str(_check_folder(str(public["path"])))
+    secrets = {name: str(public.pop(name)) for name in backend.secret if name in public}
+    return public, secrets
 
 
-def opened(name: str, kind: str, shown: Mapping[str, Any], secrets: Mapping[str, str]) -> DataStore:
+def open_store(name: str, kind: str, public: Mapping[str, Any], secrets: Mapping[str, str]) -> DataStore:
     if kind == FOLDER:
-        return FolderStore(Path(shown["path"]))
+        return FolderStore(Path(public["path"]))
     credentials = dict(secrets)
-    if not credentials and not shown.get("anonymous"):
-        found = KINDS[kind].environment or {}
-        credentials = {name: os.environ[variable] for name, variable in found.items() if os.environ.get(variable)}
-    hidden = tuple(value.lstrip("?") for value in credentials.values())
-    return ObjectStore(name, kind, _OPENERS[kind](shown, credentials), str(shown.get("prefix", "")), hidden)
+    if not credentials and not public.get("anonymous"):
+        variables = BACKENDS[kind].environment or {}
+        credentials = {name: os.environ[variable] for name, variable in variables.items() if os.environ.get(variable)}
+    redacted = tuple(value.lstrip("?") for value in credentials.values())
+    connect = _client_factory(kind, public, credentials)
+    return ObjectStore(name, kind, connect, str(public.get("prefix", "")), redacted)
 
 
-def _s3(shown: Mapping[str, Any], credentials: Mapping[str, str]) -> Callable[[], Any]:
-    config: Any = {"region": shown.get("region") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1", **credentials}
-    if shown.get("endpoint"):
-        config["endpoint"] = shown["endpoint"]
-    if shown.get("anonymous"):
+def _client_factory(kind: str, public: Mapping[str, Any], credentials: Mapping[str, str]) -> Callable[[], Any]:
+    config = dict(credentials)
+    class_name, container = _CONFIGURE[kind](public, config)
+    if public.get("anonymous"):
         config["skip_signature"] = True
 
-    def make() -> Any:
-        from obstore.store import S3Store
+    def connect() -> Any:
+        import obstore.store
 
-        return S3Store(shown["bucket"], config=config, **_manners())
+        return getattr(obstore.store, class_name)(container, config=config, **_client_options())
 
-    return make
+    return connect
 
 
-def _gcs(shown: Mapping[str, Any], credentials: Mapping[str, str]) -> Callable[[], Any]:
-    config: Any = dict(credentials)
+def _configure_s3(public: Mapping[str, Any], config: dict[str, Any]) -> tuple[str, str]:
+    config["region"] = public.get("region") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+    if public.get("endpoint"):
+        config["endpoint"] = public["endpoint"]
+    return "S3Store", public["bucket"]
+
+
+def _configure_gcs(public: Mapping[str, Any], config: dict[str, Any]) -> tuple[str, str]:
     if "service_account_path" in config:
         config["service_account"] = config.pop("service_account_path")
-    if shown.get("endpoint"):
-        config["base_url"] = shown["endpoint"]
-    if shown.get("anonymous"):
-        config["skip_signature"] = True
-
-    def make() -> Any:
-        from obstore.store import GCSStore
-
-        return GCSStore(shown["bucket"], config=config, **_manners())
-
-    return make
+    if public.get("endpoint"):
+        config["base_url"] = public["endpoint"]
+    return "GCSStore", public["bucket"]
 
 
-def _azure(shown: Mapping[str, Any], credentials: Mapping[str, str]) -> Callable[[], Any]:
-    config: Any = {"account_name": shown["account_name"], "endpoint": _azure_address(shown), **credentials}
+def _configure_azure(public: Mapping[str, Any], config: dict[str, Any]) -> tuple[str, str]:
+    config.update(account_name=public["account_name"], endpoint=_azure_endpoint(public))
     if "sas_token" in config:
         config["sas_key"] = config.pop("sas_token").lstrip("?")
-    if shown.get("anonymous"):
-        config["skip_signature"] = True
-
-    def make() -> Any:
-        from obstore.store import AzureStore
-
-        return AzureStore(shown.get("container_name") or shown["filesystem"], config=config, **_manners())
-
-    return make
+    return "AzureStore", public.get("container_name") or public["filesystem"]
 
 
-_OPENERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, str]], Callable[[], Any]]] = {
-    S3: _s3,
-    GCS: _gcs,
-    AZURE_BLOB: _azure,
-    AZURE_LAKE: _azure,
+# each adds to the client's configuration and returns the name of the client class and of the bucket or container
+_CONFIGURE: dict[str, Callable[[Mapping[str, Any], dict[str, Any]], tuple[str, str]]] = {
+    S3: _configure_s3,
+    GCS: _configure_gcs,
+    AZURE_BLOB: _configure_azure,
+    AZURE_LAKE: _configure_azure,
 }
 
 
-def _azure_address(shown: Mapping[str, Any]) -> str:
-    """``endpoint`` is the end of a host name, as in the SDK v1, or a whole address."""
-    endpoint = str(shown.get("endpoint") or "core.windows.net")
+def _azure_endpoint(public: Mapping[str, Any]) -> str:
+    """The configured ``endpoint`` is a host name suffix, as in the SDK v1, or a complete URL."""
+    endpoint = str(public.get("endpoint") or "core.windows.net")
     if "://" in endpoint:
         return endpoint
-    return f"{shown.get('protocol') or 'https'}://{shown['account_name']}.blob.{endpoint}"
+    return f"{public.get('protocol') or 'https'}://{public['account_name']}.blob.{endpoint}"
 
 
-def _manners() -> dict[str, Any]:
-    """Short tries: how long to be patient is decided where people are told about it."""
+def _client_options() -> dict[str, Any]:
+    """Few retries: the caller retries for longer, and reports it."""
     from datetime import timedelta
 
-    # an upload of one part over a slow line is no reason to give up: what counts is that something moves
+    # the timeout is long because uploading one part over a slow network is not an error
     options: dict[str, Any] = {"connect_timeout": "10s", "timeout": "300s", "allow_http": True}
     return {
         "client_options": options,
@@ -168,10 +160,10 @@ def _manners() -> dict[str, Any]:
     }
 
 
-def _folder(path: str) -> Path:
+def _check_folder(path: str) -> Path:
     folder = Path(path).expanduser()
     if not folder.is_absolute():
-        raise UserErrorException(f"the folder {path!r} of a datastore must be named from the root of the file system")
+        raise UserErrorException(f"the folder of a datastore must be an absolute path, got {path!r}")
     if not folder.is_dir():
-        raise UserErrorException(f"there is no folder {str(folder)!r}", hint=f"mkdir -p {folder}")
+        raise UserErrorException(f"the folder {str(folder)!r} does not exist", hint=f"mkdir -p {folder}")
     return folder

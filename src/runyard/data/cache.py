@@ -1,7 +1,7 @@
-"""Contents of datastores on this machine: each once, by its hash; and trees of them that runs read, each once too.
+"""Local cache of datastore contents: each content once, by its SHA-256, and read-only trees of them for runs.
 
-A tree is made of hard links, so it costs no room, and removing it leaves what other trees have. Files are for reading:
-one that somebody wrote to nevertheless is known by its time, and fetched anew.
+Trees consist of hard links: they take no additional space, and removing one does not affect the others. A file that a
+process wrote to in spite of its mode is detected by its modification time and downloaded again.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Optional
 
 from runyard.errors import DataException
-from runyard.posix.atomic_write import write_text
+from runyard.posix import sha256
+from runyard.posix.atomic_write import create_folder, draft_path, replace_file, write_text
 from runyard.spec.folder import RunFolder
 
 LIMIT = "RUNYARD_DATA_CACHE_GB"
 _LIMIT_GB = 50.0
-_UNTOUCHED_NS = 946_684_800 * 10**9  # the time that every content bears: a write, by anybody, gives it another
-_SIDE = ".json"
+_UNMODIFIED_NS = 946_684_800 * 10**9  # modification time of every content; any write changes it
+_RECORD_SUFFIX = ".json"  # of the file next to each tree, whose modification time is the tree's last use
 _LOCKS = 64
 
 
@@ -36,7 +37,7 @@ class Leaf:
 
 
 class Cache:
-    """``in_use`` names the trees that runs have, which are never removed."""
+    """``in_use`` returns the keys of trees that runs use, which are never evicted."""
 
     def __init__(self, root: Path, in_use: Callable[[], set[str]] = set) -> None:
         self._contents, self._trees = root / "content", root / "trees"
@@ -44,271 +45,239 @@ class Cache:
         self._in_use = in_use
         self._held: dict[str, int] = {}
         self._lock = threading.Lock()
-        self._making_room = threading.Lock()
-        self._checked_for: Optional[int] = None  # the limit that all that is here was found to be below
-        # a few for all names: one for each of a million files would never be let go
-        self._bringing = [threading.Lock() for _ in range(_LOCKS)]
-        self._growing = [threading.Lock() for _ in range(_LOCKS)]
+        self._eviction = threading.Lock()
+        self._below_limit: Optional[int] = None  # the limit that the cache was last found to be below
+        # a fixed number of locks for all names: one for each of a million files would never be freed
+        self._download_locks = [threading.Lock() for _ in range(_LOCKS)]
+        self._tree_locks = [threading.Lock() for _ in range(_LOCKS)]
 
     def content(self, digest: str) -> Path | None:
-        """Where it is, if it is here and nobody has written to it."""
-        path = self._place(digest)
+        """The file with this content; None if it is not cached or was modified."""
+        path = self._content_path(digest)
         try:
-            about = path.stat()
+            status = path.stat()
         except OSError:
             return None
-        if about.st_mtime_ns != _UNTOUCHED_NS:
+        if status.st_mtime_ns != _UNMODIFIED_NS:
             path.unlink(missing_ok=True)
             return None
         return path
 
-    def incoming(self, name: str) -> Path:
-        """Where something is brought before it is taken in; the same name finds what came before a break."""
+    def incoming_path(self, name: str) -> Path:
+        """The path for downloading a file before ``add``; the same for each name, so that a download can be resumed."""
         self._incoming.mkdir(parents=True, exist_ok=True)
-        return self._incoming / hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+        return self._incoming / sha256.of_text(name)[:32]
 
-    def take(self, digest: str, source: Path) -> Path:
-        """Moves a file in, whose hash was just computed."""
-        target = self._place(digest)
+    def add(self, digest: str, source: Path) -> Path:
+        """Move a file with a verified digest into the cache."""
+        target = self._content_path(digest)
         target.parent.mkdir(parents=True, exist_ok=True)
-        self._checked_for = None
-        source.chmod(0o444)
-        os.utime(source, ns=(_UNTOUCHED_NS, _UNTOUCHED_NS))
+        self._below_limit = None
+        _mark_unmodified(source)
         source.replace(target)
         return target
 
-    def bringing(self, name: str) -> threading.Lock:
-        """Whoever brings the same thing a second time waits, and finds it."""
-        return self._bringing[hash(name) % _LOCKS]
+    def download_lock(self, name: str) -> threading.Lock:
+        """Held during the download of a file, so that concurrent requests for it wait and find it cached."""
+        return self._download_locks[hash(name) % _LOCKS]
 
-    def tree(self, leaves: Sequence[Leaf], missing: Callable[[Leaf], None]) -> Path:
-        """The tree of these files. ``missing`` is asked to ``take`` what is not here any more."""
+    def tree(self, leaves: Sequence[Leaf], fetch_missing: Callable[[Leaf], None]) -> Path:
+        """The folder with these files. ``fetch_missing`` must ``add`` a content that is not cached."""
         key = key_of(leaves)
         folder = self._trees / key
-        with self._growing[hash(key) % _LOCKS]:
-            if folder.is_dir() and self._is_whole(folder, leaves):
-                self._used(key)
+        with self._tree_locks[hash(key) % _LOCKS]:
+            if folder.is_dir():  # repaired in place if necessary: a run may be reading it
+                damaged = [leaf for leaf in leaves if not _is_unmodified(folder, leaf)]
+                self._link(folder, damaged, fetch_missing)
+                with suppress(OSError):
+                    os.utime(self._trees / f"{key}{_RECORD_SUFFIX}")
                 return folder
-            if folder.is_dir():  # mended, not made anew: a run may be reading it
-                self._grow(folder, [leaf for leaf in leaves if not self._is_whole(folder, [leaf])], missing)
-                self._used(key)
-                return folder
-            half = self._trees / f".{key}.{os.urandom(4).hex()}.half"
-            half.mkdir(parents=True)
-            try:
-                self._grow(half, leaves, missing)
+            with create_folder(folder) as draft:
+                self._link(draft, leaves, fetch_missing)
                 size = sum(leaf.size for leaf in {leaf.digest: leaf for leaf in leaves}.values())
-                # before the tree is there: one without it, after a kill, would never be removed
-                (self._trees / f"{key}{_SIDE}").write_text(json.dumps({"bytes": size, "files": len(leaves)}))
-                _take_place(half, folder)
-            except BaseException:
-                _remove_tree(half)
-                raise
+                # before the tree exists: after a kill, a tree without this record would never be evicted
+                (self._trees / f"{key}{_RECORD_SUFFIX}").write_text(json.dumps({"bytes": size, "files": len(leaves)}))
         return folder
 
-    def make_room(self) -> list[str]:
-        """Trees that were not used for the longest time go, until what is left is below the limit."""
+    def evict(self) -> list[str]:
+        """Remove the least recently used trees until the cache is below its limit; return their keys."""
         limit = _limit_bytes()
-        if self._checked_for == limit:
-            return []  # nothing came since
-        if not self._making_room.acquire(blocking=False):
-            return []  # another is at it: two would remove what the other counts
+        if self._below_limit == limit:
+            return []  # nothing was added since the last check
+        if not self._eviction.acquire(blocking=False):
+            return []  # another thread is evicting: both would remove files that the other one counts
         is_below = False
         try:
-            self._checked_for = limit  # said before it is counted, so that what comes meanwhile takes it back
-            gone, total = self._remove_least_used(limit)
+            self._below_limit = limit  # before counting, so that a concurrent `add` resets it
+            removed, total = self._remove_least_used(limit)
             is_below = total <= limit
         finally:
             if not is_below:
-                self._checked_for = None
-            self._making_room.release()
-        return gone
+                self._below_limit = None
+            self._eviction.release()
+        return removed
 
-    def hold(self, key: str, by: int) -> None:
-        """While a tree is being handed to a run that is not on record yet."""
+    def hold(self, key: str) -> None:
+        """Protect a tree from eviction until ``release``, while it is assigned to a run."""
         with self._lock:
-            count = self._held.pop(key, 0) + by
-            if count:
-                self._held[key] = count
+            self._held[key] = self._held.get(key, 0) + 1
+
+    def release(self, key: str) -> None:
+        with self._lock:
+            self._held[key] -= 1
+            if not self._held[key]:
+                del self._held[key]
 
     def size(self) -> int:
-        return sum(about.st_size for _, about in self._all())
+        return sum(status.st_size for _, status in self._all_contents())
 
     def clean_leftovers(self) -> None:
-        """For the start of a yard: trees that a former one did not finish. What was half brought is gone on with."""
-        if self._trees.is_dir():
-            for half in self._trees.glob(".*.half"):
-                _remove_tree(half)
+        """Remove trees that a previous yard did not finish. Partial downloads are kept, to be resumed."""
+        for pattern in ("*.draft", ".*.half"):
+            for draft in self._trees.glob(pattern):
+                shutil.rmtree(draft, ignore_errors=True)
 
     def _remove_least_used(self, limit: int) -> tuple[list[str], int]:
-        """The trees that went, and how much is left."""
-        trees = self._by_last_use()
+        """The keys of the removed trees, and the remaining size."""
         in_use: Optional[set[str]] = None
-        gone: list[str] = []
+        removed: list[str] = []
         total = self.size()
-        for used_ns, side in trees:
+        for used_ns, record in self._by_last_use():
             if total <= limit:
                 break
             if in_use is None:
                 in_use = self._in_use()
-            key = side.name.removesuffix(_SIDE)
+            key = record.name.removesuffix(_RECORD_SUFFIX)
             if key in in_use:
                 continue
-            with self._growing[hash(key) % _LOCKS]:
-                if self._is_held(key) or _changed_ns(side) != used_ns:
-                    continue  # a run was given it since those in use were asked for
+            with self._tree_locks[hash(key) % _LOCKS]:
+                if self._is_held(key) or _modified_ns(record) != used_ns:
+                    continue  # a run started to use it after `in_use` was computed
                 _remove_tree(self._trees / key)
-                side.unlink(missing_ok=True)
-            gone.append(key)
-            total = self._drop_unlinked(total, limit)
+                record.unlink(missing_ok=True)
+            removed.append(key)
+            total = self._remove_unlinked(total, limit)
         if total > limit:
-            total = self._drop_unlinked(total, limit)
-        return gone, total
+            total = self._remove_unlinked(total, limit)
+        return removed, total
 
     def _is_held(self, key: str) -> bool:
         with self._lock:
             return key in self._held
 
-    def _grow(self, root: Path, leaves: Iterable[Leaf], missing: Callable[[Leaf], None]) -> None:
-        made: set[str] = set()
+    def _link(self, root: Path, leaves: Iterable[Leaf], fetch_missing: Callable[[Leaf], None]) -> None:
+        created: set[str] = set()
         for leaf in leaves:
             content = self.content(leaf.digest)
             if content is None:
-                missing(leaf)
+                fetch_missing(leaf)
                 content = self.content(leaf.digest)
                 if content is None:
-                    raise DataException(f"{leaf.path} did not arrive in the cache")
+                    raise DataException(f"{leaf.path} is missing in the cache after its download")
             target = root / leaf.path
-            parent = os.path.dirname(leaf.path)  # noqa: PTH120 - of text, a hundred thousand times
-            if parent not in made:
+            parent = os.path.dirname(leaf.path)  # noqa: PTH120 - faster than Path, for a hundred thousand files
+            if parent not in created:
                 target.parent.mkdir(parents=True, exist_ok=True)
-                made.add(parent)
+                created.add(parent)
             try:
                 os.link(content, target)
-            except OSError:  # one to be mended; too many links to one file; or a file system without them
-                _copy_of(content, target)
-
-    def _is_whole(self, folder: Path, leaves: Sequence[Leaf]) -> bool:
-        root = os.fspath(folder)
-        for leaf in leaves:
-            try:
-                about = os.stat(f"{root}/{leaf.path}")  # noqa: PTH116 - a Path for each would cost more than the call
-            except OSError:
-                return False
-            if about.st_mtime_ns != _UNTOUCHED_NS or about.st_size != leaf.size:
-                return False
-        return True
-
-    def _used(self, key: str) -> None:
-        with suppress(OSError):
-            os.utime(self._trees / f"{key}{_SIDE}")
+            except OSError:  # the target exists, the file has too many links, or the file system has no hard links
+                with replace_file(target) as draft:
+                    shutil.copyfile(content, draft)
+                    _mark_unmodified(draft)
 
     def _by_last_use(self) -> list[tuple[int, Path]]:
-        """When each tree was used, and the file beside it that says so; a file may be there before its tree."""
-        sides = list(self._trees.glob(f"*{_SIDE}")) if self._trees.is_dir() else []
-        found = [(_changed_ns(side), side) for side in sides]
-        return sorted((used_ns, side) for used_ns, side in found if used_ns is not None)
+        """(time of last use, record) of each tree; a record may exist before its tree."""
+        times = [(_modified_ns(record), record) for record in self._trees.glob(f"*{_RECORD_SUFFIX}")]
+        return sorted((used_ns, record) for used_ns, record in times if used_ns is not None)
 
-    def _drop_unlinked(self, total: int, limit: int) -> int:
-        """Contents that no tree has any more, the oldest first."""
-        for path, about in sorted(self._all(), key=lambda found: found[1].st_ctime):
+    def _remove_unlinked(self, total: int, limit: int) -> int:
+        """Remove contents that are in no tree, oldest first; return the remaining size."""
+        for path, status in sorted(self._all_contents(), key=lambda content: content[1].st_ctime):
             if total <= limit:
                 break
-            if about.st_nlink == 1:
+            if status.st_nlink == 1:
                 path.unlink(missing_ok=True)
-                total -= about.st_size
+                total -= status.st_size
         return total
 
-    def _all(self) -> list[tuple[Path, os.stat_result]]:
-        found = []
+    def _all_contents(self) -> list[tuple[Path, os.stat_result]]:
+        contents = []
         for folder in self._contents.iterdir() if self._contents.is_dir() else ():
             with os.scandir(folder) as entries:
                 for entry in entries:
-                    with suppress(FileNotFoundError):  # one that was written to, and removed, meanwhile
-                        found.append((Path(entry.path), entry.stat()))
-        return found
+                    with suppress(FileNotFoundError):  # removed since it was listed, because it was modified
+                        contents.append((Path(entry.path), entry.stat()))
+        return contents
 
-    def _place(self, digest: str) -> Path:
+    def _content_path(self, digest: str) -> Path:
         return self._contents / digest[:2] / digest
 
 
-def note_trees(folder: RunFolder, keys: Iterable[str]) -> None:
-    """In the folder of a run; written before they are there, so that none is removed while it needs them."""
-    known = _noted(folder.data_record)
-    write_text(folder.data_record, json.dumps({"trees": sorted({*known, *keys})}))
+def record_trees(folder: RunFolder, keys: Iterable[str]) -> None:
+    """Record in a run's folder that it uses these trees; called before they exist, so that none is evicted."""
+    recorded = _recorded_trees(folder.data_record)
+    write_text(folder.data_record, json.dumps({"trees": sorted({*recorded, *keys})}))
 
 
 def trees_in_use(root: Path) -> set[str]:
-    """Of all runs whose folders are somewhere below."""
-    found: set[str] = set()
+    """Keys of the trees used by the runs whose folders are below ``root``."""
+    keys: set[str] = set()
     for pattern in ("runs/*/data.json", "*/runs/*/data.json"):
         for record in root.glob(pattern):
-            found.update(_noted(record))
-    return found
+            keys.update(_recorded_trees(record))
+    return keys
 
 
 def copy_tree(tree: Path, leaves: Sequence[Leaf], target: Path) -> None:
-    """For whoever wants to write to it: all of it, or nothing."""
+    """Make a writable copy of a tree; atomic."""
     if target.exists():
         return
-    half = target.with_name(f".{target.name}.{os.urandom(4).hex()}.half")
-    try:
-        half.mkdir(parents=True)
+    with create_folder(target) as draft:
         for leaf in leaves:
-            path = half / leaf.path
+            path = draft / leaf.path
             path.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(tree / leaf.path, path)
-        half.replace(target)
-    except BaseException:
-        shutil.rmtree(half, ignore_errors=True)
-        raise
-
-
-def _noted(record: Path) -> list[str]:
-    try:
-        found: list[str] = json.loads(record.read_bytes())["trees"]
-    except (OSError, ValueError, KeyError):
-        return []
-    return found
 
 
 def key_of(leaves: Iterable[Leaf]) -> str:
-    """The same files under the same names have the same key, whichever datastore they came from."""
+    """The key of a tree: equal for equal names and contents, independent of the datastore."""
     hashing = hashlib.sha256()
     for leaf in sorted(leaves, key=lambda leaf: leaf.path):
         hashing.update(f"{leaf.path}\0{leaf.digest}\n".encode("utf-8", "surrogateescape"))
     return hashing.hexdigest()
 
 
-def _take_place(half: Path, folder: Path) -> None:
+def _recorded_trees(record: Path) -> list[str]:
     try:
-        half.replace(folder)
+        keys: list[str] = json.loads(record.read_bytes())["trees"]
+    except (OSError, ValueError, KeyError):
+        return []
+    return keys
+
+
+def _mark_unmodified(path: Path) -> None:
+    path.chmod(0o444)
+    os.utime(path, ns=(_UNMODIFIED_NS, _UNMODIFIED_NS))
+
+
+def _is_unmodified(folder: Path, leaf: Leaf) -> bool:
+    try:
+        status = os.stat(f"{folder}/{leaf.path}")  # noqa: PTH116 - creating a Path takes longer than the call
     except OSError:
-        if not folder.is_dir():
-            raise
-        _remove_tree(half)  # another process made the same
-
-
-def _copy_of(content: Path, target: Path) -> None:
-    half = target.with_name(f".{os.urandom(6).hex()}.half")
-    shutil.copyfile(content, half)
-    half.chmod(0o444)
-    os.utime(half, ns=(_UNTOUCHED_NS, _UNTOUCHED_NS))
-    half.replace(target)
+        return False
+    return status.st_mtime_ns == _UNMODIFIED_NS and status.st_size == leaf.size
 
 
 def _remove_tree(folder: Path) -> None:
-    """Renamed first: nobody finds half of it."""
-    if not folder.exists():
-        return
-    gone = folder.with_name(f".{folder.name.strip('.')}.{os.urandom(4).hex()}.half")
+    trash = draft_path(folder)  # renamed first, so that no process sees a part of the tree
     with suppress(OSError):
-        folder = folder.replace(gone)
+        folder = folder.replace(trash)
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _changed_ns(path: Path) -> Optional[int]:
-    """None: it is not there any more."""
+def _modified_ns(path: Path) -> Optional[int]:
+    """None if the file does not exist."""
     try:
         return path.stat().st_mtime_ns
     except FileNotFoundError:

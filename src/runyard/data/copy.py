@@ -1,4 +1,4 @@
-"""Many files from one place to another: several at a time, tried again, checked, and none of them ever half there."""
+"""Uploads and downloads of many files: parallel, retried, verified, and atomic per file."""
 
 from __future__ import annotations
 
@@ -7,69 +7,91 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
 from runyard import clock
-from runyard.data.base import PIECES, Abandoned, Changed, DataStore, Stored, Unreachable, damaged, drop, stop_if
+from runyard.data.base import (
+    PIECES_SUFFIX,
+    DataStore,
+    FileChanged,
+    StoredFile,
+    StoreUnreachable,
+    TransferCanceled,
+    damaged_file_error,
+    disk_error,
+    raise_if_canceled,
+    recorded_digest,
+    unlink_quietly,
+)
 from runyard.data.folder_store import digest_of
-from runyard.data.network_errors import of_disk
 from runyard.errors import DataException
+from runyard.posix import sha256
 from runyard.store.datastores import SeenFiles
 
-PATIENCE = "RUNYARD_DATA_PATIENCE_S"  # how long a datastore may be away before a transfer gives up
-_PATIENCE_S = 120.0
-_AT_ONCE = 8
+RETRY_LIMIT = "RUNYARD_DATA_PATIENCE_S"  # how long a datastore may be unreachable before a transfer fails
+_RETRY_LIMIT_S = 120.0
 _RETRY_S = (0.2, 5.0)
-_TRIES_IF_CHANGED = 3
-_NOTED_AT_ONCE = 500
-_LONG_TO_HASH = 100_000_000
-_HASHING = "hashing"
-_FETCHING = [threading.Lock() for _ in range(256)]  # two who want the same file at the same place share a half one
+_THREADS = 8
+_MAX_CHANGES = 3  # attempts to download a file that is modified during the download
+_RECORD_BATCH = 500
+_SLOW_TO_HASH_BYTES = 100_000_000
+_DOWNLOAD_LOCKS = [threading.Lock() for _ in range(256)]  # by draft: concurrent downloads of a file share its draft
 T = TypeVar("T")
+
+
+class Phase(Enum):
+    TRANSFERRING = auto()
+    LISTING = auto()
+    HASHING = auto()
+    RECONNECTING = auto()
+    WAITING_FOR_DISK = auto()
 
 
 @dataclass
 class Progress:
-    """How far something is; read by others while it changes."""
+    """Progress of a transfer; updated by several threads and read by others."""
 
     files: int = 0
     files_done: int = 0
     files_skipped: int = 0
     bytes: int = 0
     bytes_done: int = 0
-    doing: str = ""
-    changed: Callable[[], None] = lambda: None
+    phase: Phase = Phase.TRANSFERRING
+    activity: str = ""  # description of the phase; empty while transferring
+    on_change: Callable[[], None] = lambda: None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def moved(self, count: int) -> None:
+    def add_bytes(self, count: int) -> None:
         with self._lock:
             self.bytes_done += count
-            if self.doing.startswith(_HASHING):
-                self.doing = ""
-        self.changed()
+            if self.phase is Phase.HASHING:
+                self.phase, self.activity = Phase.TRANSFERRING, ""
+        self.on_change()
 
-    def done(self, *, skipped: bool = False, size: int = 0) -> None:
+    def add_file(self, *, skipped: bool = False, size: int = 0) -> None:
+        """Count a completed file. ``size`` is for files whose bytes were not counted by ``add_bytes``."""
         with self._lock:
             self.files_done += 1
             self.files_skipped += skipped
             self.bytes_done += size
-        self.changed()
+        self.on_change()
 
-    def say(self, text: str) -> None:
-        self.doing = text
-        self.changed()
+    def enter(self, phase: Phase, activity: str = "") -> None:
+        with self._lock:
+            self.phase, self.activity = phase, activity
+        self.on_change()
 
 
 @dataclass(frozen=True)
-class Place:
-    """A datastore by its name, and what is known of its contents."""
+class NamedStore:
+    """An open datastore with its name and the recorded digests of its files."""
 
     name: str
     store: DataStore
-    seen: SeenFiles
+    digests: SeenFiles
 
 
 @dataclass(frozen=True)
@@ -80,255 +102,242 @@ class Upload:
 
 
 def upload(
-    place: Place, files: Sequence[Upload], *, overwrite: bool, progress: Progress, abandoned: threading.Event
+    target: NamedStore, files: Sequence[Upload], *, overwrite: bool, progress: Progress, canceled: threading.Event
 ) -> list[str]:
-    """Returns warnings: what was left as it is though it differs."""
-    there = {stored.path: stored for stored in _listed(place, files, progress, abandoned)}
-    known = place.seen.below(place.name, _common([file.path for file in files]))
-    notes, differing = _Notes(place), _Counter()
+    """Upload files and return warnings. Files with the same content are skipped.
 
-    def one(file: Upload) -> None:
-        old = there.get(file.path)
-        if old is not None and not overwrite:
-            differing.add(old.size != file.size)
-            progress.done(skipped=True, size=file.size)
+    Args:
+        target: The datastore.
+        files: The files to upload.
+        overwrite: Replace existing files whose content differs; otherwise they are only counted in a warning.
+        progress: Updated during the upload.
+        canceled: Set by another thread to stop the upload.
+    """
+    existing = {stored.path: stored for stored in _existing_files(target, files, progress, canceled)}
+    records = target.digests.below(target.name, _common_folder([file.path for file in files]))
+    recorder, different = _DigestRecorder(target), _Counter()
+
+    def upload_file(file: Upload) -> None:
+        stored = existing.get(file.path)
+        if stored is not None and not overwrite:
+            different.add(stored.size != file.size)
+            progress.add_file(skipped=True, size=file.size)
             return
-        if old is not None and old.size == file.size and _same(place, file, old, known.get(file.path), abandoned):
-            progress.done(skipped=True, size=file.size)
+        if stored is not None and _is_same(target, stored, records.get(file.path), file.source, canceled):
+            progress.add_file(skipped=True, size=file.size)
             return
-        if file.size > _LONG_TO_HASH and not place.store.is_here:
-            progress.say(f"{_HASHING} {file.source.name} before it is sent")
+        if file.size > _SLOW_TO_HASH_BYTES and not target.store.is_local:
+            progress.enter(Phase.HASHING, f"hashing {file.source.name} before the upload")
+        put = partial(target.store.put, file.path, file.source, progress.add_bytes, canceled)
         try:
-            stored, digest = patiently(
-                lambda: place.store.put(file.path, file.source, progress.moved, abandoned), progress, abandoned
-            )
+            stored, digest = retry_while_unreachable(put, progress, canceled)
         except OSError as error:
-            raise of_disk(error, file.source) from error
-        notes.add(stored, digest)
-        progress.done()
+            raise disk_error(error, file.source) from error
+        recorder.add(stored, digest)
+        progress.add_file()
 
     try:
-        at_once(one, files, abandoned)
+        run_parallel(upload_file, files, canceled)
     finally:
-        notes.write()
-    if differing.count:
-        return [
-            f"{differing.count:,} of the files that were there already have another size; "
-            "they were left as they are (overwrite=True replaces them)"
-        ]
+        recorder.flush()
+    if different.count:
+        return [f"{different.count:,} existing files have another size and were not replaced; overwrite=True does"]
     return []
 
 
 def download(
-    place: Place,
-    files: Sequence[tuple[Stored, Path]],
+    source: NamedStore,
+    files: Sequence[tuple[StoredFile, Path]],
     *,
     overwrite: bool,
     progress: Progress,
-    abandoned: threading.Event,
+    canceled: threading.Event,
 ) -> None:
-    known = place.seen.below(place.name, _common([stored.path for stored, _ in files]))
-    notes = _Notes(place)
+    """Download files to local paths. Existing files are skipped if equal, or if ``overwrite`` is False."""
+    records = source.digests.below(source.name, _common_folder([stored.path for stored, _ in files]))
+    recorder = _DigestRecorder(source)
 
-    def one(pair: tuple[Stored, Path]) -> None:
+    def download_one(pair: tuple[StoredFile, Path]) -> None:
         stored, target = pair
-        if target.is_file() and (not overwrite or _has(target, stored, known.get(stored.path), place, abandoned)):
-            progress.done(skipped=True, size=stored.size)
+        record = records.get(stored.path)
+        if target.is_file() and (not overwrite or _is_same(source, stored, record, target, canceled)):
+            progress.add_file(skipped=True, size=stored.size)
             return
-        fresh, digest = fetch(place, stored, target, known.get(stored.path), progress, abandoned)
-        notes.add(fresh, digest)
-        progress.done()
+        recorder.add(*download_file(source, stored, target, record, progress, canceled))
+        progress.add_file()
 
     try:
-        at_once(one, files, abandoned)
+        run_parallel(download_one, files, canceled)
     finally:
-        notes.write()
+        recorder.flush()
 
 
-def fetch(
-    place: Place,
-    stored: Stored,
+def download_file(
+    source: NamedStore,
+    stored: StoredFile,
     target: Path,
-    known: tuple[str, str] | None,
+    record: tuple[str, str] | None,
     progress: Progress,
-    abandoned: threading.Event,
-) -> tuple[Stored, str]:
-    """One file, to its place; what is returned is the version that it turned out to be."""
-    for tries in range(_TRIES_IF_CHANGED):
-        # by what it is of: whoever goes on after a break finds what came before it
-        name = sha256(f"{place.name}\0{stored.path}\0{stored.mark}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
-        half = target.with_name(f".{name}.runyard-half")
-        get = partial(place.store.get, stored, half, progress.moved, abandoned)
+    canceled: threading.Event,
+) -> tuple[StoredFile, str]:
+    """Download one file; return the downloaded version, which may be newer than ``stored``, and its digest."""
+    for attempt in range(_MAX_CHANGES):
+        # named by the version, so that an interrupted download of the same version can be resumed
+        name = sha256.of_text(f"{source.name}\0{stored.path}\0{stored.etag}")[:16]
+        draft = target.with_name(f".{name}.runyard-half")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            with _FETCHING[hash(half) % len(_FETCHING)]:
-                return stored, _fetched(place, stored, get, half, target, known, progress, abandoned)
-        except Changed:
-            _drop_half(half)
-            found = patiently(partial(place.store.head, stored.path), progress, abandoned)
-            if found is None:
+            with _DOWNLOAD_LOCKS[hash(draft) % len(_DOWNLOAD_LOCKS)]:
+                get = partial(source.store.get, stored, draft, progress.add_bytes, canceled)
+                digest = retry_while_unreachable(get, progress, canceled)
+                expected = recorded_digest(record, stored)
+                if expected is not None and expected != digest:
+                    progress.add_bytes(-stored.size)
+                    raise damaged_file_error(source.name, stored, digest, expected)
+                draft.chmod(0o644)
+                draft.replace(target)
+                return stored, digest
+        except FileChanged:
+            _remove_draft(draft)
+            newer = retry_while_unreachable(partial(source.store.head, stored.path), progress, canceled)
+            if newer is None:
                 break
-            if tries == _TRIES_IF_CHANGED - 1:
+            if attempt == _MAX_CHANGES - 1:
                 raise
-            stored = found
+            stored = newer
         except FileNotFoundError:
             break
-        except (Unreachable, Abandoned):
-            raise  # what came so far is gone on with by whoever asks again
+        except (StoreUnreachable, TransferCanceled):
+            raise  # the draft stays, for a later attempt to resume
         except DataException:
-            _drop_half(half)
+            _remove_draft(draft)
             raise
         except OSError as error:
-            _drop_half(half)
-            raise of_disk(error, target.parent) from error
-    raise DataException(f"{stored.path} is not in datastore {place.name!r} any more", hint="it was there a moment ago")
+            _remove_draft(draft)
+            raise disk_error(error, target.parent) from error
+    raise DataException(
+        f"{stored.path} no longer exists in datastore {source.name!r}", hint="it was deleted during the transfer"
+    )
 
 
-def _fetched(
-    place: Place,
-    stored: Stored,
-    get: Callable[[], str],
-    half: Path,
-    target: Path,
-    known: tuple[str, str] | None,
-    progress: Progress,
-    abandoned: threading.Event,
-) -> str:
-    digest = patiently(get, progress, abandoned)
-    if known is not None and known[0] == stored.mark and known[1] != digest:
-        progress.moved(-stored.size)
-        raise damaged(place.name, stored, digest, known[1])
-    half.chmod(0o644)
-    half.replace(target)
-    return digest
-
-
-def _drop_half(half: Path) -> None:
-    drop(half)
-    drop(half.with_name(half.name + PIECES))
-
-
-def patiently(work: Callable[[], T], progress: Progress, abandoned: threading.Event) -> T:
-    """Tried again for as long as there is hope; people are told meanwhile."""
-    began, wait_s = clock.monotonic(), _RETRY_S[0]
-    moved_then = progress.bytes_done
+def retry_while_unreachable(action: Callable[[], T], progress: Progress, canceled: threading.Event) -> T:
+    """Retry an action until the datastore has been unreachable for too long, and report the wait as progress."""
+    since, delay_s = clock.monotonic(), _RETRY_S[0]
+    bytes_then = progress.bytes_done
     while True:
         try:
-            found = work()
-            if progress.doing.startswith(_AWAY):
-                progress.say("")
-            return found
-        except Unreachable as error:
+            result = action()
+            if progress.phase is Phase.RECONNECTING:
+                progress.enter(Phase.TRANSFERRING)
+            return result
+        except StoreUnreachable as error:
             now = clock.monotonic()
-            if progress.bytes_done > moved_then:  # others get through, or it did for a while: hope begins anew
-                began, moved_then = now, progress.bytes_done
-            if now - began > _patience_s():
+            if progress.bytes_done > bytes_then:  # some transfers succeed: the time limit starts again
+                since, bytes_then = now, progress.bytes_done
+            if now - since > float(os.environ.get(RETRY_LIMIT, _RETRY_LIMIT_S)):
                 raise
-            progress.say(f"{_AWAY} for {clock.duration_text(now - began)}: {error.message}")
-            if abandoned.wait(wait_s):
-                stop_if(abandoned)
-            wait_s = min(wait_s * 2, _RETRY_S[1])
+            waited = clock.duration_text(now - since)
+            progress.enter(Phase.RECONNECTING, f"no connection for {waited}: {error.message}")
+            if canceled.wait(delay_s):
+                raise_if_canceled(canceled)
+            delay_s = min(delay_s * 2, _RETRY_S[1])
 
 
-_AWAY = "no connection"
+def list_store(store: DataStore, prefix: str, progress: Progress, canceled: threading.Event) -> list[StoredFile]:
+    progress.enter(Phase.LISTING, "listing the datastore")
+    try:
+        return retry_while_unreachable(lambda: list(store.list(prefix)), progress, canceled)
+    finally:
+        progress.enter(Phase.TRANSFERRING)
 
 
-def at_once(work: Callable[[T], None], items: Iterable[T], abandoned: threading.Event) -> None:
-    """By several threads; after the first failure nothing more is begun."""
-    waiting, lock, failed = iter(items), threading.Lock(), threading.Event()
+def run_parallel(action: Callable[[T], None], items: Iterable[T], canceled: threading.Event) -> None:
+    """Call ``action`` for all items in several threads; after the first failure no more are started."""
+    pending, lock, failed = iter(items), threading.Lock(), threading.Event()
+    end = object()
 
-    def worker() -> None:
+    def work() -> None:
         while not failed.is_set():
-            stop_if(abandoned)
+            raise_if_canceled(canceled)
             with lock:
-                item = next(waiting, _NOTHING)
-            if item is _NOTHING:
+                item = next(pending, end)
+            if item is end:
                 return
             try:
-                work(item)  # type: ignore[arg-type]
+                action(item)  # type: ignore[arg-type]
             except BaseException:
                 failed.set()
                 raise
 
-    with ThreadPoolExecutor(_AT_ONCE, "move") as pool:
-        for done in [pool.submit(worker) for _ in range(_AT_ONCE)]:
-            done.result()
+    with ThreadPoolExecutor(_THREADS, "copy") as pool:
+        for future in [pool.submit(work) for _ in range(_THREADS)]:
+            future.result()
 
 
-_NOTHING = object()
-
-
-def _listed(place: Place, files: Sequence[Upload], progress: Progress, abandoned: threading.Event) -> list[Stored]:
+def _existing_files(
+    target: NamedStore, files: Sequence[Upload], progress: Progress, canceled: threading.Event
+) -> list[StoredFile]:
     if not files:
         return []
-    if place.store.is_here:  # asked one by one it costs a stat, which listing costs too
-        found = (place.store.head(file.path) for file in files)
-        return [stored for stored in found if stored is not None]
-    common = _common([file.path for file in files])
-    progress.say("looking what is there")
+    if target.store.is_local:  # looking up each file costs no more than listing all
+        lookups = (target.store.head(file.path) for file in files)
+        return [stored for stored in lookups if stored is not None]
+    return list_store(target.store, _common_folder([file.path for file in files]), progress, canceled)
+
+
+def _is_same(
+    store: NamedStore, stored: StoredFile, record: tuple[str, str] | None, local: Path, canceled: threading.Event
+) -> bool:
+    """True if the local file is known to have the same content as the stored one."""
+    if local.stat().st_size != stored.size:
+        return False
+    digest = recorded_digest(record, stored) or _stored_digest(store, stored, canceled)
+    return digest is not None and digest_of(local, canceled)[0] == digest
+
+
+def _stored_digest(store: NamedStore, stored: StoredFile, canceled: threading.Event) -> str | None:
+    path = store.store.local_path(stored.path)
+    if path is not None:
+        return digest_of(path, canceled)[0]
     try:
-        return patiently(lambda: list(place.store.list(common)), progress, abandoned)
-    finally:
-        progress.say("")
-
-
-def _same(place: Place, file: Upload, old: Stored, known: tuple[str, str] | None, abandoned: threading.Event) -> bool:
-    kept = known[1] if known is not None and known[0] == old.mark else _digest_there(place, old, abandoned)
-    return kept is not None and digest_of(file.source, abandoned)[0] == kept
-
-
-def _digest_there(place: Place, stored: Stored, abandoned: threading.Event) -> str | None:
-    local = place.store.local_path(stored.path)
-    if local is not None:
-        return digest_of(local, abandoned)[0]
-    try:
-        return place.store.digest_kept(stored)
+        return store.store.stored_digest(stored)
     except (DataException, FileNotFoundError):
         return None
 
 
-def _has(target: Path, stored: Stored, known: tuple[str, str] | None, place: Place, abandoned: threading.Event) -> bool:
-    if target.stat().st_size != stored.size:
-        return False
-    kept = known[1] if known is not None and known[0] == stored.mark else _digest_there(place, stored, abandoned)
-    return kept is not None and digest_of(target, abandoned)[0] == kept
-
-
-def _common(paths: Sequence[str]) -> str:
-    """The folder that all of them are in."""
+def _common_folder(paths: Sequence[str]) -> str:
     if not paths:
         return ""
-    first = os.path.commonpath(paths) if len(paths) > 1 else os.path.dirname(paths[0])  # noqa: PTH120
-    return first if first not in paths else os.path.dirname(first)  # noqa: PTH120
+    folder = os.path.commonpath(paths) if len(paths) > 1 else os.path.dirname(paths[0])  # noqa: PTH120
+    return folder if folder not in paths else os.path.dirname(folder)  # noqa: PTH120
 
 
-def _patience_s() -> float:
-    return float(os.environ.get(PATIENCE, _PATIENCE_S))
+def _remove_draft(draft: Path) -> None:
+    unlink_quietly(draft)
+    unlink_quietly(draft.with_name(draft.name + PIECES_SUFFIX))
 
 
-class _Notes:
-    """What was seen, written down by the handful."""
+class _DigestRecorder:
+    """Records digests in the database in batches."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, store: NamedStore) -> None:
+        self._store = store
         self._rows: list[tuple[str, str, str]] = []
         self._lock = threading.Lock()
 
-    def add(self, stored: Stored, digest: str) -> None:
-        if not stored.mark:
+    def add(self, stored: StoredFile, digest: str) -> None:
+        if not stored.etag:
             return
         with self._lock:
-            self._rows.append((stored.path, stored.mark, digest))
-            rows = self._rows if len(self._rows) >= _NOTED_AT_ONCE else []
-            if rows:
-                self._rows = []
-        if rows:
-            self._place.seen.add(self._place.name, rows)
+            self._rows.append((stored.path, stored.etag, digest))
+            is_full = len(self._rows) >= _RECORD_BATCH
+        if is_full:
+            self.flush()
 
-    def write(self) -> None:
+    def flush(self) -> None:
         with self._lock:
             rows, self._rows = self._rows, []
-        self._place.seen.add(self._place.name, rows)
+        self._store.digests.add(self._store.name, rows)
 
 
 class _Counter:
@@ -336,7 +345,6 @@ class _Counter:
         self.count = 0
         self._lock = threading.Lock()
 
-    def add(self, more: bool) -> None:
-        if more:
-            with self._lock:
-                self.count += 1
+    def add(self, condition: bool) -> None:
+        with self._lock:
+            self.count += condition

@@ -1,178 +1,172 @@
-"""Datasets of a yard: which files they have now, and the digest of all contents; and how a run is given them."""
+"""The datasets of a yard: their current files, the digest of all contents, and their use by runs."""
 
 from __future__ import annotations
 
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from runyard import clock
-from runyard.data.base import DataStore, Stored
+from runyard.data import http_store
+from runyard.data.base import DataStore, ProgressCallback, StoredFile, recorded_digest
 from runyard.data.cache import Leaf, key_of
-from runyard.data.dataset_files import Member, Members, members_of, whole_of
-from runyard.data.http_store import WEB, Web
-from runyard.data.staging import Found, Item, Provider
+from runyard.data.dataset_files import ResolvedFile, ResolvedFiles, local_source, resolve_files
+from runyard.data.staging import InputFile, InputFiles, Stager
 from runyard.errors import RunyardException
 from runyard.spec.data import DatasetUse, DataUse
 from runyard.spec.dataset import DatasetDefinition
 from runyard.store.datasets import Dataset, DatasetStore
 
 log = logging.getLogger(__name__)
-Say = Callable[[str], None]
-_FETCHED_WITHIN_S = 30.0
+_RESULT_LIFETIME_S = 30.0
+_PROGRESS_NAME = "of the dataset"
 
 
 @dataclass(frozen=True)
-class Pinned:
-    """A dataset as it is at one moment."""
+class Pin:
+    """The content of a dataset at one point in time."""
 
-    digest: str  # the same files with the same contents have the same one, wherever they are
+    digest: str  # equal for equal file names and contents, in any datastore
     files: int
     bytes: int
 
 
 @dataclass
-class Pinning:
-    """One that is being found out; read by others while it changes."""
+class PinJob:
+    """A pin that is computed in the background; read by other threads."""
 
-    doing: str = ""
+    activity: str = ""
     ended: threading.Event = field(default_factory=threading.Event)
-    found: Pinned | None = None
+    result: Pin | None = None
     error: RunyardException | None = None
-    ended_at: float = 0.0  # set before ``ended`` is
+    ended_at: float = 0.0  # set before ``ended``
 
     @property
-    def is_old(self) -> bool:
-        return self.ended.is_set() and clock.monotonic() - self.ended_at > _FETCHED_WITHIN_S
+    def is_expired(self) -> bool:
+        return self.ended.is_set() and clock.monotonic() - self.ended_at > _RESULT_LIFETIME_S
 
 
 class Datasets:
-    def __init__(self, saved: DatasetStore, provider: Provider) -> None:
+    def __init__(self, saved: DatasetStore, stager: Stager) -> None:
         self.saved = saved
-        self._provider = provider
-        self._pinning: dict[str, Pinning] = {}
+        self._stager = stager
+        self._jobs: dict[str, PinJob] = {}
         self._lock = threading.Lock()
-        self._web = Web(self._kept)
-        provider.of_dataset, provider.whole_dataset, provider.open = self.found, self.whole, self.open
+        self._web = http_store.HttpStore(self._cached_web_file)
+        stager.list_dataset, stager.local_dataset, stager.open = self._input_files, self._local_source, self.open
 
     def open(self, datastore: str) -> DataStore:
-        return self._web if datastore == WEB else self._provider.stores.open(datastore)
+        return self._web if datastore == http_store.NAME else self._stager.stores.open(datastore)
 
-    def members(self, definition: DatasetDefinition) -> Members:
-        return members_of(definition, self.open)
+    def files(self, definition: DatasetDefinition) -> ResolvedFiles:
+        return resolve_files(definition, self.open)
 
-    def pin(self, definition: DatasetDefinition, say: Say = lambda _: None) -> Pinned:
-        """Every content is read once, or brought from afar; later its mark says that it is the same."""
-        members = self.members(definition)
-        leaves, unread = self._known(members)
+    def pin(self, definition: DatasetDefinition, report: ProgressCallback = lambda _: None) -> Pin:
+        """Compute the digest of a dataset. Reads or downloads each file once; later its etag identifies it."""
+        leaves, unread = self._known_leaves(self.files(definition))
         if unread:
-            found = Found(tuple(Item(one.name, one.datastore, one.stored) for one in unread))
-            leaves += self._provider.gather("of the dataset", found, say, threading.Event(), link=False).leaves
-        return Pinned(key_of(leaves), len(leaves), sum(leaf.size for leaf in leaves))
+            inputs = _as_inputs(unread)
+            tree = self._stager.fetch(_PROGRESS_NAME, inputs, report, threading.Event(), cache_local_files=False)
+            leaves += tree.leaves
+        return Pin(key_of(leaves), len(leaves), sum(leaf.size for leaf in leaves))
 
-    def pin_for_a_while(self, definition: DatasetDefinition, wait_s: float) -> Pinning:
-        """Begun in the background, or found there; returns when it has ended, or after that long."""
+    def pin_in_background(self, definition: DatasetDefinition, wait_s: float) -> PinJob:
+        """Start or find a background job for ``pin``; return it when it has ended, or after ``wait_s`` seconds."""
         key = definition.key
         with self._lock:
-            # what nobody came back for says how it was then: days later it would be a wrong digest
-            self._pinning = {known: one for known, one in self._pinning.items() if not one.is_old}
-            pinning = self._pinning.get(key)
-            if pinning is None:
-                pinning = self._pinning[key] = Pinning()
-                threading.Thread(
-                    target=self._pin_in_background, args=(definition, pinning), name="pin", daemon=True
-                ).start()
-        if pinning.ended.wait(wait_s):
-            with self._lock:  # the next one who asks wants to know how it is then
-                if self._pinning.get(key) is pinning:
-                    del self._pinning[key]
-        return pinning
+            # drop results that were never collected: days later they would be wrong
+            self._jobs = {key: job for key, job in self._jobs.items() if not job.is_expired}
+            job = self._jobs.get(key)
+            if job is None:
+                job = self._jobs[key] = PinJob()
+                threading.Thread(target=self._run_job, args=(definition, job), name="pin", daemon=True).start()
+        if job.ended.wait(wait_s):
+            with self._lock:  # a later request must compute the digest again
+                if self._jobs.get(key) is job:
+                    del self._jobs[key]
+        return job
 
-    def save(self, wanted: Dataset, create_new_version: bool) -> Dataset:
-        """With a name it is registered, without one it only gets an id."""
-        pinned = self.pin(wanted.definition)
-        if wanted.name is None:
-            return self.saved.save(wanted.definition, pinned.digest, pinned.files, pinned.bytes)
-        known = replace(wanted, digest=pinned.digest, files=pinned.files, bytes=pinned.bytes)
-        return self.saved.register(known, create_new_version)
+    def save(self, dataset: Dataset, create_new_version: bool) -> Dataset:
+        """Register a dataset with a name; without a name, only assign an id."""
+        pin = self.pin(dataset.definition)
+        if dataset.name is None:
+            return self.saved.save(dataset.definition, pin.digest, pin.files, pin.bytes)
+        pinned = replace(dataset, digest=pin.digest, files=pin.files, bytes=pin.bytes)
+        return self.saved.register(pinned, create_new_version)
 
-    def used(self, use: DataUse) -> DataUse:
-        """With the name, the version and the digest that its dataset has now."""
+    def pin_use(self, use: DataUse) -> DataUse:
+        """Add the current name, version and digest of the dataset to a data use."""
         assert use.dataset is not None
-        known = self.saved.by_id(use.dataset.id)
-        first = known.definition.sources[0]
-        digest = self.pin(known.definition).digest
+        dataset = self.saved.by_id(use.dataset.id)
+        source = dataset.definition.sources[0]
+        digest = self.pin(dataset.definition).digest
         return replace(
             use,
-            datastore=first.datastore,
-            path=first.path or first.url,
-            dataset=DatasetUse(known.dataset_id, known.name, known.version, digest, use.dataset.direct),
+            datastore=source.datastore,
+            path=source.path or source.url,
+            dataset=DatasetUse(dataset.dataset_id, dataset.name, dataset.version, digest, use.dataset.direct),
         )
 
-    def found(self, use: DataUse) -> Found:
-        """Its files, for whoever brings them to a run."""
-        return _found(self.members(self.definition_of(use)))
-
-    def whole(self, use: DataUse) -> tuple[str, str] | None:
-        """The datastore and the file or folder of this machine that it is all of, if it is one; nothing is listed."""
-        return whole_of(self.definition_of(use), self.open)
-
-    def here(self, definition: DatasetDefinition) -> Path:
-        """Where its files can be read on this machine; brought there if they are not."""
-        whole = whole_of(definition, self.open)
-        place = self.open(whole[0]).local_path(whole[1]) if whole else None
-        if place is not None:
-            return place
-        found, forever = _found(self.members(definition)), threading.Event()
-        tree = self._provider.gather("of the dataset", found, lambda _: None, forever)
-        path = self._provider.planted(tree, found, forever)
-        self._provider.cache.hold(tree.key, -1)
-        return path
+    def local_path(self, definition: DatasetDefinition) -> Path:
+        """The dataset's folder or file on this machine; remote files are downloaded."""
+        source = local_source(definition, self.open)
+        path = self.open(source[0]).local_path(source[1]) if source else None
+        if path is not None:
+            return path
+        dataset, never = self.files(definition), threading.Event()
+        inputs = _as_inputs(dataset.files, dataset.is_single_file)
+        tree = self._stager.fetch(_PROGRESS_NAME, inputs, lambda _: None, never)
+        return self._stager.materialize(tree, inputs, never)
 
     def definition_of(self, use: DataUse) -> DatasetDefinition:
         assert use.dataset is not None
         return self.saved.by_id(use.dataset.id).definition
 
-    def _kept(self, url: str) -> Stored | None:
-        mark, digest = self._provider.stores.seen.below(WEB, url).get(url, ("", ""))
-        content = self._provider.cache.content(digest) if digest else None
-        return Stored(url, content.stat().st_size, mark) if content is not None else None
+    def _input_files(self, use: DataUse) -> InputFiles:
+        dataset = self.files(self.definition_of(use))
+        return _as_inputs(dataset.files, dataset.is_single_file)
 
-    def _known(self, members: Members) -> tuple[list[Leaf], list[Member]]:
-        """Those whose mark says what they are, and the others."""
+    def _local_source(self, use: DataUse) -> tuple[str, str] | None:
+        return local_source(self.definition_of(use), self.open)
+
+    def _cached_web_file(self, url: str) -> StoredFile | None:
+        etag, digest = self._stager.stores.digests.below(http_store.NAME, url).get(url, ("", ""))
+        content = self._stager.cache.content(digest) if digest else None
+        return StoredFile(url, content.stat().st_size, etag) if content is not None else None
+
+    def _known_leaves(self, dataset: ResolvedFiles) -> tuple[list[Leaf], list[ResolvedFile]]:
+        """The files whose digests are recorded, and those that must be read."""
         paths: dict[str, list[str]] = defaultdict(list)
-        for member in members.files:
-            paths[member.datastore].append(member.stored.path)
-        seen = {datastore: self._provider.stores.seen.of(datastore, some) for datastore, some in paths.items()}
+        for file in dataset.files:
+            paths[file.datastore].append(file.stored.path)
+        records = {datastore: self._stager.stores.digests.of(datastore, names) for datastore, names in paths.items()}
         leaves, unread = [], []
-        for member in members.files:
-            stored = member.stored
-            mark, digest = seen[member.datastore].get(stored.path, ("", ""))
-            if digest and mark == stored.mark:
-                leaves.append(Leaf(member.name, digest, stored.size))
+        for file in dataset.files:
+            digest = recorded_digest(records[file.datastore].get(file.stored.path), file.stored)
+            if digest:
+                leaves.append(Leaf(file.name, digest, file.stored.size))
             else:
-                unread.append(member)
+                unread.append(file)
         return leaves, unread
 
-    def _pin_in_background(self, definition: DatasetDefinition, pinning: Pinning) -> None:
-        def say(text: str) -> None:
-            pinning.doing = text
+    def _run_job(self, definition: DatasetDefinition, job: PinJob) -> None:
+        def report(text: str) -> None:
+            job.activity = text
 
         try:
-            pinning.found = self.pin(definition, say)
+            job.result = self.pin(definition, report)
         except RunyardException as error:
-            pinning.error = error
-        except Exception as error:  # whoever waits must hear of it
+            job.error = error
+        except Exception as error:  # clients wait for this job: they must receive the error
             log.exception("reading a dataset")
-            pinning.error = RunyardException(f"the dataset could not be read: {error}", hint="see yard.log")
+            job.error = RunyardException(f"the dataset could not be read: {error}", hint="see yard.log")
         finally:
-            pinning.ended_at = clock.monotonic()
-            pinning.ended.set()
+            job.ended_at = clock.monotonic()
+            job.ended.set()
 
 
-def _found(members: Members) -> Found:
-    items = (Item(member.name, member.datastore, member.stored) for member in members.files)
-    return Found(tuple(items), members.single)
+def _as_inputs(files: Sequence[ResolvedFile], is_single_file: bool = False) -> InputFiles:
+    return InputFiles(tuple(InputFile(file.name, file.datastore, file.stored) for file in files), is_single_file)

@@ -1,6 +1,6 @@
-"""Patterns of paths: ``*`` and ``?`` stand for what is in a name, ``**`` for any folders.
+"""Path patterns: ``*`` and ``?`` match within a name, ``**`` matches any number of folders.
 
-Not by regular expressions: a pattern with many stars would keep them busy for years on a path that does not fit.
+Matches without regular expressions: those take exponential time for patterns with many stars.
 """
 
 from __future__ import annotations
@@ -17,63 +17,63 @@ def is_pattern(path: str) -> bool:
 class Pattern:
     def __init__(self, path: str) -> None:
         parts = path.split("/")
-        if parts[-1] == ANY_FOLDERS:  # what is below a folder, and not the folder itself
+        if parts[-1] == ANY_FOLDERS:  # matches the files below a folder, not the folder itself
             parts.append("*")
-        first = next((number for number, part in enumerate(parts) if is_pattern(part)), len(parts))
-        self.folder = "/".join(parts[:first])  # what all that fits is below of
-        self._parts = [part if part == ANY_FOLDERS else _Name(part) for part in parts[first:]]
+        first = next((index for index, part in enumerate(parts) if is_pattern(part)), len(parts))
+        self.folder = "/".join(parts[:first])  # all matches are below this folder
+        self._parts = [part if part == ANY_FOLDERS else _NamePattern(part) for part in parts[first:]]
 
-    def fits(self, path: str) -> bool:
-        """Of a path below the folder."""
+    def matches(self, path: str) -> bool:
+        """True if a path below ``folder`` matches."""
         names = path[len(self.folder) :].lstrip("/").split("/") if self.folder else path.split("/")
-        part = name = back = 0
+        part = name = backtrack = 0
         star = -1
         while name < len(names):
-            wanted = self._parts[part] if part < len(self._parts) else None
-            if wanted == ANY_FOLDERS:
-                star, back, part = part, name, part + 1
-            elif isinstance(wanted, _Name) and wanted.fits(names[name]):
+            pattern = self._parts[part] if part < len(self._parts) else None
+            if pattern == ANY_FOLDERS:
+                star, backtrack, part = part, name, part + 1
+            elif isinstance(pattern, _NamePattern) and pattern.matches(names[name]):
                 part, name = part + 1, name + 1
-            elif star >= 0:  # the folders that ** stands for are one more
-                back += 1
-                part, name = star + 1, back
+            elif star >= 0:  # let the last ** match one more folder
+                backtrack += 1
+                part, name = star + 1, backtrack
             else:
                 return False
         return all(rest == ANY_FOLDERS for rest in self._parts[part:])
 
 
-class _Name:
-    """One name: pieces between stars, each found as far left as it can be."""
+class _NamePattern:
+    """Matches one name: the pieces between stars, each at its leftmost position."""
 
     def __init__(self, text: str) -> None:
         first, *rest = text.split("*")
         self._first, self._middle, self._last = first, [piece for piece in rest[:-1] if piece], rest[-1:]
 
-    def fits(self, name: str) -> bool:
+    def matches(self, name: str) -> bool:
         if not self._last:
             return len(name) == len(self._first) and _is_at(self._first, name, 0)
         last = self._last[0]
         end = len(name) - len(last)
-        at = len(self._first)
-        if end < at or not _is_at(self._first, name, 0) or not _is_at(last, name, end):
+        position = len(self._first)
+        if end < position or not _is_at(self._first, name, 0) or not _is_at(last, name, end):
             return False
         for piece in self._middle:
-            found = _find(piece, name, at)
-            if found < 0 or found + len(piece) > end:
+            index = _find(piece, name, position)
+            if index < 0 or index + len(piece) > end:
                 return False
-            at = found + len(piece)
+            position = index + len(piece)
         return True
 
 
 def _find(piece: str, name: str, start: int) -> int:
     if "?" not in piece:
         return name.find(piece, start)
-    places: Sequence[int] = range(start, len(name) - len(piece) + 1)
-    return next((at for at in places if _is_at(piece, name, at)), -1)
+    positions: Sequence[int] = range(start, len(name) - len(piece) + 1)
+    return next((position for position in positions if _is_at(piece, name, position)), -1)
 
 
-def _is_at(piece: str, name: str, at: int) -> bool:
+def _is_at(piece: str, name: str, position: int) -> bool:
     if "?" not in piece:
-        return name.startswith(piece, at)
-    there = name[at : at + len(piece)]
-    return len(there) == len(piece) and all(letter in ("?", other) for letter, other in zip(piece, there))
+        return name.startswith(piece, position)
+    part = name[position : position + len(piece)]
+    return len(part) == len(piece) and all(letter in ("?", other) for letter, other in zip(piece, part))

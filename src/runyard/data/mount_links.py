@@ -1,4 +1,7 @@
-"""Data at absolute paths that people chose: a link there while runs need it, and never over what is somebody's own."""
+"""Data at absolute paths chosen by users: a symbolic link that exists while runs need it.
+
+A link never replaces a file or folder that Runyard did not create.
+"""
 
 from __future__ import annotations
 
@@ -14,111 +17,121 @@ from pathlib import Path
 
 from runyard.errors import UserErrorException
 
-_changing = threading.Lock()
+_lock = threading.Lock()
+_USE_ANOTHER_PATH = "choose another path; a relative one is inside the run's own working directory"
 
 
 @dataclass(frozen=True)
-class Spot:
-    """The link leads into ``root``, which is in the yard's home: what was left there by a killed yard is known by it.
+class MountLink:
+    """A link to data at an absolute path.
 
-    Runs that mount the same data there at the same time share the link; the last of them takes it away.
+    The link points into ``root``, a folder in the yard's home, so that links left by a killed yard are recognized.
+    Runs that mount the same data at the same path share the link; the last of them to end removes it.
     """
 
     root: Path
     path: Path
-    label: str  # of the data, for people
+    label: str  # of the data, for messages
 
     def check(self) -> None:
-        """Raises when something is there that no run has put."""
-        if os.path.lexists(self.path) and not self._is_ours(self.path):
+        """Raise if the path contains something that was not created by a run."""
+        if os.path.lexists(self.path) and not self._is_link(self.path):
             raise UserErrorException(
-                f"data {self.label!r}: there is something at {self.path} already, and it is not replaced",
-                hint="remove it, or choose another path; a relative one is in the run's own working directory",
+                f"data {self.label!r}: {self.path} exists already and is not replaced",
+                hint="remove it, or " + _USE_ANOTHER_PATH,
             )
-        above = next((folder for folder in self.path.parents if self._is_ours(folder)), None)
-        if above is not None:  # a link in there would be written into somebody's data
+        parent = next((folder for folder in self.path.parents if self._is_link(folder)), None)
+        if parent is not None:  # the link would be created inside the data itself
             raise UserErrorException(
-                f"data {self.label!r}: {self.path} is inside of {above}, where a run has data already",
-                hint="choose a path beside it",
+                f"data {self.label!r}: {self.path} is inside {parent}, where a run has mounted data",
+                hint="choose a path outside of it",
             )
 
-    def put(self, real: Path, run_id: str, is_over: Callable[[str], bool]) -> Path:
-        """Where the run finds it: the path itself, or in it the one file that was asked for."""
-        with _changing:
+    def create(self, real: Path, run_id: str, has_ended: Callable[[str], bool]) -> Path:
+        """Link the path to ``real`` for a run.
+
+        Args:
+            real: The data: a folder or a single file.
+            run_id: The run that uses the link until ``release``.
+            has_ended: Looks up a run, to ignore users that a killed yard left behind.
+
+        Returns:
+            The path for the script: the link, or the single file below it.
+        """
+        with _lock:
             for user in self._users():
-                if user != run_id and is_over(user):  # its yard was killed before it could take its leave
-                    (self._own / "runs" / user).unlink(missing_ok=True)
-            others = [user for user in self._users() if user != run_id]
-            if not others:
-                self._clear()
-            elif not self._has(real):
+                if user != run_id and has_ended(user):
+                    (self._state / "runs" / user).unlink(missing_ok=True)
+            other_users = [user for user in self._users() if user != run_id]
+            if not other_users:
+                self._remove()
+            elif not self._points_to(real):
                 raise UserErrorException(
-                    f"data {self.label!r}: run {others[0]} has data of its own at {self.path}",
-                    hint="submit it again after that one's end, or choose another path; a relative one is in the run's "
-                    "own working directory",
+                    f"data {self.label!r}: run {other_users[0]} has mounted other data at {self.path}",
+                    hint="submit again after that run has ended, or " + _USE_ANOTHER_PATH,
                 )
             self.check()
-            (self._own / "runs").mkdir(parents=True, exist_ok=True)
-            (self._own / "runs" / run_id).touch()
-            if not others:
-                self._note(real)
-            if not self._is_ours(self.path):
+            (self._state / "runs").mkdir(parents=True, exist_ok=True)
+            (self._state / "runs" / run_id).touch()
+            if not other_users:
+                self._save_state(real)
+            if not self._is_link(self.path):
                 self._link()
         return self.path if real.is_dir() else self.path / real.name
 
-    def leave(self, run_id: str) -> None:
-        with _changing:
-            claim = self._own / "runs" / run_id
+    def release(self, run_id: str) -> None:
+        """End the use by a run. Calling it again has no effect."""
+        with _lock:
+            claim = self._state / "runs" / run_id
             if claim.exists():
                 claim.unlink()
                 if not self._users():
-                    self._clear()
+                    self._remove()
 
     @property
-    def _own(self) -> Path:
+    def _state(self) -> Path:
         return self.root / hashlib.sha256(os.fsencode(self.path)).hexdigest()[:32]
 
     @property
-    def _tree(self) -> Path:
-        return self._own / "tree"
+    def _target(self) -> Path:
+        return self._state / "tree"
 
     def _users(self) -> list[str]:
-        folder = self._own / "runs"
+        folder = self._state / "runs"
         return sorted(claim.name for claim in folder.iterdir()) if folder.is_dir() else []
 
-    def _is_ours(self, path: Path) -> bool:
+    def _is_link(self, path: Path) -> bool:
         try:
             return path.readlink().is_relative_to(self.root)
-        except OSError:  # no link, or nothing that may be looked at
+        except OSError:  # not a link, or not readable
             return False
 
-    def _has(self, real: Path) -> bool:
-        link = self._tree if real.is_dir() else self._tree / real.name
+    def _points_to(self, real: Path) -> bool:
+        link = self._target if real.is_dir() else self._target / real.name
         return link.is_symlink() and link.readlink() == real
 
-    def _note(self, real: Path) -> None:
+    def _save_state(self, real: Path) -> None:
         if real.is_dir():
-            self._tree.symlink_to(real)
+            self._target.symlink_to(real)
         else:
-            self._tree.mkdir()
-            (self._tree / real.name).symlink_to(real)
-        missing = [str(folder) for folder in self.path.parents if not os.path.lexists(folder)]
-        (self._own / "made.json").write_text(json.dumps(missing))
+            self._target.mkdir()
+            (self._target / real.name).symlink_to(real)
+        missing_folders = [str(folder) for folder in self.path.parents if not os.path.lexists(folder)]
+        (self._state / "made.json").write_text(json.dumps(missing_folders))
 
     def _link(self) -> None:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.symlink_to(self._tree)
+            self.path.symlink_to(self._target)
         except OSError as error:
             raise UserErrorException(
-                f"data {self.label!r} cannot be put at {self.path}: {error.strerror}",
-                hint="choose another path; a relative one is in the run's own working directory",
+                f"data {self.label!r} cannot be mounted at {self.path}: {error.strerror}", hint=_USE_ANOTHER_PATH
             ) from error
 
-    def _clear(self) -> None:
-        if self._is_ours(self.path):
+    def _remove(self) -> None:
+        if self._is_link(self.path):
             self.path.unlink()
-        with suppress(OSError, ValueError):  # none was made, or somebody has put something there since
-            for folder in json.loads((self._own / "made.json").read_bytes()):
+        with suppress(OSError, ValueError):  # no folder was created, or it contains other files by now
+            for folder in json.loads((self._state / "made.json").read_bytes()):
                 Path(folder).rmdir()
-        shutil.rmtree(self._own, ignore_errors=True)
+        shutil.rmtree(self._state, ignore_errors=True)

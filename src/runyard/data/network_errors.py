@@ -1,53 +1,60 @@
-"""What goes wrong on the way to a datastore, in words: who, what and why, and never with a credential in it."""
+"""Translates errors of object stores into messages that name the datastore and the reason, without credentials.
+
+The object-store library reports most problems as text only; all matching on its texts is in this module.
+"""
 
 from __future__ import annotations
 
-import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from runyard.data.base import Changed, Unreachable
+from runyard.data.base import StoreUnreachable, changed_file_error, disk_error
 from runyard.errors import DataException
 
 _CODE = re.compile(r"<Code>([^<]+)</Code>")
 _MESSAGE = re.compile(r"<Message>([^<\n]+)")
 _STATUS = re.compile(r"status code: (\d{3})")
-_SIGNED = re.compile(r"((?:sig|signature|x-amz-[a-z-]+|se|sp|sv|token|key)=)[^&\s\"']+", re.IGNORECASE)
-_REFUSED = ("401", "403")
-_OWN_CLOUD, _OWN_GOOGLE = "169.254.169.254", "metadata.google"
-# what the library says of credentials that it cannot even read, before anybody is asked -> which they are
-_UNREADABLE = {
+_SIGNATURE = re.compile(r"((?:sig|signature|x-amz-[a-z-]+|se|sp|sv|token|key)=)[^&\s\"']+", re.IGNORECASE)
+_ACCESS_DENIED = ("401", "403")
+_RETRYABLE = ("408", "429")
+_METADATA_SERVERS = ("169.254.169.254", "metadata.google")
+# texts of the library about credentials that it cannot parse, before any request -> name of the credential
+_MALFORMED_CREDENTIALS = {
     "Invalid Access Key": "account_key",
     "SAS query pair": "sas_token",
     "service account file": "service_account_key",
     "reading pem file": "service_account_key",
 }
-_AGAIN = (
+_REGISTER_AGAIN = (
     "register it again with the right ones: Datastore.register_…(…, overwrite=True), "
     "or runyard data add NAME … --overwrite"
 )
-_NO_PARTS = "non-partial response"
+_NO_RANGES = "non-partial response"
+_REDACTED = "••••••"
 
 
-class NotInPieces(Exception):
-    """The server answers with all of a file when a part of it was asked for."""
+class RangeNotSupported(Exception):
+    """The server sends the complete file when a byte range is requested."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Whom, and what must not be repeated of the answer."""
+class StoreContext:
+    """The datastore of a request, and the secrets that must not appear in messages."""
 
     name: str
     kind: str
-    hidden: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
 
 
 @contextmanager
-def explained(asked: Asked, path: str = "", *, writes: bool = False) -> Iterator[None]:
-    """FileNotFoundError goes through: whether it is one is the caller's to say. Of a file that is to be written, it
-    is its bucket that is not there."""
+def translate_errors(store: StoreContext, path: str = "", *, writes: bool = False) -> Iterator[None]:
+    """Raise ``DataException`` for the library's errors.
+
+    FileNotFoundError passes unchanged, because only the caller knows if it is an error. During a write it means that
+    the bucket does not exist, and is translated.
+    """
     from obstore import exceptions
 
     try:
@@ -56,75 +63,55 @@ def explained(asked: Asked, path: str = "", *, writes: bool = False) -> Iterator
         raise
     except FileNotFoundError as error:
         if writes and error.filename is None:
-            raise _in_words(asked, path, error) from None
+            raise _translate(store, path, error) from None
         raise
     except exceptions.PreconditionError:
-        raise Changed(
-            f"{path} of datastore {asked.name!r} was written to while it was read",
-            hint="try again when nobody writes to it",
-        ) from None
+        raise changed_file_error(f"{path} of datastore {store.name!r}") from None
     except (exceptions.BaseError, ValueError) as error:
-        if _NO_PARTS in str(error):
-            raise NotInPieces from error
-        # `from None`: the library's own error shows addresses with their signatures
-        raise _in_words(asked, path, error) from None
+        if _NO_RANGES in str(error):
+            raise RangeNotSupported from error
+        # `from None`: the library's own error contains URLs with their signatures
+        raise _translate(store, path, error) from None
     except OSError as error:
-        raise of_disk(error) from error
+        raise disk_error(error) from error
 
 
-def said(asked: Asked, text: str) -> str:
-    """An answer that can be shown."""
-    for secret in asked.hidden:
+def _redact(store: StoreContext, text: str) -> str:
+    for secret in store.secrets:
         if len(secret) > 3:
-            text = text.replace(secret, "••••••")
-    return _SIGNED.sub(r"\1••••••", text)
+            text = text.replace(secret, _REDACTED)
+    return _SIGNATURE.sub(rf"\1{_REDACTED}", text)
 
 
-def _in_words(asked: Asked, path: str, error: Exception) -> DataException:
+def _translate(store: StoreContext, path: str, error: Exception) -> DataException:
     from obstore import exceptions
 
-    text = said(asked, str(error).partition("\n\nDebug source")[0])
-    code, message, status = (pattern.search(text) for pattern in (_CODE, _MESSAGE, _STATUS))
-    reason = f"{code[1]}: {message[1]}" if code and message else code[1] if code else text.strip()
-    where = f"datastore {asked.name!r}"
-    if _OWN_CLOUD in text or _OWN_GOOGLE in text:  # the last place that is asked for credentials: a cloud's machine
+    text = _redact(store, str(error).partition("\n\nDebug source")[0])
+    code, message, status = (match[1] if (match := p.search(text)) else "" for p in (_CODE, _MESSAGE, _STATUS))
+    reason = f"{code}: {message}" if code and message else code or text.strip()
+    name = f"datastore {store.name!r}"
+    if any(server in text for server in _METADATA_SERVERS):  # queried last, if no credentials were found before
         return DataException(
-            f"{where} needs credentials: none were given, none are in the yard's environment, and this is no machine "
-            "of a cloud that has some",
-            hint="give them when you register it (--credentials on the command line); if it is open to everybody, say "
-            "anonymous=True (--anonymous)",
+            f"{name} needs credentials: none were registered, none are in the yard's environment, and this machine is "
+            "not a cloud instance that provides some",
+            hint="pass them when you register it (--credentials on the command line), or anonymous=True (--anonymous) "
+            "if it is public",
         )
-    if isinstance(error, (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)) or (
-        status and status[1] in _REFUSED
-    ):
+    denied = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)
+    if isinstance(error, denied) or status in _ACCESS_DENIED:
+        return DataException(f"{name} refuses the registered credentials: {reason}", hint=_REGISTER_AGAIN)
+    malformed = next((credential for words, credential in _MALFORMED_CREDENTIALS.items() if words in text), None)
+    if malformed is not None:
         return DataException(
-            f"{where} refuses the credentials that it was registered with: {reason}",
-            hint=_AGAIN,
+            f"{name} was registered with an invalid {malformed}: {reason.partition(' error: ')[2] or reason}",
+            hint=_REGISTER_AGAIN,
         )
-    unreadable = next((name for words, name in _UNREADABLE.items() if words in text), None)
-    if unreadable is not None:
+    if code in ("NoSuchBucket", "ContainerNotFound"):
         return DataException(
-            f"{where} was registered with wrong credentials: its {unreadable} cannot be one: "
-            f"{reason.partition(' error: ')[2] or reason}",
-            hint=_AGAIN,
-        )
-    if code and code[1] in ("NoSuchBucket", "ContainerNotFound"):
-        return DataException(
-            f"{where}: its bucket or container is not there: {reason}", hint="make it, or name another"
+            f"{name}: its bucket or container does not exist: {reason}", hint="create it, or register another one"
         )
     if isinstance(error, (exceptions.InvalidPathError, ValueError)):
-        return DataException(f"{where} has no file of the name {path!r}: {reason}", hint="give it another name")
-    if status and status[1].startswith("4") and status[1] not in ("408", "429"):
-        return DataException(f"{where} refuses {path!r}: {reason}")
-    return Unreachable(f"{where} cannot be reached: {reason}", hint="is its server up, and the network?")
-
-
-def of_disk(error: OSError, place: object = "") -> DataException:
-    """Of this machine's, where something was to be written or read."""
-    place = error.filename or place or "this machine"
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return DataException(
-            f"there is no room in {place}: {error.strerror}",
-            hint="free some space there and try again: what arrived is kept, and nothing half is left",
-        )
-    return DataException(f"{place}: {error.strerror or error}")
+        return DataException(f"{name} cannot have a file named {path!r}: {reason}", hint="use another name")
+    if status.startswith("4") and status not in _RETRYABLE:
+        return DataException(f"{name} refuses {path!r}: {reason}")
+    return StoreUnreachable(f"{name} cannot be reached: {reason}", hint="check that its server and the network are up")

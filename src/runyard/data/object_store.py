@@ -1,4 +1,4 @@
-"""Datastores over the network: S3, Google Cloud Storage, Azure, by the one library that speaks to all of them."""
+"""Datastores over the network: S3, Google Cloud Storage and Azure, through one client library."""
 
 from __future__ import annotations
 
@@ -11,243 +11,272 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runyard.data.base import PIECES, Changed, DataStore, Moved, Stored, Unreachable, damaged, drop, stop_if
-from runyard.data.folder_store import digest_of, mark_of
-from runyard.data.network_errors import Asked, NotInPieces, explained
+from runyard.data.base import (
+    PIECES_SUFFIX,
+    BytesCallback,
+    DataStore,
+    FileChanged,
+    StoredFile,
+    StoreUnreachable,
+    changed_file_error,
+    damaged_file_error,
+    raise_if_canceled,
+    unlink_quietly,
+)
+from runyard.data.folder_store import digest_of, etag_of
+from runyard.data.network_errors import RangeNotSupported, StoreContext, translate_errors
 
 if TYPE_CHECKING:
-    from obstore.store import ObjectStore as Engine
+    from obstore.store import ObjectStore as Client
 
-DIGEST = "runyard_sha256"  # kept beside each file; an identifier in C#, as Azure wants it
-_AT_ONCE = 8 << 20  # a file up to this size travels in one request
-_PIECE = 16 << 20
-_PIECES_AT_ONCE = 4
-_LISTED_AT_ONCE = 1000
+DIGEST = "runyard_sha256"  # metadata key of each file; Azure requires a valid C# identifier
+_SMALL_BYTES = 8 << 20  # files up to this size are transferred in one request
+_PIECE_BYTES = 16 << 20
+_PARALLEL_PIECES = 4
+_LIST_PAGE = 1000
+_MAX_PARTS = 9000  # S3 allows ten thousand parts per upload
 
 
 class ObjectStore(DataStore):
-    """``make`` opens the engine's store when it is first needed: its library takes a while to load."""
+    """``connect`` creates the client on first use, because the library takes long to import."""
 
-    def __init__(self, name: str, kind: str, make: Callable[[], Engine], prefix: str, hidden: tuple[str, ...]) -> None:
+    def __init__(
+        self, name: str, kind: str, connect: Callable[[], Client], prefix: str, secrets: tuple[str, ...]
+    ) -> None:
         self.kind = kind
-        self._make, self._prefix = make, prefix.strip("/")
-        self._asked = Asked(name, kind, hidden)
-        self._opened: Engine | None = None
+        self._connect, self._prefix = connect, prefix.strip("/")
+        self._context = StoreContext(name, kind, secrets)
+        self._connected: Client | None = None
         self._lock = threading.Lock()
 
     @property
-    def _store(self) -> Any:
+    def _client(self) -> Any:
         with self._lock:
-            if self._opened is None:
-                self._opened = self._make()
-            return self._opened
+            if self._connected is None:
+                self._connected = self._connect()
+            return self._connected
 
-    def list(self, prefix: str = "") -> Iterator[Stored]:
-        with explained(self._asked, prefix):
-            for some in self._store.list(self._full(prefix) or None, chunk_size=_LISTED_AT_ONCE):
-                for about in some:
-                    if not str(about["path"]).endswith("/"):  # some tools mark folders by an empty file of that name
-                        yield self._stored(about)
-        alone = self.head(prefix) if prefix else None
-        if alone is not None:
-            yield alone
+    def list(self, prefix: str = "") -> Iterator[StoredFile]:
+        with translate_errors(self._context, prefix):
+            for page in self._client.list(self._key(prefix) or None, chunk_size=_LIST_PAGE):
+                for metadata in page:
+                    if not str(metadata["path"]).endswith("/"):  # some tools mark folders by an empty file
+                        yield self._stored_file(metadata)
+        single_file = self.head(prefix) if prefix else None
+        if single_file is not None:
+            yield single_file
 
-    def head(self, path: str) -> Stored | None:
-        with explained(self._asked, path), suppress(FileNotFoundError):
-            return self._stored(self._store.head(self._full(path)))
+    def head(self, path: str) -> StoredFile | None:
+        with translate_errors(self._context, path), suppress(FileNotFoundError):
+            return self._stored_file(self._client.head(self._key(path)))
         return None
 
-    def get(self, stored: Stored, half: Path, moved: Moved, abandoned: threading.Event) -> str:
-        if stored.size <= _AT_ONCE:
-            data, kept = self._bytes(stored, None)
-            half.write_bytes(data)
+    def get(self, stored: StoredFile, draft: Path, on_progress: BytesCallback, canceled: threading.Event) -> str:
+        is_small = stored.size <= _SMALL_BYTES
+        if is_small:
+            data, expected = self._read(stored, None)
+            draft.write_bytes(data)
             digest = hashlib.sha256(data).hexdigest()
         else:
             try:
-                kept = self._in_pieces(stored, half, moved, abandoned)
-            except NotInPieces:
-                kept = self._in_one(stored, half, moved, abandoned)
-            digest = digest_of(half, abandoned)[0]
-        if kept and kept != digest:
-            drop(half)
-            moved(-stored.size if stored.size > _AT_ONCE else 0)
-            raise damaged(self._asked.name, stored, digest, kept)
-        moved(stored.size if stored.size <= _AT_ONCE else 0)
+                expected = self._get_in_pieces(stored, draft, on_progress, canceled)
+            except RangeNotSupported:
+                expected = self._get_as_stream(stored, draft, on_progress, canceled)
+            digest = digest_of(draft, canceled)[0]
+        if expected and expected != digest:
+            unlink_quietly(draft)
+            on_progress(0 if is_small else -stored.size)
+            raise damaged_file_error(self._context.name, stored, digest, expected)
+        on_progress(stored.size if is_small else 0)
         return digest
 
-    def put(self, path: str, source: Path, moved: Moved, abandoned: threading.Event) -> tuple[Stored, str]:
-        about = source.stat()
-        with explained(self._asked, path, writes=True):
-            if about.st_size <= _AT_ONCE:
+    def put(
+        self, path: str, source: Path, on_progress: BytesCallback, canceled: threading.Event
+    ) -> tuple[StoredFile, str]:
+        status = source.stat()
+        with translate_errors(self._context, path, writes=True):
+            if status.st_size <= _SMALL_BYTES:
                 data = source.read_bytes()
-                if mark_of(source.stat()) != mark_of(about) or len(data) != about.st_size:
-                    raise _changed(source)
+                if etag_of(source.stat()) != etag_of(status) or len(data) != status.st_size:
+                    raise changed_file_error(source)
                 digest = hashlib.sha256(data).hexdigest()
-                stop_if(abandoned)
-                done = self._store.put(self._full(path), data, attributes={DIGEST: digest}, use_multipart=False)
-                moved(len(data))
+                raise_if_canceled(canceled)
+                result = self._client.put(self._key(path), data, attributes={DIGEST: digest}, use_multipart=False)
+                on_progress(len(data))
             else:
-                digest, mark = digest_of(source, abandoned)
-                pieces = _pieces(source, digest, mark, moved, abandoned)
-                # in as many parts as S3 allows at most, ten thousand, with room to spare
-                size = max(_PIECE // 2, about.st_size // 9000)
-                done = self._store.put(
-                    self._full(path), pieces, attributes={DIGEST: digest}, chunk_size=size, max_concurrency=4
+                digest, etag = digest_of(source, canceled)
+                result = self._client.put(
+                    self._key(path),
+                    _read_verified(source, digest, etag, on_progress, canceled),
+                    attributes={DIGEST: digest},
+                    chunk_size=max(_PIECE_BYTES // 2, status.st_size // _MAX_PARTS),
+                    max_concurrency=_PARALLEL_PIECES,
                 )
-        return Stored(path, about.st_size, _bare(done.get("e_tag")), about.st_mtime), digest
+        return StoredFile(path, status.st_size, _unquote(result.get("e_tag")), status.st_mtime), digest
 
     def delete(self, path: str) -> None:
-        with explained(self._asked, path), suppress(FileNotFoundError):
-            self._store.delete(self._full(path))
+        with translate_errors(self._context, path), suppress(FileNotFoundError):
+            self._client.delete(self._key(path))
 
-    def digest_kept(self, stored: Stored) -> str | None:
-        with explained(self._asked, stored.path):
-            found = self._store.get(self._full(stored.path), options={"head": True})
-            kept = found.attributes.get(DIGEST) if self._is_same(found, stored) else None
-        return str(kept) if kept else None
+    def stored_digest(self, stored: StoredFile) -> str | None:
+        with translate_errors(self._context, stored.path):
+            response = self._client.get(self._key(stored.path), options={"head": True})
+            digest = response.attributes.get(DIGEST) if _is_version(response, stored) else None
+        return str(digest) if digest else None
 
-    def _bytes(self, stored: Stored, span: tuple[int, int] | None) -> tuple[bytes, str]:
-        """All of a version, or a span of it, and the digest that was kept beside it, if one was.
+    def _open(self, stored: StoredFile, span: tuple[int, int] | None = None) -> tuple[Any, str]:
+        """Request a version of a file, or a span of it; return the response and the digest in its metadata ("": none).
 
-        Whoever answers with another version is not believed.
+        The response is checked as well: some servers ignore the condition of the request.
         """
-        options: dict[str, Any] = {"if_match": f'"{stored.mark}"'} if stored.mark else {}
+        options: dict[str, Any] = {"if_match": f'"{stored.etag}"'} if stored.etag else {}
         if span is not None:
             options["range"] = span
-        with explained(self._asked, stored.path):
-            found = self._store.get(self._full(stored.path), options=options)
-            if not self._is_same(found, stored):
-                raise _changed(stored.path)
-            kept = str(found.attributes.get(DIGEST, ""))
-            data = bytes(found.bytes())
-        wanted = stored.size if span is None else span[1] - span[0]
-        if len(data) != wanted:
-            raise Unreachable(f"{self._asked.name}: {stored.path} came with {len(data)} of {wanted} bytes")
-        return data, kept
+        response = self._client.get(self._key(stored.path), options=options)
+        if not _is_version(response, stored):
+            raise changed_file_error(stored.path)
+        return response, str(response.attributes.get(DIGEST, ""))
 
-    def _in_pieces(self, stored: Stored, half: Path, moved: Moved, abandoned: threading.Event) -> str:
-        """Several at a time, each to its place; returns the digest that was kept beside the file.
+    def _read(self, stored: StoredFile, span: tuple[int, int] | None) -> tuple[bytes, str]:
+        with translate_errors(self._context, stored.path):
+            response, digest = self._open(stored, span)
+            data = bytes(response.bytes())
+        self._check_size(stored, len(data), stored.size if span is None else span[1] - span[0])
+        return data, digest
 
-        Those that are there are noted beside, for whoever goes on after a break.
+    def _get_in_pieces(
+        self, stored: StoredFile, draft: Path, on_progress: BytesCallback, canceled: threading.Event
+    ) -> str:
+        """Download several pieces in parallel; return the digest in the file's metadata.
+
+        Completed pieces are recorded in a file next to the draft, so that an interrupted download can resume.
         """
-        notes = half.with_name(half.name + PIECES)
-        spans = [(at, min(at + _PIECE, stored.size)) for at in range(0, stored.size, _PIECE)]
-        there = _noted(notes, stored) if half.exists() else set()
-        counted = sum(spans[n][1] - spans[n][0] for n in there)
-        kept = ""
-        moved(counted)
-        noting, broken = threading.Lock(), threading.Event()
-        file = os.open(half, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        record = draft.with_name(draft.name + PIECES_SUFFIX)
+        spans = [(start, min(start + _PIECE_BYTES, stored.size)) for start in range(0, stored.size, _PIECE_BYTES)]
+        complete = _completed_pieces(record, stored) if draft.exists() else set()
+        counted = sum(spans[n][1] - spans[n][0] for n in complete)
+        expected = ""
+        on_progress(counted)
+        lock, failed = threading.Lock(), threading.Event()
+        file = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
-        def fetch(number: int) -> None:
-            nonlocal counted, kept
-            if broken.is_set():
+        def download_piece(number: int) -> None:
+            nonlocal counted, expected
+            if failed.is_set():
                 return
-            begin, end = spans[number]
+            start, end = spans[number]
             try:
-                stop_if(abandoned)
-                data, kept = self._bytes(stored, (begin, end))
-                _write(file, data, begin)
+                raise_if_canceled(canceled)
+                data, expected = self._read(stored, (start, end))
+                _write_at(file, data, start)
             except BaseException:
-                broken.set()
+                failed.set()
                 raise
-            with noting:
-                note.write(f"{number}\n")
-                note.flush()
-                counted += end - begin
-            moved(end - begin)
+            with lock:
+                record_file.write(f"{number}\n")
+                record_file.flush()
+                counted += end - start
+            on_progress(end - start)
 
         try:
             os.ftruncate(file, stored.size)
-            with open(notes, "w", encoding="utf-8") as note, ThreadPoolExecutor(_PIECES_AT_ONCE, "piece") as pool:
-                note.write(f"{stored.mark}\n" + "".join(f"{n}\n" for n in sorted(there)))
-                note.flush()
-                for done in [pool.submit(fetch, n) for n in range(len(spans)) if n not in there]:
-                    done.result()
+            with (
+                open(record, "w", encoding="utf-8") as record_file,
+                ThreadPoolExecutor(_PARALLEL_PIECES, "piece") as pool,
+            ):
+                record_file.write(f"{stored.etag}\n" + "".join(f"{n}\n" for n in sorted(complete)))
+                record_file.flush()
+                for future in [pool.submit(download_piece, n) for n in range(len(spans)) if n not in complete]:
+                    future.result()
         except BaseException as error:
-            moved(-counted)  # said again by whoever goes on
-            if isinstance(error, (Changed, NotInPieces)):
-                drop(notes)
-                drop(half)
+            on_progress(-counted)  # a resumed download counts them again
+            if isinstance(error, (FileChanged, RangeNotSupported)):
+                unlink_quietly(record)
+                unlink_quietly(draft)
             raise
         finally:
             os.close(file)
-        drop(notes)
-        return kept
+        unlink_quietly(record)
+        return expected
 
-    def _in_one(self, stored: Stored, half: Path, moved: Moved, abandoned: threading.Event) -> str:
-        """For servers that do not give parts of a file."""
+    def _get_as_stream(
+        self, stored: StoredFile, draft: Path, on_progress: BytesCallback, canceled: threading.Event
+    ) -> str:
+        """Download from a server that does not support byte ranges."""
         total = 0
         try:
-            with explained(self._asked, stored.path), open(half, "wb") as file:
-                options = {"if_match": f'"{stored.mark}"'} if stored.mark else {}
-                found = self._store.get(self._full(stored.path), options=options)
-                if not self._is_same(found, stored):
-                    raise _changed(stored.path)
-                kept = str(found.attributes.get(DIGEST, ""))
-                for data in found.stream(min_chunk_size=_AT_ONCE):
-                    stop_if(abandoned)
+            with translate_errors(self._context, stored.path), open(draft, "wb") as file:
+                response, expected = self._open(stored)
+                for data in response.stream(min_chunk_size=_SMALL_BYTES):
+                    raise_if_canceled(canceled)
                     file.write(data)
                     total += len(data)
-                    moved(len(data))
-            if total != stored.size:
-                raise Unreachable(f"{self._asked.name}: {stored.path} came with {total} of {stored.size} bytes")
+                    on_progress(len(data))
+            self._check_size(stored, total, stored.size)
         except BaseException:
-            moved(-total)
+            on_progress(-total)
             raise
-        return kept
+        return expected
 
-    def _is_same(self, found: Any, stored: Stored) -> bool:
-        about = found.meta
-        return about["size"] == stored.size and (not stored.mark or _bare(about["e_tag"]) == stored.mark)
+    def _check_size(self, stored: StoredFile, actual: int, expected: int) -> None:
+        if actual != expected:
+            raise StoreUnreachable(f"{self._context.name}: received {actual} of {expected} bytes of {stored.path}")
 
-    def _full(self, path: str) -> str:
+    def _key(self, path: str) -> str:
         return "/".join(part for part in (self._prefix, path) if part)
 
-    def _stored(self, about: Any) -> Stored:
-        path = str(about["path"])
-        own = path[len(self._prefix) + 1 :] if self._prefix else path
-        return Stored(own, int(about["size"]), _bare(about["e_tag"]), about["last_modified"].timestamp())
+    def _stored_file(self, metadata: Any) -> StoredFile:
+        key = str(metadata["path"])
+        path = key[len(self._prefix) + 1 :] if self._prefix else key
+        return StoredFile(
+            path, int(metadata["size"]), _unquote(metadata["e_tag"]), metadata["last_modified"].timestamp()
+        )
 
 
-def _pieces(source: Path, digest: str, mark: str, moved: Moved, abandoned: threading.Event) -> Iterator[bytes]:
-    """What travels is what was hashed: an error here comes before the upload is made whole, so nothing is there."""
+def _is_version(response: Any, stored: StoredFile) -> bool:
+    metadata = response.meta
+    return metadata["size"] == stored.size and (not stored.etag or _unquote(metadata["e_tag"]) == stored.etag)
+
+
+def _read_verified(
+    source: Path, digest: str, etag: str, on_progress: BytesCallback, canceled: threading.Event
+) -> Iterator[bytes]:
+    """Yield the file's content and check that it is what was hashed.
+
+    The error comes before the multipart upload is completed, so a modified file does not appear in the datastore.
+    """
     hashing, total = hashlib.sha256(), 0
     try:
         with open(source, "rb") as file:
-            while data := file.read(_AT_ONCE):
-                stop_if(abandoned)
+            while data := file.read(_SMALL_BYTES):
+                raise_if_canceled(canceled)
                 hashing.update(data)
                 yield data
                 total += len(data)
-                moved(len(data))
-            if hashing.hexdigest() != digest or mark_of(os.fstat(file.fileno())) != mark:
-                raise _changed(source)
+                on_progress(len(data))
+            if hashing.hexdigest() != digest or etag_of(os.fstat(file.fileno())) != etag:
+                raise changed_file_error(source)
     except BaseException:
-        moved(-total)
+        on_progress(-total)
         raise
 
 
-def _write(file: int, data: bytes, at: int) -> None:
+def _write_at(file: int, data: bytes, offset: int) -> None:
     rest = memoryview(data)
     while rest:
-        written = os.pwrite(file, rest, at)
-        rest, at = rest[written:], at + written
+        written = os.pwrite(file, rest, offset)
+        rest, offset = rest[written:], offset + written
 
 
-def _noted(notes: Path, stored: Stored) -> set[int]:
+def _completed_pieces(record: Path, stored: StoredFile) -> set[int]:
     try:
-        first, *numbers = notes.read_text(encoding="utf-8").split("\n")
+        etag, *numbers = record.read_text(encoding="utf-8").split("\n")
     except OSError:
         return set()
-    # the last one may be half written
-    return {int(n) for n in numbers[:-1] if n.isdigit()} if first == stored.mark else set()
+    # without the last line, which may be incomplete
+    return {int(n) for n in numbers[:-1] if n.isdigit()} if etag == stored.etag else set()
 
 
-def _bare(tag: Any) -> str:
-    """Listings and answers write the same tag with and without quotes."""
+def _unquote(tag: Any) -> str:
+    """Remove the quotes that responses have around a tag, and listings do not."""
     return str(tag or "").removeprefix("W/").strip('"')
-
-
-def _changed(what: object) -> Changed:
-    return Changed(f"{what} was written to while it was read", hint="try again when nobody writes to it")

@@ -1,4 +1,4 @@
-"""The datastores of a yard, by name: registered, opened when they are needed, and one of them the default."""
+"""The registered datastores of a yard, by name; opened on first use. One of them is the default."""
 
 from __future__ import annotations
 
@@ -19,124 +19,130 @@ from runyard.store.database import Database
 from runyard.store.datastores import DatastoreRecord, DatastoreStore, SeenFiles
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
-_LOOKED_AT = 1
 
 
 class Datastores:
     def __init__(self, database: Database, home: Path) -> None:
-        self.seen = SeenFiles(database)
+        self.digests = SeenFiles(database)
         self._records = DatastoreStore(database)
         self._secrets = Secrets(home)
         self._home = home
-        self._own: dict[str, DataStore] = {}  # of the yard itself, besides the default one
-        self._opened: dict[str, DataStore] = {}
+        self._builtin: dict[str, DataStore] = {}  # in addition to the default one
+        self._open: dict[str, DataStore] = {}
         self._lock = threading.Lock()
 
-    def add_own(self, name: str, store: DataStore) -> None:
-        """It is there without being registered, and stays."""
-        self._own[name] = store
+    def add_builtin(self, name: str, store: DataStore) -> None:
+        """Add a datastore that needs no registration and cannot be removed."""
+        self._builtin[name] = store
 
     def all(self) -> list[DatastoreRecord]:
-        found = [record for record in self._records.all() if record.name not in self._own]
-        if all(record.name != DEFAULT_STORE for record in found):
-            found.insert(0, self._first())
-        if not any(record.is_default for record in found):
-            found = [replace(record, is_default=record.name == DEFAULT_STORE) for record in found]
-        own = [DatastoreRecord(name, store.kind, {}, False, self._made_at()) for name, store in self._own.items()]
-        return found + own
+        records = [record for record in self._records.all() if record.name not in self._builtin]
+        if all(record.name != DEFAULT_STORE for record in records):
+            records.insert(0, self._initial_default())
+        if not any(record.is_default for record in records):
+            records = [replace(record, is_default=record.name == DEFAULT_STORE) for record in records]
+        created_at = self._created_at()
+        builtin = [DatastoreRecord(name, store.kind, {}, False, created_at) for name, store in self._builtin.items()]
+        return records + builtin
 
     def record(self, name: str) -> DatastoreRecord:
-        everything = self.all()
-        for record in everything:
-            if record.name == name:
-                return record
-        raise UserErrorException(
-            f"no datastore named {name!r}", hint=f"datastores here: {', '.join(r.name for r in everything)}"
-        )
+        records = {record.name: record for record in self.all()}
+        if name not in records:
+            raise UserErrorException(f"no datastore named {name!r}", hint=f"datastores here: {', '.join(records)}")
+        return records[name]
 
     @property
     def default(self) -> DatastoreRecord:
         return next(record for record in self.all() if record.is_default)
 
     def open(self, name: str) -> DataStore:
-        """Kept open: a connection that is warm saves more than any other trick."""
-        if name in self._own:
-            return self._own[name]
+        """Open a datastore once and keep it open: reusing its connections saves the most time."""
+        if name in self._builtin:
+            return self._builtin[name]
         with self._lock:
-            if name not in self._opened:
+            if name not in self._open:
                 record = self.record(name)
-                self._opened[name] = backends.opened(name, record.kind, record.configuration, self._secrets.get(name))
-            return self._opened[name]
+                secrets = self._secrets.get(name)
+                self._open[name] = backends.open_store(name, record.kind, record.configuration, secrets)
+            return self._open[name]
 
     def open_to_write(self, name: str) -> DataStore:
         store = self.open(name)
         if not store.writable:
             raise UserErrorException(
-                f"datastore {name!r} has the files of runs, and can only be read",
-                hint="what a script writes to ./outputs comes there; other files belong into another datastore",
+                f"datastore {name!r} contains the files of runs and is read-only",
+                hint="files that a script writes to ./outputs are stored there; use another datastore for other files",
             )
         return store
 
     def register(
-        self, name: str, kind: str, given: Mapping[str, Any], *, overwrite: bool = False, unseen: bool = False
+        self,
+        name: str,
+        kind: str,
+        configuration: Mapping[str, Any],
+        *,
+        overwrite: bool = False,
+        skip_validation: bool = False,
     ) -> DatastoreRecord:
-        """``unseen``: it is not asked whether it lets us in."""
+        """Register a datastore, after listing it once to check the access unless ``skip_validation``.
+
+        Registering the same configuration again without credentials keeps the stored ones.
+        """
         if not _NAME.fullmatch(name):
             raise UserErrorException(
-                f"{name!r} cannot be the name of a datastore",
-                hint="a letter or digit first, then letters, digits, '_', '-' and '.'",
+                f"invalid datastore name {name!r}",
+                hint="it must start with a letter or digit, followed by letters, digits, '_', '-' and '.'",
             )
-        shown, secrets = backends.split(kind, given)
-        known = self._records.get(name)
-        if name == DEFAULT_STORE or name in self._own:
-            raise UserErrorException(f"{name!r} is the yard's own datastore", hint="give yours another name")
-        if known is not None and not overwrite and (known.kind, known.configuration) != (kind, shown):
+        public, secrets = backends.split_credentials(kind, configuration)
+        existing = self._records.get(name)
+        is_same = existing is not None and (existing.kind, existing.configuration) == (kind, public)
+        if name == DEFAULT_STORE or name in self._builtin:
+            raise UserErrorException(f"{name!r} is a built-in datastore", hint="use another name")
+        if existing is not None and not overwrite and not is_same:
             raise UserErrorException(
-                f"there is a datastore {name!r} already, for another place", hint="overwrite=True registers it anew"
+                f"a datastore {name!r} with another configuration exists already",
+                hint="overwrite=True replaces its registration",
             )
-        candidate = backends.opened(name, kind, shown, secrets or self._kept(known, kind, shown))
-        if not unseen:  # before anything is written: a typing error in a key is told to whoever made it
-            list(itertools.islice(candidate.list(), _LOOKED_AT))
-        if secrets or known is None or known.configuration != shown:
+        candidate = backends.open_store(name, kind, public, secrets or (self._secrets.get(name) if is_same else {}))
+        if not skip_validation:  # before anything is stored, so that a mistyped key is reported right here
+            list(itertools.islice(candidate.list(), 1))
+        if secrets or existing is None or existing.configuration != public:
             self._secrets.put(name, secrets)
-        record = self._records.put(name, kind, shown)
+        record = self._records.put(name, kind, public)
         with self._lock:
-            self._opened.pop(name, None)
+            self._open.pop(name, None)
         return record
 
     def make_default(self, name: str) -> None:
         self.open_to_write(name)
         if self.record(name).name == DEFAULT_STORE and self._records.get(name) is None:
-            self._records.put(DEFAULT_STORE, backends.FOLDER, self._first().configuration)
+            self._records.put(DEFAULT_STORE, backends.FOLDER, self._initial_default().configuration)
         self._records.make_default(name)
 
     def unregister(self, name: str) -> None:
-        """What is in it stays."""
+        """Remove the registration; the files in the datastore are not touched."""
         record = self.record(name)
-        if name == DEFAULT_STORE:
+        if name == DEFAULT_STORE or name in self._builtin:
             raise UserErrorException(
-                f"{name!r} is the yard's own datastore, and stays", hint="its files can be deleted"
+                f"{name!r} is a built-in datastore and cannot be removed",
+                hint="delete its files instead" if name == DEFAULT_STORE else "",
             )
-        if name in self._own:
-            raise UserErrorException(f"{name!r} is the yard's own datastore, and stays")
         self._records.remove(record.name)
         self._secrets.put(name, {})
         with self._lock:
-            self._opened.pop(name, None)
+            self._open.pop(name, None)
 
     def has_credentials(self, name: str) -> bool:
         return bool(self._secrets.get(name))
 
-    def _kept(self, known: DatastoreRecord | None, kind: str, shown: Mapping[str, Any]) -> dict[str, str]:
-        """Said again without credentials, a datastore keeps those that it has."""
-        same = known is not None and (known.kind, known.configuration) == (kind, shown)
-        return self._secrets.get(known.name) if known is not None and same else {}
+    def _initial_default(self) -> DatastoreRecord:
+        configuration = {"path": str(self._default_folder)}
+        return DatastoreRecord(DEFAULT_STORE, backends.FOLDER, configuration, False, self._created_at())
 
-    def _first(self) -> DatastoreRecord:
-        folder = self._home / "data" / DEFAULT_STORE
-        return DatastoreRecord(DEFAULT_STORE, backends.FOLDER, {"path": str(folder)}, False, self._made_at())
+    @property
+    def _default_folder(self) -> Path:
+        return self._home / "data" / DEFAULT_STORE
 
-    def _made_at(self) -> float:
-        folder = self._home / "data" / DEFAULT_STORE
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder.stat().st_mtime
+    def _created_at(self) -> float:
+        self._default_folder.mkdir(parents=True, exist_ok=True)
+        return self._default_folder.stat().st_mtime

@@ -1,13 +1,13 @@
-"""Credentials of datastores: a file that only its owner can read, and nowhere else."""
+"""Credentials of datastores, stored in a file that only its owner can read."""
 
 from __future__ import annotations
 
 import json
-import os
 import threading
 from pathlib import Path
 
 from runyard.errors import DataException
+from runyard.posix.atomic_write import write_text
 
 NAME = "datastore-credentials.json"
 
@@ -21,30 +21,25 @@ class Secrets:
         return self._read().get(datastore, {})
 
     def put(self, datastore: str, credentials: dict[str, str]) -> None:
-        """None of them: the datastore has none of its own any more."""
+        """Replace the credentials of a datastore; an empty dictionary removes them."""
         with self._lock:
             everything = self._read()
             if credentials:
                 everything[datastore] = credentials
             elif everything.pop(datastore, None) is None:
                 return
-            draft = self._path.with_name(f".{NAME}.{os.urandom(4).hex()}")
-            # made unreadable for others before there is anything to read
-            file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with open(file, "w", encoding="utf-8") as out:
-                json.dump(everything, out, indent=1)
-            draft.replace(self._path)
+            write_text(self._path, json.dumps(everything, indent=1), mode=0o600)
 
     def _read(self) -> dict[str, dict[str, str]]:
         try:
             if self._path.stat().st_mode & 0o077:
-                self._path.chmod(0o600)  # somebody copied it carelessly
-            found: dict[str, dict[str, str]] = json.loads(self._path.read_bytes())
+                self._path.chmod(0o600)  # a restored or copied home may have lost the mode
+            credentials: dict[str, dict[str, str]] = json.loads(self._path.read_bytes())
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:
             raise DataException(
-                f"the credentials of the datastores cannot be read: {self._path}: {error}",
+                f"cannot read the credentials of the datastores: {self._path}: {error}",
                 hint="move the file away and register the datastores again",
             ) from error
-        return found
+        return credentials

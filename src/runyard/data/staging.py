@@ -1,4 +1,4 @@
-"""What of a datastore a run is given: listed, brought into the cache where it is far away, and told as it happens."""
+"""Stages the input data of runs: lists it, downloads remote files into the cache, and reports progress."""
 
 from __future__ import annotations
 
@@ -10,243 +10,256 @@ from pathlib import Path
 
 from runyard import clock
 from runyard.data import copy
-from runyard.data.base import DataStore, Stored, clean_path, listed_path, refuse_clashes
+from runyard.data.base import (
+    DataStore,
+    ProgressCallback,
+    StoredFile,
+    check_path_conflicts,
+    clean_path,
+    recorded_digest,
+    safe_path,
+)
 from runyard.data.cache import Cache, Leaf, key_of
-from runyard.data.copy import Place, Progress
+from runyard.data.copy import NamedStore, Progress
 from runyard.data.folder_store import digest_of
 from runyard.data.registry import Datastores
 from runyard.errors import UserErrorException
 from runyard.spec.data import DataUse
 
-Say = Callable[[str], None]
-_SAY_EVERY_S = 1.0
-_SETTLED_S = 2.0
-_REMEMBERED = 200_000
+_REPORT_EVERY_S = 1.0
+_SETTLED_S = 2.0  # a file modified more recently may change again without a new time stamp
+_MAX_REMEMBERED = 200_000
 
 
 @dataclass(frozen=True)
-class Item:
-    """One file of what a use means."""
-
+class InputFile:
     path: str  # in the tree that the script sees
     datastore: str
-    stored: Stored
+    stored: StoredFile
 
 
 @dataclass(frozen=True)
-class Found:
-    """All files of a use. ``alone``: it is one file, and the script gets its path rather than that of a folder."""
+class InputFiles:
+    """All files of a data use."""
 
-    items: tuple[Item, ...]
-    alone: bool = False
+    files: tuple[InputFile, ...]
+    is_single_file: bool = False  # the script receives the path of the file, not of a folder
 
     @property
     def size(self) -> int:
-        return sum(item.stored.size for item in self.items)
+        return sum(file.stored.size for file in self.files)
 
 
 @dataclass(frozen=True)
 class Tree:
-    """Files by content, with where each content is on this machine: ready to be read here, or to travel on."""
+    """Input files whose contents are all on this machine, ready to be read or sent to a host."""
 
     key: str
     leaves: tuple[Leaf, ...]
-    contents: dict[str, Path]  # digest -> a file that has it
-    alone: bool
+    contents: dict[str, Path]  # digest -> a file with this content
+    is_single_file: bool
 
     @property
     def size(self) -> int:
         return sum(leaf.size for leaf in self.leaves)
 
 
-class Provider:
-    """``open`` and ``of_dataset`` are said by the room of datasets, which knows more places, and what it means."""
+class Stager:
+    """Stages data from datastores; ``Datasets`` replaces the callbacks, to resolve datasets and web files."""
 
     def __init__(self, stores: Datastores, cache: Cache) -> None:
         self.stores, self.cache = stores, cache
         self.open: Callable[[str], DataStore] = stores.open
-        self.of_dataset: Callable[[DataUse], Found] | None = None
-        # the datastore and the file or folder of this machine that a dataset is, if it is one
-        self.whole_dataset: Callable[[DataUse], tuple[str, str] | None] = lambda use: None
-        self.ready: dict[tuple[str, str], tuple[Tree, Found]] = {}  # by run and use: gathered before its start
-        self._grown = True  # since room was made in the cache
-        self._brought: dict[str, str] = {}  # what came since the yard was started, before it is written down
+        self.list_dataset: Callable[[DataUse], InputFiles] | None = None
+        # the datastore and path of a dataset that is one local file or folder; None for other datasets
+        self.local_dataset: Callable[[DataUse], tuple[str, str] | None] = lambda use: None
+        self.prefetched: dict[tuple[str, str], tuple[Tree, InputFiles]] = {}  # by run and use
+        self._cache_grew = True  # since the last eviction
+        self._recent_digests: dict[str, str] = {}  # of this process, before they are recorded in the database
 
-    def found(self, use: DataUse, say: Say, abandoned: threading.Event) -> Found:
-        """Lists it. Raises UserErrorException if there is nothing."""
+    def list_files(self, use: DataUse, report: ProgressCallback, canceled: threading.Event) -> InputFiles:
+        """List the files of a data use. Raises UserErrorException if there are none."""
         if use.dataset is not None:
-            if self.of_dataset is None:
+            if self.list_dataset is None:
                 raise UserErrorException(f"the dataset of {use.name!r} cannot be read here")
-            return self.of_dataset(use)
+            return self.list_dataset(use)
         prefix = clean_path(use.path)
         store = self.open(use.datastore)
         progress = Progress()
-        progress.changed = lambda: say(f"data {use.label}: {progress.doing}") if progress.doing else None
-        listed = copy.patiently(lambda: list(store.list(prefix)), progress, abandoned)
-        refuse_clashes(stored.path for stored in listed)
+        progress.on_change = lambda: report(f"data {use.label}: {progress.activity}") if progress.activity else None
+        listing = copy.retry_while_unreachable(lambda: list(store.list(prefix)), progress, canceled)
+        check_path_conflicts(stored.path for stored in listing)
         local = store.local_path(prefix)
-        if not listed and prefix and not (local is not None and local.is_dir()):
-            raise nothing_there(use)
-        alone = len(listed) == 1 and listed[0].path == prefix
-        above = prefix.rpartition("/")[0] if alone else prefix
-        cut = len(above) + 1 if above else 0
-        items = (Item(stored.path[cut:], use.datastore, stored) for stored in listed)
-        return Found(tuple(sorted(items, key=lambda item: item.path)), alone)
+        if not listing and prefix and not (local is not None and local.is_dir()):
+            raise _no_data_error(use)
+        is_single_file = len(listing) == 1 and listing[0].path == prefix
+        folder = prefix.rpartition("/")[0] if is_single_file else prefix
+        start = len(folder) + 1 if folder else 0
+        files = (InputFile(stored.path[start:], use.datastore, stored) for stored in listing)
+        return InputFiles(tuple(sorted(files, key=lambda file: file.path)), is_single_file)
 
-    def is_here(self, use: DataUse) -> bool:
-        """Whether its files are on this machine, wherever."""
-        return self.open(use.datastore).is_here if use.dataset is None else self.in_place(use) is not None
+    def is_local(self, use: DataUse) -> bool:
+        """True if the files are on this machine's disk, in one folder or in several."""
+        return self.open(use.datastore).is_local if use.dataset is None else self.local_path(use) is not None
 
-    def must_be_there(self, use: DataUse) -> None:
-        """Asked at once, so only of what is on this machine."""
+    def check_exists(self, use: DataUse) -> None:
+        """Raise if local data does not exist. Remote data is not checked, because callers wait for this."""
         store = self.open(use.datastore)
-        if self.in_place(use) is None and store.is_here and next(store.list(clean_path(use.path)), None) is None:
-            raise nothing_there(use)
+        if self.local_path(use) is None and store.is_local and next(store.list(clean_path(use.path)), None) is None:
+            raise _no_data_error(use)
 
-    def in_place(self, use: DataUse) -> Path | None:
-        """The file or folder itself, where it is on this machine and nothing has to be brought."""
+    def local_path(self, use: DataUse) -> Path | None:
+        """The file or folder itself if it is on this machine; None if its files must be copied or downloaded."""
         if use.dataset is None:
             path = self.open(use.datastore).local_path(clean_path(use.path))
             if path is not None and not path.exists():
-                raise nothing_there(use)
+                raise _no_data_error(use)
             return path
-        whole = self.whole_dataset(use)
-        return self.open(whole[0]).local_path(whole[1]) if whole is not None else None
+        source = self.local_dataset(use)
+        return self.open(source[0]).local_path(source[1]) if source is not None else None
 
-    def gather(
-        self, name: str, found: Found, say: Say, abandoned: threading.Event, *, link: bool = True, told: bool = False
+    def fetch(
+        self,
+        name: str,
+        inputs: InputFiles,
+        report: ProgressCallback,
+        canceled: threading.Event,
+        *,
+        cache_local_files: bool = True,
+        report_cached: bool = True,
     ) -> Tree:
-        """Brings what is not in the cache yet. ``link=False``: files that are on this machine are used where they are,
-        as when they are only to travel on. ``told``: that all is here has been said before."""
-        progress = Progress(files=len(found.items), bytes=found.size)
-        telling = _Telling(name, progress, say)
-        progress.changed = telling.tell
-        places: dict[str, Place] = {}
-        seen: dict[str, dict[str, tuple[str, str]]] = {}
+        """Download all files that are not in the cache.
+
+        Args:
+            name: Of the data, for progress messages.
+            inputs: The files to fetch.
+            report: Receives progress messages.
+            canceled: Set by another thread to stop.
+            cache_local_files: False: use files on this machine's disk in place, for example to send them to a host.
+            report_cached: Report also if all files were cached already.
+        """
+        progress = Progress(files=len(inputs.files), bytes=inputs.size)
+        reporter = _ProgressReporter(name, progress, report)
+        progress.on_change = reporter.update
         paths: dict[str, list[str]] = defaultdict(list)
-        for item in found.items:
-            paths[item.datastore].append(item.stored.path)
-        for datastore, some in paths.items():
-            places[datastore] = Place(datastore, self.open(datastore), self.stores.seen)
-            seen[datastore] = self.stores.seen.of(datastore, some)
+        for file in inputs.files:
+            paths[file.datastore].append(file.stored.path)
+        stores = {datastore: self._named_store(datastore) for datastore in paths}
+        records = {datastore: self.stores.digests.of(datastore, names) for datastore, names in paths.items()}
         leaves: dict[str, Leaf] = {}
         contents: dict[str, Path] = {}
-        notes: dict[str, list[tuple[str, str, str]]] = {name: [] for name in places}
+        new_records: dict[str, list[tuple[str, str, str]]] = {datastore: [] for datastore in paths}
 
-        def one(item: Item) -> None:
-            place, stored = places[item.datastore], item.stored
-            known = seen[item.datastore].get(stored.path)
-            if place.store.marks_are_digests:
-                known = (stored.mark, stored.mark)
-            local = None if link else place.store.content_path(stored)
+        def fetch_file(file: InputFile) -> None:
+            store, stored = stores[file.datastore], file.stored
+            record = records[file.datastore].get(stored.path)
+            if store.store.etags_are_digests:
+                record = (stored.etag, stored.etag)
+            local = None if cache_local_files else store.store.content_path(stored)
             if local is not None:
-                is_known = known is not None and known[0] == stored.mark
-                digest, path = known[1] if known is not None and is_known else digest_of(local, abandoned)[0], local
-                progress.done(skipped=is_known, size=stored.size)
+                known_digest = recorded_digest(record, stored)
+                digest, path = known_digest or digest_of(local, canceled)[0], local
+                progress.add_file(skipped=known_digest is not None, size=stored.size)
             else:
-                digest, path, stored = self._cached(place, stored, known, progress, abandoned)
-            # one that was written just now may be written again before its clock ticks
-            if known != (stored.mark, digest) and stored.mark and clock.now() - stored.modified_at > _SETTLED_S:
-                notes[item.datastore].append((stored.path, stored.mark, digest))
-            leaves[item.path] = Leaf(listed_path(item.path), digest, path.stat().st_size)
+                digest, path, stored = self._fetch_to_cache(store, stored, record, progress, canceled)
+            if record != (stored.etag, digest) and stored.etag and clock.now() - stored.modified_at > _SETTLED_S:
+                new_records[file.datastore].append((stored.path, stored.etag, digest))
+            leaves[file.path] = Leaf(safe_path(file.path), digest, path.stat().st_size)
             contents[digest] = path
 
         try:
-            copy.at_once(one, found.items, abandoned)
+            copy.run_parallel(fetch_file, inputs.files, canceled)
         finally:
-            for datastore, rows in notes.items():
-                self.stores.seen.add(datastore, rows)
-        if not told or progress.files_skipped < progress.files:
-            telling.end()
+            for datastore, rows in new_records.items():
+                self.stores.digests.add(datastore, rows)
+        if report_cached or progress.files_skipped < progress.files:
+            reporter.finish()
         ordered = tuple(leaves[path] for path in sorted(leaves))
-        return Tree(key_of(ordered), ordered, contents, found.alone)
+        return Tree(key_of(ordered), ordered, contents, inputs.is_single_file)
 
-    def planted(self, tree: Tree, found: Found, abandoned: threading.Event) -> Path:
-        """The tree on this machine's disk, for reading; held until ``cache.hold(tree.key, -1)``."""
-        of_path = {item.path: item for item in found.items}
+    def materialize(self, tree: Tree, inputs: InputFiles, canceled: threading.Event) -> Path:
+        """Create the read-only folder of a fetched tree; return its path, or that of its single file."""
+        files = {file.path: file for file in inputs.files}
 
-        def missing(leaf: Leaf) -> None:  # removed, or written to, since it was gathered
-            item = of_path[leaf.path]
-            place = Place(item.datastore, self.open(item.datastore), self.stores.seen)
-            self._cached(place, item.stored, None, Progress(), abandoned)
+        def fetch_missing(leaf: Leaf) -> None:  # evicted or modified since the tree was fetched
+            file = files[leaf.path]
+            self._fetch_to_cache(self._named_store(file.datastore), file.stored, None, Progress(), canceled)
 
-        self.cache.hold(tree.key, 1)
+        self.cache.hold(tree.key)
         try:
-            folder = self.cache.tree(tree.leaves, missing)
-            if self._grown:  # else the cache is what it was, and counting it takes longer than planting
-                self._grown = False
-                self.cache.make_room()
-        except BaseException:
-            self.cache.hold(tree.key, -1)
-            raise
-        return folder / tree.leaves[0].path if tree.alone else folder
+            folder = self.cache.tree(tree.leaves, fetch_missing)
+            if self._cache_grew:  # counting the cache takes longer than creating the folder
+                self._cache_grew = False
+                self.cache.evict()
+        finally:
+            self.cache.release(tree.key)
+        return folder / tree.leaves[0].path if tree.is_single_file else folder
 
-    def _cached(
+    def _named_store(self, datastore: str) -> NamedStore:
+        return NamedStore(datastore, self.open(datastore), self.stores.digests)
+
+    def _fetch_to_cache(
         self,
-        place: Place,
-        stored: Stored,
-        known: tuple[str, str] | None,
+        store: NamedStore,
+        stored: StoredFile,
+        record: tuple[str, str] | None,
         progress: Progress,
-        abandoned: threading.Event,
-    ) -> tuple[str, Path, Stored]:
-        """Its digest, where it is, and the version that it turned out to be."""
-        name = f"{place.name}\0{stored.path}\0{stored.mark}"
-        with self.cache.bringing(name):  # whoever wants the same waits, and finds it
-            digest = known[1] if known is not None and known[0] == stored.mark else self._brought.get(name)
-            there = self.cache.content(digest) if digest else None
-            if digest and there is not None:
-                progress.done(skipped=True, size=stored.size)
-                return digest, there, stored
-            arriving = self.cache.incoming(name)
-            fresh, digest = copy.fetch(place, stored, arriving, known, progress, abandoned)
-            path = self.cache.take(digest, arriving)
-            self._grown = True
-            if stored.mark and fresh == stored:
-                if len(self._brought) > _REMEMBERED:
-                    self._brought.clear()
-                self._brought[name] = digest
-        progress.done()
-        return digest, path, fresh
+        canceled: threading.Event,
+    ) -> tuple[str, Path, StoredFile]:
+        """The file's digest, its path in the cache, and the version that was downloaded."""
+        name = f"{store.name}\0{stored.path}\0{stored.etag}"
+        with self.cache.download_lock(name):
+            digest = recorded_digest(record, stored) or self._recent_digests.get(name)
+            content = self.cache.content(digest) if digest else None
+            if digest and content is not None:
+                progress.add_file(skipped=True, size=stored.size)
+                return digest, content, stored
+            target = self.cache.incoming_path(name)
+            version, digest = copy.download_file(store, stored, target, record, progress, canceled)
+            content = self.cache.add(digest, target)
+            self._cache_grew = True
+            if stored.etag and version == stored:
+                if len(self._recent_digests) > _MAX_REMEMBERED:
+                    self._recent_digests.clear()
+                self._recent_digests[name] = digest
+        progress.add_file()
+        return digest, content, version
 
 
-class _Telling:
-    """`downloading data mnist 120/400 MB`, at most once a second."""
+class _ProgressReporter:
+    """Reports lines such as ``downloading data mnist 120/400 MB``, at most once per second."""
 
-    def __init__(self, name: str, progress: Progress, say: Say) -> None:
-        self._name, self._progress, self._say = name, progress, say
-        self._began = self._told_at = clock.monotonic()
+    def __init__(self, name: str, progress: Progress, report: ProgressCallback) -> None:
+        self._name, self._progress, self._report = name, progress, report
+        self._started_at = self._reported_at = clock.monotonic()
         self._lock = threading.Lock()
-        self._told = False
 
-    def tell(self) -> None:
+    def update(self) -> None:
         now = clock.monotonic()
         with self._lock:
-            if now - self._told_at < _SAY_EVERY_S:
+            if now - self._reported_at < _REPORT_EVERY_S:
                 return
-            self._told_at, self._told = now, True
-        self._say(self._text())
-
-    def end(self) -> None:
+            self._reported_at = now
         progress = self._progress
-        fetched = progress.files_done - progress.files_skipped
-        took = clock.duration_text(clock.monotonic() - self._began)
-        if fetched:
-            self._say(f"data {self._name}: {fetched:,} of {progress.files:,} files brought in {took}")
-        else:
-            self._say(f"data {self._name}: all {progress.files:,} files were here already")
-
-    def _text(self) -> str:
-        progress = self._progress
-        of = f"{progress.bytes_done / 1e6:,.0f}/{progress.bytes / 1e6:,.0f} MB"
+        size = f"{progress.bytes_done / 1e6:,.0f}/{progress.bytes / 1e6:,.0f} MB"
         files = f" ({progress.files_done:,}/{progress.files:,} files)" if progress.files > 1 else ""
-        waiting = f"; {progress.doing}" if progress.doing else ""
-        return f"downloading data {self._name} {of}{files}{waiting}"
+        activity = f"; {progress.activity}" if progress.activity else ""
+        self._report(f"downloading data {self._name} {size}{files}{activity}")
+
+    def finish(self) -> None:
+        progress = self._progress
+        downloaded = progress.files_done - progress.files_skipped
+        duration = clock.duration_text(clock.monotonic() - self._started_at)
+        if downloaded:
+            self._report(f"data {self._name}: downloaded {downloaded:,} of {progress.files:,} files in {duration}")
+        else:
+            self._report(f"data {self._name}: all {progress.files:,} files are cached")
 
 
-def nothing_there(use: DataUse) -> UserErrorException:
-    where = f"{use.path!r} of datastore {use.datastore!r}" if use.path else f"datastore {use.datastore!r}"
+def _no_data_error(use: DataUse) -> UserErrorException:
+    location = f"{use.path!r} of datastore {use.datastore!r}" if use.path else f"datastore {use.datastore!r}"
     return UserErrorException(
-        f"there is nothing at {where}, which the run should {use.mode}",
-        hint=f"runyard data ls {use.datastore} shows what is there; as_upload() is for what a script writes",
+        f"no files at {location}, which the run should {use.mode}",
+        hint=f"list the datastore with runyard data ls {use.datastore}; use as_upload() for files that a script writes",
         path=use.path,
     )

@@ -28,7 +28,7 @@ class Rooms:
     environments: EnvironmentDepot
     artifacts: Artifacts
     targets: Targets
-    provider: Stager
+    stager: Stager
     datasets: Datasets
     address: Callable[[], tuple[str, str] | None] = lambda: None  # and the token, for scripts on this machine
 

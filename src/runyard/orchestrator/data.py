@@ -16,11 +16,10 @@ from runyard.compute.ssh.compute import SshCompute
 from runyard.compute.ssh.data_upload import Gift
 from runyard.compute.ssh.placeholders import HOST_FOLDER
 from runyard.data import copy
-from runyard.data.base import clean_path, join
-from runyard.data.cache import copy_tree, note_trees
+from runyard.data.base import clean_path, disk_error, join
+from runyard.data.cache import copy_tree, record_trees
 from runyard.data.copy import NamedStore, Progress, Upload
 from runyard.data.mount_links import MountLink
-from runyard.data.network_errors import disk_error
 from runyard.data.staging import InputFiles, Tree
 from runyard.data.transfer_jobs import files_to_upload
 from runyard.environments.container import ContainerPrepared
@@ -87,15 +86,15 @@ def check(rooms: Rooms, spec: RunSpec) -> None:
             spot.check()
         if use.dataset is not None:
             continue
-        rooms.provider.stores.record(use.datastore)
+        rooms.stager.stores.record(use.datastore)
         clean_path(use.path, f"data {use.name!r}: path")
         if use.mode == UPLOAD:
-            rooms.provider.stores.open_to_write(use.datastore)
+            rooms.stager.stores.open_to_write(use.datastore)
         else:
-            rooms.provider.check_exists(use)
+            rooms.stager.check_exists(use)
 
 
-def fill(rooms: Rooms, record: RunRecord, say: Say, abandoned: threading.Event) -> None:
+def fill(rooms: Rooms, record: RunRecord, say: Say, canceled: threading.Event) -> None:
     """Before the run has a place anywhere: what is far away comes into this machine's cache."""
     if not any(use.mode != UPLOAD for use in uses_of(record)):
         return
@@ -104,15 +103,17 @@ def fill(rooms: Rooms, record: RunRecord, say: Say, abandoned: threading.Event) 
         with _told(rooms.folder(record.run_id), say) as tell:
             for use in uses_of(record):
                 if use.mode != UPLOAD and (on_hosts or _comes_through_the_cache(rooms, use)):
-                    ready = _gathered(rooms, record, use, tell, abandoned, link=not on_hosts, told=False)
-                    rooms.provider.ready[record.run_id, use.name] = ready
+                    ready = _gathered(
+                        rooms, record, use, tell, canceled, cache_local_files=not on_hosts, report_cached=True
+                    )
+                    rooms.stager.prefetched[record.run_id, use.name] = ready
     finally:
         # canceled meanwhile, it was tidied up before all this was noted: its trees would be in use for ever
         if rooms.runs.load(record.run_id).life.state.is_terminal:
             forget(rooms, record)
 
 
-def lay_out(rooms: Rooms, record: RunRecord, placement: Placement, say: Say, abandoned: threading.Event) -> Given:
+def lay_out(rooms: Rooms, record: RunRecord, placement: Placement, say: Say, canceled: threading.Event) -> Given:
     """After the working copy is there: every use has its path, on this machine or on the hosts."""
     if not uses_of(record):
         return Given()
@@ -121,9 +122,9 @@ def lay_out(rooms: Rooms, record: RunRecord, placement: Placement, say: Say, aba
     outside: list[str] = []
     with _told(rooms.folder(record.run_id), say) as tell:
         for use in uses_of(record):
-            path = real = _path_of(rooms, record, use, placement, tell, abandoned)
+            path = real = _path_of(rooms, record, use, placement, tell, canceled)
             if _is_linked(use):
-                path = str(_spot(rooms, use).put(Path(real), record.run_id, lambda run_id: _is_over(rooms, run_id)))
+                path = str(_spot(rooms, use).create(Path(real), record.run_id, lambda run_id: _is_over(rooms, run_id)))
             paths[use.name] = path
             if use.mode != UPLOAD and not _wants_copy(use):
                 shared += [real, path]
@@ -191,21 +192,21 @@ def leave_spots(rooms: Rooms, record: RunRecord) -> None:
     """The paths outside of the run where its data was; more than once does no harm."""
     for use in uses_of(record):
         if _is_linked(use):
-            _spot(rooms, use).leave(record.run_id)
+            _spot(rooms, use).release(record.run_id)
 
 
 def forget(rooms: Rooms, record: RunRecord) -> None:
     """The run has ended: its own copies go, and it holds nothing in the cache any more."""
     folder = rooms.folder(record.run_id)
     for use in uses_of(record):
-        rooms.provider.ready.pop((record.run_id, use.name), None)
+        rooms.stager.prefetched.pop((record.run_id, use.name), None)
     leave_spots(rooms, record)
     shutil.rmtree(folder.data, ignore_errors=True)
     folder.data_record.unlink(missing_ok=True)
 
 
 def _path_of(
-    rooms: Rooms, record: RunRecord, use: DataUse, placement: Placement, tell: Say, abandoned: threading.Event
+    rooms: Rooms, record: RunRecord, use: DataUse, placement: Placement, tell: Say, canceled: threading.Event
 ) -> str:
     folder, compute = rooms.folder(record.run_id), rooms.target(record).compute
     if use.mode == UPLOAD:
@@ -214,26 +215,25 @@ def _path_of(
         return str(place)
     wants_copy = _wants_copy(use)
     if isinstance(compute, SshCompute) and not use.path_on_compute:
-        tree, _ = _gathered(rooms, record, use, tell, abandoned, link=False)
+        tree, _ = _gathered(rooms, record, use, tell, canceled, cache_local_files=False)
         private = use.name if wants_copy else ""
         gift = Gift(use.label, tree.leaves, tree.contents, private)
-        compute.give(record.run_id, gift, placement.nodes or (0,), tell, abandoned)
+        compute.give(record.run_id, gift, placement.nodes or (0,), tell, canceled)
         top = f"{folder.root}/data/{private}" if private else f"{HOST_FOLDER}/data/trees/{tree.key}"
-        return f"{top}/{tree.leaves[0].path}" if tree.alone else top
-    in_place = rooms.provider.in_place(use)
+        return f"{top}/{tree.leaves[0].path}" if tree.is_single_file else top
+    in_place = rooms.stager.local_path(use)
     if not wants_copy:
         if in_place is not None:
             return str(in_place)
-        tree, found = _gathered(rooms, record, use, tell, abandoned)
-        path = rooms.provider.planted(tree, found, abandoned)
-        rooms.provider.cache.hold(tree.key, -1)
+        tree, found = _gathered(rooms, record, use, tell, canceled)
+        path = rooms.stager.materialize(tree, found, canceled)
         return str(path)
     target = _absolute(folder, use) if _is_in_work(use) else folder.data / use.name
-    return _copied(rooms, record, use, target, rooms.provider.is_local(use), tell, abandoned)
+    return _copied(rooms, record, use, target, rooms.stager.is_local(use), tell, canceled)
 
 
 def _comes_through_the_cache(rooms: Rooms, use: DataUse) -> bool:
-    return rooms.provider.in_place(use) is None and not (_wants_copy(use) and rooms.provider.is_local(use))
+    return rooms.stager.local_path(use) is None and not (_wants_copy(use) and rooms.stager.is_local(use))
 
 
 def _wants_copy(use: DataUse) -> bool:
@@ -247,31 +247,30 @@ def _copied(
     target: Path,
     is_near: bool,
     tell: Say,
-    abandoned: threading.Event,
+    canceled: threading.Event,
 ) -> str:
     """A copy of the run's own, which its script may write to."""
     if is_near:
-        found = rooms.provider.found(use, tell, abandoned)
-        tell(f"copying data {use.label}: {len(found.items):,} files, {found.size / 1e6:,.0f} MB")
+        found = rooms.stager.list_files(use, tell, canceled)
+        tell(f"copying data {use.label}: {len(found.files):,} files, {found.size / 1e6:,.0f} MB")
         target.mkdir(parents=True, exist_ok=True)
-        for datastore in {item.datastore for item in found.items}:
-            place = NamedStore(datastore, rooms.provider.open(datastore), rooms.provider.stores.seen)
-            files = [(item.stored, target / item.path) for item in found.items if item.datastore == datastore]
+        for datastore in {item.datastore for item in found.files}:
+            place = NamedStore(datastore, rooms.stager.open(datastore), rooms.stager.stores.digests)
+            files = [(item.stored, target / item.path) for item in found.files if item.datastore == datastore]
             progress = Progress(files=len(files), bytes=found.size)
-            progress.changed = _telling(f"copying data {use.label}", progress, tell)
-            copy.download(place, files, overwrite=True, progress=progress, abandoned=abandoned)
+            progress.on_change = _telling(f"copying data {use.label}", progress, tell)
+            copy.download(place, files, overwrite=True, progress=progress, canceled=canceled)
     else:
-        tree, found = _gathered(rooms, record, use, tell, abandoned)
-        planted = rooms.provider.planted(tree, found, abandoned)
-        rooms.provider.cache.hold(tree.key, -1)
-        root = planted.parents[len(Path(tree.leaves[0].path).parts) - 1] if tree.alone else planted
+        tree, found = _gathered(rooms, record, use, tell, canceled)
+        planted = rooms.stager.materialize(tree, found, canceled)
+        root = planted.parents[len(Path(tree.leaves[0].path).parts) - 1] if tree.is_single_file else planted
         if _is_in_work(use) and target.exists():  # a folder of the code: its files stay, unless they are the same
             for leaf in tree.leaves:
                 (target / leaf.path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(root / leaf.path, target / leaf.path)
         else:
             copy_tree(root, tree.leaves, target)
-    return str(target / found.items[0].path) if found.alone else str(target)
+    return str(target / found.files[0].path) if found.is_single_file else str(target)
 
 
 def _gathered(
@@ -279,18 +278,20 @@ def _gathered(
     record: RunRecord,
     use: DataUse,
     tell: Say,
-    abandoned: threading.Event,
+    canceled: threading.Event,
     *,
-    link: bool = True,
-    told: bool = True,
+    cache_local_files: bool = True,
+    report_cached: bool = False,
 ) -> tuple[Tree, InputFiles]:
     """What was gathered when the run was prepared is not asked for again: it may have been a long list."""
-    ready = rooms.provider.ready.pop((record.run_id, use.name), None)
+    ready = rooms.stager.prefetched.pop((record.run_id, use.name), None)
     if ready is not None:
         return ready
-    found = rooms.provider.found(use, tell, abandoned)
-    tree = rooms.provider.gather(use.label, found, tell, abandoned, link=link, told=told)
-    note_trees(rooms.folder(record.run_id), [tree.key])
+    found = rooms.stager.list_files(use, tell, canceled)
+    tree = rooms.stager.fetch(
+        use.label, found, tell, canceled, cache_local_files=cache_local_files, report_cached=report_cached
+    )
+    record_trees(rooms.folder(record.run_id), [tree.key])
     return tree, found
 
 
@@ -303,10 +304,10 @@ def _sent(rooms: Rooms, use: DataUse, source: Path, tell: Say) -> list[str]:
         files, warnings = files_to_upload(source, below)
     else:
         return [f"the script wrote nothing to {use.path_on_compute or '$AZUREML_DATAREFERENCE_' + use.name}"]
-    place = NamedStore(use.datastore, rooms.provider.open(use.datastore), rooms.provider.stores.seen)
+    place = NamedStore(use.datastore, rooms.stager.open(use.datastore), rooms.stager.stores.digests)
     progress = Progress(files=len(files), bytes=sum(file.size for file in files))
-    progress.changed = _telling(f"uploading data {use.label}", progress, tell)
-    warnings += copy.upload(place, files, overwrite=use.overwrite, progress=progress, abandoned=threading.Event())
+    progress.on_change = _telling(f"uploading data {use.label}", progress, tell)
+    warnings += copy.upload(place, files, overwrite=use.overwrite, progress=progress, canceled=threading.Event())
     where = join(use.datastore, below)
     tell(f"data {use.label}: {progress.files_done - progress.files_skipped:,} of {len(files):,} files are in {where}")
     return warnings
@@ -350,7 +351,7 @@ def _telling(what: str, progress: Progress, tell: Say) -> Callable[[], None]:
         nonlocal told_at
         if clock.monotonic() - told_at > _SAY_EVERY_S:
             told_at = clock.monotonic()
-            waiting = f"; {progress.doing}" if progress.doing else ""
+            waiting = f"; {progress.activity}" if progress.activity else ""
             tell(f"{what} {progress.bytes_done / 1e6:,.0f}/{progress.bytes / 1e6:,.0f} MB{waiting}")
 
     return changed

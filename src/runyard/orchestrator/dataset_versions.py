@@ -23,7 +23,7 @@ def with_digests(rooms: Rooms, request: SubmitRun) -> SubmitRun:
     if not any(use.get("dataset") for use in given) or rooms.runs.has(request.run_id):
         return request
     uses = [from_json(DataUse, use) for use in given]
-    now = [rooms.datasets.used(use) if use.dataset is not None else use for use in uses]
+    now = [rooms.datasets.pin_use(use) if use.dataset is not None else use for use in uses]
     warnings = list(request.warnings)
     before = _before(rooms, request)
     for use in now:
@@ -43,7 +43,7 @@ def changed_since(rooms: Rooms, record: RunRecord) -> list[str]:
         if use.dataset is None or use.dataset.digest is None:
             continue
         try:
-            now = rooms.datasets.used(use).dataset
+            now = rooms.datasets.pin_use(use).dataset
         except RunyardException as error:
             found.append(f"the data of {use.name!r} cannot be read any more: {error.message}")
             continue

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from runyard.data.base import Abandoned, Changed, DataStore, Stored
-from runyard.data.copy import Place, Progress, Upload, download, upload
+from runyard.data.base import DataStore, FileChanged, StoredFile, TransferCanceled
+from runyard.data.copy import NamedStore, Progress, Upload, download, upload
 from runyard.data.registry import Datastores
+from runyard.spec.folder import HomeFolder
 from runyard.store.open_store import open_database
 
 ODD_NAMES = (
@@ -50,10 +51,10 @@ class DataStoreContract:
         raise NotImplementedError
 
     @pytest.fixture
-    def place(self, store: DataStore, tmp_path: Path) -> Place:
+    def place(self, store: DataStore, tmp_path: Path) -> NamedStore:
         home = tmp_path / "home"
         home.mkdir()
-        return Place("mine", store, Datastores(open_database(home / "yard.db"), home).seen)
+        return NamedStore("mine", store, Datastores(open_database(HomeFolder(home).database), home).digests)
 
     def test_what_is_put_is_got_byte_for_byte(self, store: DataStore, tmp_path: Path) -> None:
         for size in (0, 1, 4096, 1_000_003, BIG):
@@ -102,7 +103,7 @@ class DataStoreContract:
             old = store.head("file")
             assert old is not None
             store.put("file", _file(tmp_path / "new", b"b" * size), moved, never())
-            with pytest.raises(Changed):
+            with pytest.raises(FileChanged):
                 store.get(old, tmp_path / "half", moved, never())
 
     def test_a_file_that_is_written_to_meanwhile_does_not_arrive(self, store: DataStore, tmp_path: Path) -> None:
@@ -115,7 +116,7 @@ class DataStoreContract:
                 os.utime(source)
 
         store.put("file", _file(tmp_path / "before", b"before"), moved, never())
-        with pytest.raises(Changed):
+        with pytest.raises(FileChanged):
             store.put("file", source, disturb, never())
         found = store.head("file")
         assert found is not None
@@ -124,28 +125,28 @@ class DataStoreContract:
     def test_what_is_not_wanted_any_more_is_not_finished(self, store: DataStore, tmp_path: Path) -> None:
         unwanted = threading.Event()
         source = _file(tmp_path / "file", os.urandom(BIG))
-        with pytest.raises(Abandoned):
+        with pytest.raises(TransferCanceled):
             store.put("file", source, lambda count: unwanted.set(), unwanted)
         assert store.head("file") is None
 
-    def test_many_files_travel_there_and_back(self, place: Place, tmp_path: Path) -> None:
+    def test_many_files_travel_there_and_back(self, place: NamedStore, tmp_path: Path) -> None:
         contents = {f"set/{n % 7}/{n}.bin": os.urandom(n * 10) for n in range(200)}
         files = [
             Upload(_file(tmp_path / "up" / path, content), path, len(content)) for path, content in contents.items()
         ]
-        assert upload(place, files, overwrite=False, progress=Progress(), abandoned=never()) == []
+        assert upload(place, files, overwrite=False, progress=Progress(), canceled=never()) == []
         back = [(stored, tmp_path / "down" / stored.path) for stored in place.store.list("set")]
-        download(place, back, overwrite=False, progress=Progress(), abandoned=never())
+        download(place, back, overwrite=False, progress=Progress(), canceled=never())
         found = {p.relative_to(tmp_path / "down").as_posix(): p.read_bytes() for p in _files(tmp_path / "down")}
         assert found == contents
 
     def test_what_is_there_is_skipped_and_what_differs_is_replaced_only_when_asked(
-        self, place: Place, tmp_path: Path
+        self, place: NamedStore, tmp_path: Path
     ) -> None:
         def go(contents: dict[str, bytes], overwrite: bool) -> tuple[Progress, list[str]]:
             files = [Upload(_file(tmp_path / name, content), name, len(content)) for name, content in contents.items()]
             progress = Progress()
-            return progress, upload(place, files, overwrite=overwrite, progress=progress, abandoned=never())
+            return progress, upload(place, files, overwrite=overwrite, progress=progress, canceled=never())
 
         go({"same": b"same", "other": b"first"}, False)
         progress, warnings = go({"same": b"same", "other": b"longer than first"}, False)
@@ -157,19 +158,19 @@ class DataStoreContract:
         assert found is not None
         assert found.size == len(b"longer than first")
 
-    def test_a_file_whose_content_is_not_what_was_put_is_not_handed_on(self, place: Place, tmp_path: Path) -> None:
+    def test_a_file_whose_content_is_not_what_was_put_is_not_handed_on(self, place: NamedStore, tmp_path: Path) -> None:
         place.store.put("file", _file(tmp_path / "file", b"right"), moved, never())
         listed = place.store.head("file")
         assert listed is not None
-        place.seen.add(place.name, [("file", listed.mark, hashlib.sha256(b"wrong").hexdigest())])
+        place.digests.add(place.name, [("file", listed.etag, hashlib.sha256(b"wrong").hexdigest())])
         with pytest.raises(Exception, match="damaged"):
-            download(place, [(listed, tmp_path / "target")], overwrite=True, progress=Progress(), abandoned=never())
+            download(place, [(listed, tmp_path / "target")], overwrite=True, progress=Progress(), canceled=never())
         assert not (tmp_path / "target").exists()
         assert not list(tmp_path.glob(".*half"))
 
 
 def _paths(store: DataStore, prefix: str) -> list[str]:
-    found: list[Stored] = list(store.list(prefix))
+    found: list[StoredFile] = list(store.list(prefix))
     return sorted(stored.path for stored in found)
 
 

@@ -1,4 +1,4 @@
-"""The files that runs left, as a datastore to read: what one run wrote can be given to another, on any target."""
+"""The stored files of runs as a read-only datastore, so that a run's outputs can be the input of another."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from runyard.data.base import DataStore, Moved, Stored, drop
+from runyard.data.base import BytesCallback, DataStore, StoredFile, unlink_quietly
 from runyard.data.folder_store import FolderStore
 from runyard.errors import DataException, UserErrorException
 from runyard.spec.data import place_of_run_file
@@ -17,66 +17,68 @@ from runyard.store import schema
 from runyard.store.database import Database
 from runyard.tracking.artifacts import Artifacts
 
-_PLACE = re.compile(r"(?:ExperimentRun(?:/dcid\.([^/]+)(?:/(.+))?)?)?", re.DOTALL)  # as `place_of_run_file` writes it
+_PATH = re.compile(r"(?:ExperimentRun(?:/dcid\.([^/]+)(?:/(.+))?)?)?", re.DOTALL)  # as `place_of_run_file` writes it
 
 
 class RunFiles(DataStore):
-    """``ExperimentRun/dcid.<run id>/outputs/model.pt``."""
+    """Paths look like ``ExperimentRun/dcid.<run id>/outputs/model.pt``; etags are digests."""
 
     kind = "runs"
-    is_here = True
-    marks_are_digests = True
+    is_local = True
+    etags_are_digests = True
     writable = False
 
     def __init__(self, database: Database, artifacts: Artifacts) -> None:
         self._database, self._artifacts = database, artifacts
 
-    def list(self, prefix: str = "") -> Iterator[Stored]:
-        place = _PLACE.fullmatch(prefix)
-        if place is None:
+    def list(self, prefix: str = "") -> Iterator[StoredFile]:
+        match = _PATH.fullmatch(prefix)
+        if match is None:
             return
-        run_id, path = place.groups()
+        run_id, path = match.groups()
         table, runs = schema.artifacts.c, schema.runs.c
-        # other rooms keep files of their own in the same table
+        # the join excludes files that other components store in the same table
         query = select(table.run_id, table.path, table.digest, table.size, table.created_at).join(
             schema.runs, runs.run_id == table.run_id
         )
         if run_id:
             query = query.where(table.run_id == run_id)
         if path:
-            below = (table.path >= f"{path}/") & (table.path < f"{path}0")  # "0" comes right after "/"
+            below = (table.path >= f"{path}/") & (table.path < f"{path}0")  # "0" is the character after "/"
             query = query.where((table.path == path) | below)
         with self._database.read() as connection:
             rows = connection.execute(query).all()
         for row in rows:
-            yield Stored(place_of_run_file(row.run_id, row.path), row.size, row.digest, row.created_at)
+            yield StoredFile(place_of_run_file(row.run_id, row.path), row.size, row.digest, row.created_at)
 
-    def head(self, path: str) -> Stored | None:
+    def head(self, path: str) -> StoredFile | None:
         return next((stored for stored in self.list(path) if stored.path == path), None)
 
-    def get(self, stored: Stored, half: Path, moved: Moved, abandoned: threading.Event) -> str:
-        content = self._artifacts.content(stored.mark)
+    def get(self, stored: StoredFile, draft: Path, on_progress: BytesCallback, canceled: threading.Event) -> str:
+        content = self._artifacts.content(stored.etag)
         folder = FolderStore(content.parent)
-        there = folder.head(content.name)
-        if there is None:
+        content_file = folder.head(content.name)
+        if content_file is None:
             raise FileNotFoundError(stored.path)
-        digest = folder.get(there, half, moved, abandoned)
-        if digest != stored.mark:
-            drop(half)
+        digest = folder.get(content_file, draft, on_progress, canceled)
+        if digest != stored.etag:
+            unlink_quietly(draft)
             raise DataException(
-                f"{stored.path} is damaged: its content is not what the run left",
-                hint=f"the yard's disk has changed it: see {content}, and what the disk's own log says",
+                f"{stored.path} is damaged: its content is not what the run stored",
+                hint=f"the yard's disk has changed {content}: check the disk and the kernel log",
             )
         return digest
 
-    def put(self, path: str, source: Path, moved: Moved, abandoned: threading.Event) -> tuple[Stored, str]:
-        raise UserErrorException("the files of runs can only be read")
+    def put(
+        self, path: str, source: Path, on_progress: BytesCallback, canceled: threading.Event
+    ) -> tuple[StoredFile, str]:
+        raise UserErrorException("the files of runs are read-only")
 
     def delete(self, path: str) -> None:
-        raise UserErrorException("the files of runs can only be read")
+        raise UserErrorException("the files of runs are read-only")
 
-    def digest_kept(self, stored: Stored) -> str | None:
-        return stored.mark
+    def stored_digest(self, stored: StoredFile) -> str | None:
+        return stored.etag
 
-    def content_path(self, stored: Stored) -> Path | None:
-        return self._artifacts.content(stored.mark)
+    def content_path(self, stored: StoredFile) -> Path | None:
+        return self._artifacts.content(stored.etag)

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, Optional
 
 from runyard.compute.base import Handle
-from runyard.compute.local.compute import LocalCompute, agent_of
+from runyard.compute.local.compute import LocalCompute, agent_status
 from runyard.compute.ssh.framing import CHUNK
-from runyard.data.cache import Cache, Leaf, copy_tree, key_of, note_trees, trees_in_use
+from runyard.data.cache import Cache, Leaf, copy_tree, key_of, record_trees, trees_in_use
 from runyard.launch.order import WorkOrder
 from runyard.posix.atomic_write import write_text
 from runyard.spec.folder import HomeFolder, RunFolder
@@ -71,7 +71,7 @@ class Errands:
                 Path(file.name).unlink()
                 raise ValueError(f"content {digest[:12]} arrived damaged")
             if of_data:
-                self.cache.take(digest, Path(file.name))
+                self.cache.add(digest, Path(file.name))
                 return
             Path(file.name).chmod(0o700)
             Path(file.name).replace(self.content(digest))
@@ -89,11 +89,11 @@ class Errands:
                 raise ValueError(f"{leaf.path!r} leads out of the tree")
         folder.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         with self._lock:
-            note_trees(folder, [key_of(found)])
+            record_trees(folder, [key_of(found)])
         tree = cache.tree(found, _never_arrived)
         if private:
             copy_tree(tree, found, folder.data / private)
-        cache.make_room()
+        cache.evict()
 
     def place_file(self, digest: str, name: str) -> str:
         """A content under a name, for those who read things into names; its path."""
@@ -133,10 +133,10 @@ class Errands:
         own = RunFolder(Path(order.folder)).node(order.node_rank)
         own.root.mkdir(parents=True, exist_ok=True)
         write_text(own.order, json.dumps(order_json))
-        return self.local.nursery.fork_agent(own.order)
+        return self.local.forkserver.fork_agent(own.order)
 
     def has_agent(self, run_id: str, node_rank: int) -> bool:
-        return agent_of(self.run_folder(run_id).node(node_rank)) is not None
+        return agent_status(self.run_folder(run_id).node(node_rank)) is not None
 
     def attempt(self, run_id: str, node_rank: int) -> int:
         """Which attempt of the run was begun here; 0: none."""
@@ -152,7 +152,7 @@ class Errands:
                 said = json.loads(folder.lead.read_bytes())
                 if said["attempt"] == attempt:
                     return str(said["place"])
-            if agent_of(folder) is None:
+            if agent_status(folder) is None:
                 return None  # it ended before it came so far, and has said why
             time.sleep(0.01)
         return None
