@@ -150,7 +150,7 @@ def test_the_log_of_a_sweep_is_its_own(cli: CommandLine) -> None:
         (["--sweep", "x=choice(range(10**9))", "--metric", "m"], "cannot be read"),
         (["--sweep", "x=choice(range(1000000000))", "--metric", "m"], "a range of 1,000,000,000 values is too long"),
         (["--sweep", "x=choice({'--a': unifrom(0, 1)})", "--metric", "m"], "did you mean 'uniform'"),
-        (["--sweep", "x=1,2", "--metric", "m", "--max-runs", "2", "--seed", "4294967296"], "seed can be at most"),
+        (["--sweep", "x=1,2", "--metric", "m", "--max-runs", "2", "--seed", "4294967296"], "seed must be at most"),
         (
             ["--sweep", "x=1,2", "--metric", "m", "--sampling", "random(seed=3)", "--seed", "4"],
             "error: --sampling: the seed has a place of its own\n\nhint: --seed 3",
@@ -212,7 +212,7 @@ def test_a_file_without_a_section_is_no_sweep(cli: CommandLine) -> None:
         ("{metric: score, parameters: {--x: '1,2'}, max_total_runs: '20'}", "max_total_runs must be a whole number"),
         (
             "{metric: score, parameters: {--x: '1,2'}, max_total_runs: 2, max_concurrent_runs: '2'}",
-            "max_concurrent_runs must be a whole number of at least 1, not '2'",
+            "max_concurrent_runs must be a whole number of at least 1, got '2'",
         ),
         ("{metric: score, parameters: {--x: '1,2'}, sampling: 'grid(seed=1)'}", "hint: seed: 3"),
         ("{metric: score, parameters: {--x: '1,2'}}", "hint: max_total_runs: 20"),

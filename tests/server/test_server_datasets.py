@@ -15,8 +15,8 @@ HERE = {"datastore": "workspaceblobstore", "path": "x"}
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"kind": "odd"}, "no kind of dataset 'odd'"),
-        ({"kind": "tabular"}, "says how it is read"),
+        ({"kind": "odd"}, "unknown kind of dataset: 'odd'"),
+        ({"kind": "tabular"}, "needs a reading"),
         ({"sources": []}, "at least one source"),
         ({"sources": [None]}, "a place in a datastore, or a url"),
         ({"sources": [{**HERE, "url": "http://x/y"}]}, "a place in a datastore, or a url"),
@@ -24,9 +24,9 @@ HERE = {"datastore": "workspaceblobstore", "path": "x"}
         ({"sources": [{**HERE, "path": "../.."}]}, "leads out of the datastore"),
         ({"sources": [{**HERE, "path": "*" * 40 + "x"}]}, "no files at"),
         ({"sources": [{"datastore": "nowhere", "path": "x"}]}, "no datastore named 'nowhere'"),
-        ({"steps": [{"kind": "take", "count": 1.5}]}, "must be whole"),
+        ({"steps": [{"kind": "take", "count": 1.5}]}, "must be integers"),
         ({"steps": [{"kind": "take", "count": -1}]}, "must not be below 0"),
-        ({"steps": [{"kind": "keep", "columns": ["a"]}]}, "a file dataset has no step 'keep'"),
+        ({"steps": [{"kind": "keep", "columns": ["a"]}]}, "unknown step for a file dataset: 'keep'"),
         ({"colour": "red"}, "has no field 'colour'"),
     ],
 )

@@ -142,8 +142,8 @@ def test_what_makes_no_sense_is_refused(made: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"estimator": "abc"}, r"estimator takes an estimator such as Estimator\(…\), not 'abc' \(str\)"),
-        ({"estimator": None, "run_config": 5}, r"run_config takes a ScriptRunConfig, not 5 \(int\)"),
+        ({"estimator": "abc"}, r"estimator must be an estimator such as Estimator\(…\), got 'abc' \(str\)"),
+        ({"estimator": None, "run_config": 5}, r"run_config must be a ScriptRunConfig, got 5 \(int\)"),
     ],
 )
 def test_what_is_neither_an_estimator_nor_a_script_says_what_is_taken(given: Any, said: str) -> None:
@@ -180,7 +180,7 @@ def test_a_value_that_the_sweep_varies_is_said_to_be_unused_where_it_was_given(
 @pytest.mark.parametrize("top", ["a", None, 1.5, True])
 def test_how_many_children_are_wanted_is_a_number(experiment: Experiment, tmp_path: Path, top: Any) -> None:
     sweep = HyperDriveRun(experiment, "HD_1", _view={"type": "hyperdrive", "folder": str(tmp_path), "run_id": "HD_1"})
-    with pytest.raises(HyperDriveException, match="top takes a whole number, 0 for all children, not"):
+    with pytest.raises(HyperDriveException, match="top must be a whole number, 0 for all children, got"):
         sweep.get_children_sorted_by_primary_metric(top=top)
 
 

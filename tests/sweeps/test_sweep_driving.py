@@ -22,7 +22,7 @@ from runyard.store.runs import RunRecord
 from runyard.store.sweeps import SweepStore
 from runyard.sweeps import driver as driving
 from runyard.sweeps import sweep as one_sweep
-from runyard.sweeps.child_runs import arguments_of
+from runyard.sweeps.child_runs import child_arguments
 from runyard.sweeps.driver import SweepDriver
 from runyard.sweeps.submit import submit_sweep
 from runyard.sweeps.sweep import Sweep
@@ -66,7 +66,7 @@ class Desk:
             raise refused
         record = RunRecord(request.run_id, "trouble", Life(managed=False), 0.0, parent_id=request.parent_id)
         conductor.rooms.folder(request.run_id).logs.mkdir(parents=True)
-        return conductor.admit(record, on.Begun(), {}, {})
+        return conductor.admit(record, on.Opened(), {}, {})
 
     def with_a_bad_child(self, sweep_id: str) -> Sweep:
         """Of two that have reported, the second is to be stopped at the next look."""
@@ -236,11 +236,11 @@ def test_a_sweep_that_cannot_be_made_fails_once_and_its_children_are_ended(
     sweep.advance(set())
     tried = []
 
-    def sampler_of(*given: Any) -> Any:
+    def create_sampler(*given: Any) -> Any:
         tried.append(given)
         raise ValueError("a seed is too large")
 
-    monkeypatch.setattr(one_sweep, "sampler_of", sampler_of)
+    monkeypatch.setattr(one_sweep, "sampler_of", create_sampler)
     driver.start()
     desk.ends("broken", RunState.FAILED)
     eventually(lambda: desk.store.going() == [], "it has had its last word")
@@ -338,4 +338,4 @@ def test_a_policy_that_cannot_judge_is_refused(desk: Desk, policy: Policy, said:
     ],
 )
 def test_only_what_is_varied_is_taken_from_the_arguments(given: list[str], kept: list[str]) -> None:
-    assert arguments_of(given, {"--lr": 0.3}) == [*kept, "--lr", "0.3"]
+    assert child_arguments(given, {"--lr": 0.3}) == [*kept, "--lr", "0.3"]

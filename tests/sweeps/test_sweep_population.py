@@ -21,16 +21,16 @@ from runyard.hyperdrive import (
     uniform,
 )
 from runyard.spec.sweep import POPULATION, Population, Sampling
-from runyard.sweeps.population import perturbed
+from runyard.sweeps.population import perturb
 from runyard.sweeps.sampler import Sampler
-from runyard.sweeps.sampling import sampler_of
+from runyard.sweeps.sampling import create_sampler
 from support import eventually, stop_yard
 
 SPACE = {"x": ["uniform", [0, 10]]}
 
 
 def population(size: int = 4, *, most: int = 12, seed: int = 1, **more: Any) -> Sampler:
-    return sampler_of(Sampling(POPULATION, SPACE, seed, Population(size, **more)), most, (), 1.0)
+    return create_sampler(Sampling(POPULATION, SPACE, seed, Population(size, **more)), most, (), 1.0)
 
 
 def generation(sampler: Sampler, first: int, scores: list[float | None]) -> list[tuple[Any, int | None]]:
@@ -118,14 +118,14 @@ def test_a_sampler_that_was_told_what_happened_goes_on_as_the_first_one_would() 
     ],
 )
 def test_values_that_are_moved_stay_inside_of_their_expression(expression: Any) -> None:
-    from runyard.spec.space import at
+    from runyard.spec.space import value_at
     from runyard.spec.space_checks import check_expression
 
     check_expression("x", expression)
     source = random.Random(5)
-    value, seen = at(expression, 0.5), set()
+    value, seen = value_at(expression, 0.5), set()
     for _ in range(200):
-        value = perturbed({"x": expression}, {"x": value}, source, 0.0)["x"]
+        value = perturb({"x": expression}, {"x": value}, source, 0.0)["x"]
         seen.add(value)
         kind, arguments = expression
         if kind in ("uniform", "quniform"):
@@ -149,14 +149,14 @@ def test_a_member_of_one_of_several_spaces_stays_in_it() -> None:
     space = {"kind": ["choice", [[tree, net]]]}
     for resampled in (0.0, 1.0):
         for n in range(20):
-            moved = perturbed(space, {"model": "net", "units": 16}, random.Random(n), resampled)
+            moved = perturb(space, {"model": "net", "units": 16}, random.Random(n), resampled)
             assert moved["model"] == "net"
             assert moved["units"] in (8, 16, 32)
 
 
 def test_members_from_a_sweep_of_another_space_get_values_of_this_one() -> None:
     space = {"lr": ["uniform", [0.0, 1.0]], "opt": ["uniform", [1.0, 2.0]], "units": ["choice", [[8, 16]]]}
-    sampler = sampler_of(Sampling(POPULATION, space, 1, Population(2, resampled=0.0)), 8, (), 1.0, resumed=2)
+    sampler = create_sampler(Sampling(POPULATION, space, 1, Population(2, resampled=0.0)), 8, (), 1.0, resumed=2)
     sampler.took(0, {"opt": "adam", "units": 8, "old": 3})
     sampler.took(1, {"opt": True, "lr": 0.5})
     for number in (0, 1):
@@ -173,7 +173,7 @@ def test_members_from_a_sweep_of_another_space_get_values_of_this_one() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"population_size": 1}, "population_size must be a whole number of at least 2, not 1"),
+        ({"population_size": 1}, "population_size must be a whole number of at least 2, got 1"),
         ({"population_size": True}, "population_size"),
         ({"population_size": 2.5}, "population_size"),
         ({"replaced": 0.6}, "replaced must be a number from 0 to 0.5, not 0.6"),

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from runyard.spec.sweep import BAYESIAN, GRID, RANDOM, SOBOL, Known, Sampling
-from runyard.sweeps.sampling import Sampler, sampler_of
+from runyard.spec.sweep import BAYESIAN, GRID, RANDOM, SOBOL, Observation, Sampling
+from runyard.sweeps.sampling import Sampler, create_sampler
 
 SPACE = {"lr": ["uniform", [-5, 10]], "units": ["uniform", [0, 15]]}
 
 
 def made(name: str, space: dict[str, Any] = SPACE, *, seed: int = 3, most: int = 32, known: Any = ()) -> Sampler:
-    return sampler_of(Sampling(name, space, seed), most, known, sign=-1.0)
+    return create_sampler(Sampling(name, space, seed), most, known, sign=-1.0)
 
 
 @pytest.mark.parametrize("name", [RANDOM, SOBOL, BAYESIAN])
@@ -38,7 +38,7 @@ def test_a_grid_ends_after_its_last_point() -> None:
 
 def test_a_grid_is_tried_whole_after_children_that_were_resumed() -> None:
     sampling = Sampling(GRID, {"x": ["choice", [[1, 2, 3]]]})
-    grid = sampler_of(sampling, 8, (), 1.0, resumed=2)
+    grid = create_sampler(sampling, 8, (), 1.0, resumed=2)
     assert [grid.propose(number) for number in range(2, 6)] == [{"x": 1}, {"x": 2}, {"x": 3}, None]
 
 
@@ -76,7 +76,7 @@ def test_bayesian_beats_random_on_a_known_function_over_many_seeds() -> None:
 
 
 def test_what_is_known_from_earlier_sweeps_is_learnt_from() -> None:
-    known = tuple(Known({"lr": 3.14 + n / 100, "units": 2.27 + n / 100}, 0.4 + n / 50) for n in range(20))
+    known = tuple(Observation({"lr": 3.14 + n / 100, "units": 2.27 + n / 100}, 0.4 + n / 50) for n in range(20))
     near = [made(BAYESIAN, known=known, seed=seed).propose(0) for seed in range(8)]
     cold = [made(BAYESIAN, seed=seed).propose(0) for seed in range(8)]
     assert mean(branin(p) for p in near if p) < mean(branin(p) for p in cold if p)
@@ -105,8 +105,8 @@ def test_a_bayesian_sampling_is_told_in_which_of_two_spaces_a_child_was_though_t
     """As in a warm start, or after a restart: the net's results must not be held for the tree's."""
     tree = {"model": "tree", "depth": ["choice", [[2, 4]]]}
     net = {"model": "net", "units": ["choice", [[8, 16]]]}
-    known = tuple(Known({"model": "net", "units": 8 * (1 + n % 2)}, 10.0 - n % 2) for n in range(12))
-    known += tuple(Known({"model": "tree", "depth": 2 * (1 + n % 2)}, 0.0) for n in range(12))
-    sampler = sampler_of(Sampling(BAYESIAN, {"of": ["choice", [[tree, net]]]}, 3), 32, known, 1.0)
+    known = tuple(Observation({"model": "net", "units": 8 * (1 + n % 2)}, 10.0 - n % 2) for n in range(12))
+    known += tuple(Observation({"model": "tree", "depth": 2 * (1 + n % 2)}, 0.0) for n in range(12))
+    sampler = create_sampler(Sampling(BAYESIAN, {"of": ["choice", [[tree, net]]]}, 3), 32, known, 1.0)
     found = [sampler.propose(number) for number in range(10)]
     assert sum(point is not None and point["model"] == "net" for point in found) > 7

@@ -70,17 +70,17 @@ def desk() -> Iterator[Desk]:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (sampling("Grid", ["choice", [[{"y": ["uniform", [0, 1]]}]]]), "'y': this sampling cannot use uniform"),
-        (sampling("BayesianOptimization", ["loguniform", [-6, -1]]), "'x': this sampling cannot use loguniform"),
+        (sampling("Grid", ["choice", [[{"y": ["uniform", [0, 1]]}]]]), "'y': this sampling does not support uniform"),
+        (sampling("BayesianOptimization", ["loguniform", [-6, -1]]), "'x': this sampling does not support loguniform"),
         (
             sampling("BayesianOptimization", ["choice", [[{"y": ["normal", [0, 1]]}]]]),
-            "'y': this sampling cannot use normal",
+            "'y': this sampling does not support normal",
         ),
         (sampling("BayesianOptimization", ["quniform", [0.5, 3, 1]]), "whole numbers for Bayesian sampling"),
         (sampling("Random", ["quniform", [1, 4, 10]]), "no multiple of 10 is between 1 and 4"),
         (sampling("Random", ["choice", [[{}]]]), "must have at least one parameter"),
         (sampling("Lucky", ["uniform", [0, 1]]), "no sampling is called 'Lucky'"),
-        (sampling("Random", ["uniform", [0, 1]], seed=2**32), "seed can be at most 4294967295"),
+        (sampling("Random", ["uniform", [0, 1]], seed=2**32), "seed must be at most 4294967295"),
         (sampling("BayesianOptimization", ["uniform", [0, 1]], seed=-1), "seed must be a whole number of at least 0"),
         (sampling("Population", ["uniform", [0, 1]], population={"size": 1}), "population_size must be a whole number"),
         ({"sampling": None}, "SweepSpec.sampling must not be null"),
@@ -90,12 +90,12 @@ def desk() -> Iterator[Desk]:
         ({"resumed": [None]}, "SweepSpec.resumed must not be null"),
         ({"policy": {**BANDIT, "name": None}}, "SweepSpec.policy.name must not be null"),
         ({"max_total_runs": 1.5}, "max_total_runs must be a whole number"),
-        ({"max_total_runs": 2**31}, "max_total_runs can be at most 2147483647"),
-        ({"max_concurrent_runs": 2**31}, "max_concurrent_runs can be at most 2147483647"),
-        ({"max_duration_minutes": 2**31}, "max_duration_minutes can be at most 2147483647"),
-        ({"most_failures_in_a_row": 2**31}, "max_failures_in_a_row can be at most 2147483647"),
-        ({**sampling("Sobol", ["uniform", [0, 1]]), "max_total_runs": 2**30 + 1}, "max_total_runs can be at most"),
-        ({"policy": {**BANDIT, "slack_factor": -1}}, "slack_factor must be a number of at least 0, not -1"),
+        ({"max_total_runs": 2**31}, "max_total_runs must be at most 2147483647"),
+        ({"max_concurrent_runs": 2**31}, "max_concurrent_runs must be at most 2147483647"),
+        ({"max_duration_minutes": 2**31}, "max_duration_minutes must be at most 2147483647"),
+        ({"most_failures_in_a_row": 2**31}, "max_failures_in_a_row must be at most 2147483647"),
+        ({**sampling("Sobol", ["uniform", [0, 1]]), "max_total_runs": 2**30 + 1}, "max_total_runs must be at most"),
+        ({"policy": {**BANDIT, "slack_factor": -1}}, "slack_factor must not be negative, got -1"),
         ({"policy": {**BANDIT, "slack_factor": float("nan")}}, "slack_factor must be a number, not nan"),
         ({"policy": {"name": "Bandit", "slack_amount": float("inf")}}, "slack_amount must be a number, not inf"),
         ({"policy": {**BANDIT, "delay_evaluation": -5}}, "delay_evaluation must be a whole number of at least 0"),
@@ -155,7 +155,7 @@ def test_a_sweep_of_other_code_or_in_another_experiment_is_another_one(desk: Des
 
 
 def test_the_id_of_a_run_cannot_be_that_of_a_sweep_and_the_run_gets_no_children(desk: Desk) -> None:
-    desk.conductor.admit(RunRecord("busy", "digits", Life(managed=False), 0.0), on.Begun(), {}, {})
+    desk.conductor.admit(RunRecord("busy", "digits", Life(managed=False), 0.0), on.Opened(), {}, {})
     with pytest.raises(UserErrorException, match="'busy' is taken: it is a run, and no sweep"):
         desk.take_in(desk.request("busy"))
     assert desk.store.listing() == []

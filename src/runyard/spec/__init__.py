@@ -1,1 +1,1 @@
-"""What was asked for: frozen values, no I/O. Everything else in the house may import these."""
+"""Specifications of runs, sweeps, services and datasets: frozen values without I/O, importable from every package."""

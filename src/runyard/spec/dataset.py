@@ -1,4 +1,4 @@
-"""A dataset, as described: which files of which datastores or addresses, which of them, and how tables are read."""
+"""Dataset definitions: the source files, steps that select from them, and how tables are parsed."""
 
 from __future__ import annotations
 
@@ -11,47 +11,47 @@ from runyard.errors import UserErrorException
 from runyard.spec.json import to_json
 
 FILE, TABULAR = "file", "tabular"
-DIRECT = "direct"  # an input that the script gets as the dataset itself, not as a path
+DIRECT = "direct"  # mode of an input that the script gets as a dataset object instead of a path
 
 TAKE, SKIP, SAMPLE, PART, KEEP, DROP = "take", "skip", "sample", "part", "keep", "drop"
-OF_ROWS, OF_COLUMNS = (TAKE, SKIP, SAMPLE, PART), (KEEP, DROP)
+ROW_STEPS, COLUMN_STEPS = (TAKE, SKIP, SAMPLE, PART), (KEEP, DROP)
 FORMATS = ("delimited", "parquet", "json")
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file, a folder or a pattern of a datastore; or an address of the web."""
+    """A file, folder or glob pattern in a datastore, or a URL."""
 
-    datastore: str = ""  # "": it is an address
-    path: str = ""  # "" = all of the datastore; * ? and ** stand for names
+    datastore: str = ""  # "": use `url`
+    path: str = ""  # "" = all of the datastore; may contain *, ? and **
     url: str = ""
 
 
 @dataclass(frozen=True)
 class Step:
-    """What is done to the list of files, or to the rows of a table, one after the other."""
+    """One operation on the list of files or on the rows of a table; steps apply in order."""
 
     kind: str
     count: int = 0  # take, skip
-    share: float = 0.0  # sample: how likely each one is taken; part: the upper bound of [lower, share)
-    lower: float = 0.0  # part: of a split, whose parts lie beside each other in [0, 1)
+    share: float = 0.0  # sample: probability of each item; part: upper bound of [lower, share)
+    lower: float = 0.0  # part: lower bound; the parts of a split divide [0, 1)
     seed: int = 0
     columns: tuple[str, ...] = ()  # keep, drop
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How the files of a table are read."""
+    """Parser options for the files of a table."""
 
     format: str  # "delimited", "parquet", "json"
     separator: str = ","
-    header: str = "all"  # the first line of: "all" files alike, "first" of them only, "none"
+    header: str = "all"  # which files start with a header line: "all", "first" or "none"
     encoding: str = "utf8"
-    quoting: bool = False  # line ends inside of quotes
+    quoting: bool = False  # quoted values may contain line breaks
     infer_types: bool = True
-    types: tuple[tuple[str, str], ...] = ()  # column, type: what is not inferred
+    types: tuple[tuple[str, str], ...] = ()  # (column, type) that are not inferred
     include_path: bool = False
-    lines: bool = True  # of json: one object a line
+    lines: bool = True  # json: one object per line
 
 
 @dataclass(frozen=True)
@@ -64,63 +64,60 @@ class DatasetDefinition:
 
     @property
     def key(self) -> str:
-        """The same definition has the same key."""
+        """Content hash of the definition."""
         text = json.dumps(to_json(self), sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def chosen(names: list[str], steps: tuple[Step, ...]) -> list[str]:
-    """Which of the files, after each step; the order is that of their names."""
+def select_files(names: list[str], steps: tuple[Step, ...]) -> list[str]:
+    """Apply the steps to a sorted list of file names."""
     for number, step in enumerate(steps):
         if step.kind == TAKE:
             names = names[: step.count]
         elif step.kind == SKIP:
             names = names[step.count :]
         elif step.kind in (SAMPLE, PART):
-            names = [name for name in names if step.lower <= _place(name, step.seed, number) < step.share]
+            names = [name for name in names if step.lower <= _position(name, step.seed, number) < step.share]
     return names
 
 
-def _place(name: str, seed: int, number: int) -> float:
-    """A number in [0, 1) of the name's own: a file that comes later moves no other from one part to the other.
+def _position(name: str, seed: int, step_number: int) -> float:
+    """A number in [0, 1) that depends on the name only, so that adding a file does not move others between parts.
 
-    With the step's number: a split of a sample by the same seed would else find all in its first part.
+    It includes the step number: otherwise all files of a sample would be in the first part of a split with its seed.
     """
-    first = hashlib.sha256(f"{seed} {number}\0{name}".encode("utf-8", "surrogateescape")).digest()[:7]
+    first = hashlib.sha256(f"{seed} {step_number}\0{name}".encode("utf-8", "surrogateescape")).digest()[:7]
     return int.from_bytes(first, "big") / (1 << 56)
 
 
-def file_name_of(url: str) -> str:
-    """The file that an address of the web names."""
+def url_file_name(url: str) -> str:
+    """The file name in a URL."""
     from urllib.parse import unquote, urlsplit
 
     parts = urlsplit(url)
     return unquote(parts.path).rstrip("/").rpartition("/")[2] or (parts.hostname or "file")
 
 
-def from_stored(data: Any) -> DatasetDefinition:
-    from runyard.spec.json import from_json
-
-    return from_json(DatasetDefinition, data)
-
-
-def checked(definition: DatasetDefinition) -> DatasetDefinition:
-    """One that another program may have written: refused here, or it works later."""
+def validate_definition(definition: DatasetDefinition) -> DatasetDefinition:
+    """Refuse an invalid definition from an API client now, so that it cannot fail later."""
     kind, reading = definition.kind, definition.reading
     if kind not in (FILE, TABULAR):
-        raise UserErrorException(f"there is no kind of dataset {kind!r}", hint=f"kinds: {FILE}, {TABULAR}")
+        raise UserErrorException(f"unknown kind of dataset: {kind!r}", hint=f"kinds: {FILE}, {TABULAR}")
     if not definition.sources:
         raise UserErrorException("a dataset needs at least one source")
     for source in definition.sources:
         if source is None or bool(source.datastore) == bool(source.url):
-            raise UserErrorException("a source of a dataset is a place in a datastore, or a url")
+            raise UserErrorException("a source of a dataset must have either a datastore or a url")
     if (kind == TABULAR) != (reading is not None) or (reading is not None and reading.format not in FORMATS):
-        raise UserErrorException("a table says how it is read, and nothing else does", hint=f"{', '.join(FORMATS)}")
+        raise UserErrorException(
+            "a tabular dataset needs a reading, and a file dataset must not have one",
+            hint=f"formats: {', '.join(FORMATS)}",
+        )
     for step in definition.steps:
-        if step is None or step.kind not in (*OF_ROWS, *(OF_COLUMNS if kind == TABULAR else ())):
-            raise UserErrorException(f"a {kind} dataset has no step {getattr(step, 'kind', None)!r}")
+        if step is None or step.kind not in (*ROW_STEPS, *(COLUMN_STEPS if kind == TABULAR else ())):
+            raise UserErrorException(f"unknown step for a {kind} dataset: {getattr(step, 'kind', None)!r}")
         if not all(isinstance(number, int) and number < 1 << 62 for number in (step.count, abs(step.seed))):
-            raise UserErrorException(f"the numbers of the step {step.kind!r} must be whole")
+            raise UserErrorException(f"count and seed of the step {step.kind!r} must be integers")
         if step.count < 0:
-            raise UserErrorException(f"the count of the step {step.kind!r} must not be below 0")
+            raise UserErrorException(f"count of the step {step.kind!r} must not be negative, got {step.count}")
     return definition

@@ -1,4 +1,4 @@
-"""The Python that a run asks for. What is built from it is keyed by its content."""
+"""The Python environment of a run. Built environments are keyed by the content of their specification."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Optional
 
 @dataclass(frozen=True)
 class Framework:
-    """A framework that the yard brings by itself; the builder picks CPU or GPU packages when the target is known."""
+    """A framework whose packages Runyard selects; CPU or GPU packages are chosen once the target is known."""
 
     name: str  # "pytorch", "tensorflow", "scikit-learn"
     version: str  # "2.13.0"
@@ -25,13 +25,13 @@ class Container:
 @dataclass(frozen=True)
 class EnvironmentSpec:
     name: str = "default-environment"
-    python: Optional[str] = None  # "3.11"; None = the yard's own
+    python: Optional[str] = None  # "3.11"; None = that of the yard
     frameworks: tuple[Framework, ...] = ()
     pip: tuple[str, ...] = ()  # requirement lines, as in a requirements file
     conda: tuple[str, ...] = ()
     channels: tuple[str, ...] = ()
-    gpu: bool = False  # asked for; without one the builder warns and takes CPU packages
-    user_managed: bool = False  # True: run with `interpreter` as it is, install nothing
+    gpu: bool = False  # without a GPU on the target, CPU packages are installed with a warning
+    user_managed: bool = False  # True: use `interpreter` unchanged, install nothing
     interpreter: Optional[str] = None
     container: Optional[Container] = None
     variables: dict[str, str] = field(default_factory=dict)

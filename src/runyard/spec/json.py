@@ -1,4 +1,4 @@
-"""Values to JSON and back. A field that is not known is named in the error, never dropped."""
+"""Conversion between dataclasses and JSON values. Unknown fields are an error that names them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def to_json(value: Any) -> Any:
-    """Plain dicts, lists and scalars for a dataclass (or a container of them)."""
+    """Convert a dataclass, or a container of dataclasses, to dicts, lists and scalars."""
     if isinstance(value, enum.Enum):
         return value.value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -27,20 +27,23 @@ def to_json(value: Any) -> Any:
     return value
 
 
-def sayable(value: Any) -> Any:
-    """The same, with the texts NaN, Infinity and -Infinity for numbers that JSON does not have: other programs refuse
-    the bare words that Python writes, and null would say that nothing was logged."""
+def replace_non_finite(value: Any) -> Any:
+    """Replace non-finite numbers by the strings NaN, Infinity and -Infinity.
+
+    JSON has no such numbers: other programs refuse the bare words that Python writes, and null would mean that no
+    value was logged.
+    """
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, (list, tuple)):
-        return [sayable(item) for item in value]
+        return [replace_non_finite(item) for item in value]
     if isinstance(value, dict):
-        return {key: sayable(item) for key, item in value.items()}
+        return {key: replace_non_finite(item) for key, item in value.items()}
     return value
 
 
 def from_json(kind: type[T], data: Any) -> T:
-    """The dataclass ``kind`` from what :func:`to_json` made of it."""
+    """The inverse of :func:`to_json` for the dataclass ``kind``."""
     return typing.cast(T, _build(kind, data, kind.__name__))
 
 
@@ -52,7 +55,7 @@ def _build(kind: Any, data: Any, where: str) -> Any:
         inner = [a for a in typing.get_args(kind) if a is not type(None)]
         if len(inner) == 1:
             return _build(inner[0], data, where)
-        # a union of values: each says by its `kind` which one it is
+        # a union of dataclasses, distinguished by their `kind`
         by_kind = {i.kind: i for i in inner if dataclasses.is_dataclass(i) and hasattr(i, "kind")}
         return _build(by_kind[data["kind"]], data, where) if by_kind else data
     if origin in (tuple, list):
@@ -72,35 +75,35 @@ def _build(kind: Any, data: Any, where: str) -> Any:
         if unknown:
             raise UserErrorException(
                 f"{where} has no field {', '.join(map(repr, unknown))}",
-                hint=f"its fields: {', '.join(sorted(hints))}",
+                hint=f"fields: {', '.join(sorted(hints))}",
             )
         make: Any = kind
         values = {k: _build(hints[k], v, f"{where}.{k}") for k, v in data.items()}
         try:
             return make(**values)
         except TypeError:
-            lacking = [f.name for f in dataclasses.fields(kind) if f.name not in values and _is_required(f)]
-            raise UserErrorException(f"{where} lacks {', '.join(map(repr, lacking))}") from None
+            missing = [f.name for f in dataclasses.fields(kind) if f.name not in values and _is_required(f)]
+            raise UserErrorException(f"{where} lacks {', '.join(map(repr, missing))}") from None
     if kind is str:
-        _expect(data, str, "a text", where)
+        _expect(data, str, "a string", where)
     elif kind in (int, float):
         _expect(data, (int, float), "a number", where)
     return data
 
 
-def _expect(data: Any, kinds: Any, what: str, where: str) -> None:
+def _expect(data: Any, kinds: Any, expected: str, where: str) -> None:
     if not isinstance(data, kinds):
-        raise UserErrorException(f"{where} must be {what}, not {data!r}")
+        raise UserErrorException(f"{where} must be {expected}, got {data!r}")
 
 
 def _is_required(field: dataclasses.Field[Any]) -> bool:
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
-_known_hints: dict[Any, dict[str, Any]] = {}
+_hint_cache: dict[Any, dict[str, Any]] = {}
 
 
 def _hints(kind: Any) -> dict[str, Any]:
-    if kind not in _known_hints:
-        _known_hints[kind] = typing.get_type_hints(kind)
-    return _known_hints[kind]
+    if kind not in _hint_cache:
+        _hint_cache[kind] = typing.get_type_hints(kind)
+    return _hint_cache[kind]

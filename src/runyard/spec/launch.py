@@ -1,4 +1,4 @@
-"""How the processes of a run are started. Pure values: what they become on the nodes is made in `runyard.launch`."""
+"""Launch methods for the processes of a run. `runyard.launch` turns them into commands and variables."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ class Single:
 
 @dataclass(frozen=True)
 class Mpi:
-    """`nodes * processes_per_node` ranks under one Open MPI `mpirun`; Horovod and mpi4py ride on it."""
+    """`nodes * processes_per_node` ranks under one Open MPI `mpirun`, for Horovod and mpi4py."""
 
     kind: str = "mpi"
 
 
 @dataclass(frozen=True)
 class ParameterServer:
-    """TensorFlow's cluster: every task finds the others in TF_CONFIG. The run ends with its workers."""
+    """A TensorFlow cluster that is described to every task by TF_CONFIG. The run ends with its workers."""
 
     workers: int = 1
     servers: int = 1
-    chief: bool = False  # the first worker is called chief, as TensorFlow 2's own strategies want it
-    evaluator: bool = False  # one more task, which stays out of the cluster specification
+    chief: bool = False  # name the first worker "chief", as TensorFlow 2 strategies expect
+    evaluator: bool = False  # one more task, which is not part of the cluster specification
     kind: str = "parameter-server"
 
 

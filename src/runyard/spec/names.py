@@ -1,4 +1,4 @@
-"""Which names runs and experiments can have. On its own, and without anything else of ours: scripts import it too."""
+"""Valid names of runs and experiments. Imports no other module of Runyard, because training scripts import it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import re
 EXPERIMENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,400}")
 
-ENDED = frozenset({"Completed", "Failed", "Canceled"})  # lifecycle.state has them too, and takes longer to import
+TERMINAL_STATES = frozenset(
+    {"Completed", "Failed", "Canceled"}
+)  # same as lifecycle.state.TERMINAL, which takes longer to import
 
 
-def experiment_name(title: str) -> str:
-    """A name for an experiment that is called otherwise elsewhere: itself where it can be, and always the same one."""
+def to_experiment_name(title: str) -> str:
+    """A valid experiment name for any title: the title itself if it is valid, otherwise a slug with a hash."""
     if EXPERIMENT_NAME.fullmatch(title):
         return title
     import hashlib
 
-    made = re.sub(r"[^A-Za-z0-9_-]+", "-", title).strip("-_")[:100] or "experiment"
-    return f"{made}-{hashlib.sha256(title.encode('utf-8', 'replace')).hexdigest()[:6]}"
+    slug = re.sub(r"[^A-Za-z0-9_-]+", "-", title).strip("-_")[:100] or "experiment"
+    return f"{slug}-{hashlib.sha256(title.encode('utf-8', 'replace')).hexdigest()[:6]}"

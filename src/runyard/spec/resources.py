@@ -1,4 +1,4 @@
-"""What one run needs of the machines that it runs on."""
+"""Resource requirements of a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Resources:
     processes_per_node: int = 1
     cpus_per_process: int = 1
     gpus_per_process: int = 0
-    memory_gb: float = 0.0  # per node; 0 = not said, so not counted in the queue and not enforced
+    memory_gb: float = 0.0  # per node; 0 = unspecified: not counted by the queue and not enforced
     share_gpus: bool = False  # True: may be placed on a GPU that another run uses
 
     @property

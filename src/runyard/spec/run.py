@@ -1,4 +1,4 @@
-"""One run, as asked for."""
+"""The specification of one run."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from runyard.spec.environment import EnvironmentSpec
 from runyard.spec.launch import Launch, Single
 from runyard.spec.resources import Resources
 
-RETRY_ON = ("node lost", "preempted")  # what the machines did to a run, and another try may cure
+RETRY_ON = ("node lost", "preempted")  # default: failures of the machines, not of the script
 
 
 @dataclass(frozen=True)
 class NoEffect:
-    """An argument that was given, and changes nothing here: kept so that nothing is dropped in silence."""
+    """An SDK argument that has no effect in Runyard; recorded so that it is not ignored silently."""
 
-    owner: str  # whose argument: "AmlCompute"
+    owner: str  # class or function, such as "AmlCompute"
     argument: str
-    value: str  # as it is shown; of a secret nothing
+    value: str  # for display; empty for a secret
     why: str
 
 
@@ -35,11 +35,11 @@ class RunSpec:
     communicator: str = "None"
     environment_variables: dict[str, str] = field(default_factory=dict)
     max_run_duration_seconds: Optional[int] = None
-    directories_to_watch: tuple[str, ...] = ("logs",)  # kept while the script runs; `outputs` is kept at its end
-    grace_s: float = 10.0  # between the polite signal and the last one
-    stall_after_s: Optional[float] = 1800.0  # without a log line, a metric or CPU time of any process; None: never
-    stall_action: str = "report"  # "report": collect the stacks and go on; "stop": then end the run
-    max_attempts: int = 1  # how often the script may be started, if it ends for one of the reasons below
-    retry_on: tuple[str, ...] = RETRY_ON  # values of EndReason; none of them is the script's own doing
+    directories_to_watch: tuple[str, ...] = ("logs",)  # stored while the script runs; `outputs` is stored at its end
+    grace_s: float = 10.0  # seconds between SIGTERM and SIGKILL
+    stall_after_s: Optional[float] = 1800.0  # seconds without a log line, metric or CPU time; None: never
+    stall_action: str = "report"  # "report": collect stacks and continue; "stop": end the run
+    max_attempts: int = 1  # maximum number of starts, if it ends for a reason in retry_on
+    retry_on: tuple[str, ...] = RETRY_ON  # values of EndReason
     no_effect: tuple[NoEffect, ...] = ()
-    data: tuple[DataUse, ...] = ()  # what the script reads, and what of its writing is uploaded
+    data: tuple[DataUse, ...] = ()  # inputs, and outputs that are uploaded

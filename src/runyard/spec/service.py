@@ -1,7 +1,7 @@
-"""A web service: what was asked for, and the names of its files.
+"""The specification of a web service, and the names of its files.
 
-The folder is the truth, as with runs: the yard writes what it wants, the keeper of the service makes it so and writes
-what is, and either of them may be away.
+As with runs, the folder is the source of truth: the yard writes the desired state, the service's supervisor
+establishes it and writes the current status, and either of them may be down at times.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ class ServiceFolder(NamedTuple):
     root: Path
 
     @property
-    def wanted(self) -> Path:
-        """What the yard wants: a Wanted as JSON. Holds the keys, so it is the owner's alone."""
+    def desired_state(self) -> Path:
+        """A DesiredState as JSON, written by the yard. Contains keys: readable by the owner only."""
         return self.root / "wanted.json"
 
     @property
-    def found(self) -> Path:
-        """What the keeper made of it: which workers of which version are there, and since when."""
+    def status(self) -> Path:
+        """The workers of each version and since when they run, written by the supervisor."""
         return self.root / "found.json"
 
     @property
     def lock(self) -> Path:
-        """Locked by the keeper as long as it lives; holds its pid."""
+        """Locked by the supervisor while it lives; contains its process id."""
         return self.root / "keeper.lock"
 
     @property
-    def deleted(self) -> Path:
-        """There when the service was deleted: whoever finds it takes the rest away."""
+    def deleted_marker(self) -> Path:
+        """Exists if the service was deleted and the remaining files are still to be removed."""
         return self.root / "deleted"
 
     @property
-    def keeper_log(self) -> Path:
+    def supervisor_log(self) -> Path:
         return self.root / "keeper.log"
 
     @property
     def deploy_log(self) -> Path:
-        """How its versions were prepared: environments, code, models."""
+        """Output of preparing the versions: environments, code, models."""
         return self.root / "deploy.log"
 
     @property
     def service_log(self) -> Path:
-        """What the scoring scripts print, and the tracebacks of those that fail."""
+        """Output and tracebacks of the scoring scripts."""
         return self.root / "service.log"
 
     @property
@@ -56,53 +56,53 @@ class ServiceFolder(NamedTuple):
 
     @property
     def counts(self) -> Path:
-        """A file of counters per worker, mapped into its memory."""
+        """One memory-mapped file of counters per worker."""
         return self.root / "counts"
 
     def version(self, number: int) -> Path:
         return self.root / "versions" / str(number)
 
     def order(self, number: int) -> Path:
-        """How a worker of this version is started: a WorkerOrder as JSON."""
+        """Instructions for starting a worker of this version: a WorkerOrder as JSON."""
         return self.version(number) / "order.json"
 
     def work(self, number: int) -> Path:
-        """The code, with `azureml-models` beside it: the working directory of its workers."""
+        """The working directory of the workers: the code and `azureml-models`."""
         return self.version(number) / "work"
 
     def openapi(self, number: int) -> Path:
         return self.version(number) / "swagger.json"
 
     def socket(self, number: int) -> Path:
-        """Where the workers of a version get its share from those of the version that is called."""
+        """Socket on which the workers of a version receive its share of the traffic from the first version."""
         return self.root / f"v{number}.sock"
 
 
 @dataclass(frozen=True)
 class Limits:
     body_mb: float = 100.0
-    bodies_mb: float = 400.0  # of all requests together that one worker has not answered yet
+    bodies_mb: float = 400.0  # total of the requests that one worker has not answered yet
     timeout_s: float = 60.0  # for one call of run()
-    waiting: int = 100  # requests that wait in one worker; the next one is told to come back
-    connections: int = 1000  # of one worker
-    receive_s: float = 30.0  # for a request to arrive, and for an answer to be taken
-    idle_s: float = 75.0  # for the next request of a connection
+    waiting: int = 100  # requests queued in one worker; further ones are rejected with a retry hint
+    connections: int = 1000  # per worker
+    receive_s: float = 30.0  # to receive a request, and to send a response
+    idle_s: float = 75.0  # until the next request of a connection
 
 
 @dataclass(frozen=True)
 class Batching:
-    """Requests that are there together are scored together."""
+    """Score concurrent requests in one call."""
 
     largest: int = 32  # rows
-    wait_ms: float = 0.0  # for more to come; 0 = whatever has arrived by now
+    wait_ms: float = 0.0  # to wait for more requests; 0 = only those that have already arrived
 
 
 @dataclass(frozen=True)
 class ServiceConfiguration:
-    """What a service is like whatever it serves."""
+    """Settings of a service that are independent of its version."""
 
     host: str = "127.0.0.1"
-    port: int = 0  # 0 = a free one, kept from then on
+    port: int = 0  # 0 = choose a free one once
     workers: int = 1
     auth_enabled: bool = False
     limits: Limits = field(default_factory=Limits)
@@ -111,17 +111,17 @@ class ServiceConfiguration:
 
 @dataclass(frozen=True)
 class VersionSpec:
-    """What one version of it serves, and how."""
+    """The code, model and environment of one version."""
 
-    entry_script: str = ""  # below the code; empty = the model itself, which has to be an ONNX one
+    entry_script: str = ""  # below the code; empty = serve the ONNX model directly
     snapshot_id: Optional[str] = None
-    environment: Optional[EnvironmentSpec] = None  # None = that of the run that trained the model
+    environment: Optional[EnvironmentSpec] = None  # None = the environment of the run that trained the model
     description: Optional[str] = None
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """For the keeper. ``generation`` counts the changes: what was found says which of them it has seen."""
+class DesiredState:
+    """Instructions for the supervisor. ``generation`` counts changes; the status contains the last applied one."""
 
     generation: int
     name: str
@@ -130,7 +130,7 @@ class Wanted:
     workers: int
     auth_enabled: bool
     keys: tuple[str, ...]
-    traffic: dict[str, int]  # version -> per cent
+    traffic: dict[str, int]  # version -> percent
     limits: Limits = field(default_factory=Limits)
     batching: Optional[Batching] = None
 
@@ -141,4 +141,4 @@ class WorkerOrder:
     variables: dict[str, str]
     entry_script: str
     model: str = ""  # the file of an ONNX model that is served without a script
-    details: dict[str, Any] = field(default_factory=dict)  # what is known of that model's inputs and outputs
+    details: dict[str, Any] = field(default_factory=dict)  # inputs and outputs of that model

@@ -1,8 +1,7 @@
-"""What a sweep may try: expressions of parameters, and the points that are drawn from them. Pure: the same place, the
-same value.
+"""Search spaces of sweeps: parameter expressions, and the points drawn from them. Deterministic.
 
-An expression is a plain list, as the SDK v1 writes it: ``['uniform', [0.0, 1.0]]``, ``['choice', [[16, 32]]]``.
-An option of a choice may be a space of its own, a dict: what it holds takes part only where that option is drawn.
+An expression is a plain list in the format of SDK v1: ``['uniform', [0.0, 1.0]]``, ``['choice', [[16, 32]]]``.
+An option of a choice may be a nested space, a dict: its parameters apply only if that option is drawn.
 """
 
 from __future__ import annotations
@@ -27,30 +26,30 @@ def is_expression(value: Any) -> bool:
     )
 
 
-def nested(expression: Any) -> list[Mapping[str, Any]]:
-    """The options of a choice that are spaces of their own."""
+def nested_spaces(expression: Any) -> list[Mapping[str, Any]]:
+    """The options of a choice that are nested spaces."""
     return [option for option in expression[1][0] if isinstance(option, Mapping)] if expression[0] == "choice" else []
 
 
-def place_of_option(name: str, expression: Any, point: Point) -> int | None:
-    """Which option of a choice the point has; None: none of them."""
-    for place, option in enumerate(expression[1][0]):
+def option_index(name: str, expression: Any, point: Point) -> int | None:
+    """Index of the option of a choice that the point contains, or None."""
+    for index, option in enumerate(expression[1][0]):
         if isinstance(option, Mapping):
-            if _is_of(option, point):
-                return place
+            if _contains(option, point):
+                return index
         elif name in point and point[name] == option and type(point[name]) is type(option):
-            return place
+            return index
     return None
 
 
-def _is_of(space: Space, point: Point) -> bool:
-    """By all of its parameters: spaces beside each other may have some of them in common."""
+def _contains(space: Space, point: Point) -> bool:
+    """Compare all parameters: alternative spaces may share some of them."""
     for name, expression in space.items():
         if not is_expression(expression):
             if name not in point or point[name] != expression:
                 return False
         elif expression[0] == "choice":
-            if place_of_option(name, expression, point) is None:
+            if option_index(name, expression, point) is None:
                 return False
         elif name not in point:
             return False
@@ -58,10 +57,10 @@ def _is_of(space: Space, point: Point) -> bool:
 
 
 def draw(space: Space, numbers: Callable[[str], float]) -> Point:
-    """One point. ``numbers`` gives for each name a number of [0, 1), and is asked once for each that takes part."""
+    """Draw one point. ``numbers`` returns a number in [0, 1) and is called once for each name that applies."""
     point: Point = {}
     for name, expression in space.items():
-        value = at(expression, numbers(name)) if is_expression(expression) else expression
+        value = value_at(expression, numbers(name)) if is_expression(expression) else expression
         if isinstance(value, Mapping):
             point.update(draw(value, numbers))
         else:
@@ -70,15 +69,15 @@ def draw(space: Space, numbers: Callable[[str], float]) -> Point:
 
 
 def random_point(space: Space, seed: str) -> Point:
-    """The same for the same seed, on any machine."""
-    source = random.Random(seed)
-    return draw(space, lambda name: source.random())
+    """Draw a random point; the same seed gives the same point on any machine."""
+    generator = random.Random(seed)
+    return draw(space, lambda name: generator.random())
 
 
-def at(expression: Any, place: float) -> Any:
-    """The value at ``place`` of [0, 1): the expression's distribution, read backwards."""
+def value_at(expression: Any, quantile: float) -> Any:
+    """The value at ``quantile`` in [0, 1): the inverse distribution function of the expression."""
     kind, arguments = expression
-    return _VALUES[kind](place, *arguments)
+    return _VALUES[kind](quantile, *arguments)
 
 
 def grid_size(space: Space) -> int:
@@ -86,7 +85,7 @@ def grid_size(space: Space) -> int:
 
 
 def grid_points(space: Space) -> Iterator[Point]:
-    """Every combination, each once; the last parameter changes fastest."""
+    """Yield every combination once; the last parameter changes fastest."""
     names = list(space)
     if not names:
         yield {}
@@ -100,8 +99,8 @@ def grid_points(space: Space) -> Iterator[Point]:
                 yield {**head, **tail}
 
 
-def as_text(value: Any) -> str:
-    """How a script gets it on its command line."""
+def to_argument(value: Any) -> str:
+    """The value as a command-line argument of a script."""
     return value if isinstance(value, str) else str(value)
 
 
@@ -111,17 +110,17 @@ def _options_size(expression: Any) -> int:
     return sum(grid_size(option) if isinstance(option, Mapping) else 1 for option in expression[1][0])
 
 
-# values
+# inverse distribution functions
 
 
-def _normal(place: float, mu: float, sigma: float) -> float:
+def _normal(quantile: float, mu: float, sigma: float) -> float:
     if sigma == 0:
         return float(mu)
-    return NormalDist(mu, sigma).inv_cdf(min(max(place, 1e-12), 1 - 1e-12))
+    return NormalDist(mu, sigma).inv_cdf(min(max(quantile, 1e-12), 1 - 1e-12))
 
 
-def _uniform(place: float, low: float, high: float) -> float:
-    return min(low + place * (high - low), high)
+def _uniform(quantile: float, low: float, high: float) -> float:
+    return min(low + quantile * (high - low), high)
 
 
 def _exponent(value: float) -> float:
@@ -133,14 +132,14 @@ def _rounded(value: float, q: int) -> int:
 
 
 _VALUES: dict[str, Callable[..., Any]] = {
-    "choice": lambda place, options: options[min(int(place * len(options)), len(options) - 1)],
-    "randint": lambda place, upper: min(int(place * upper), upper - 1),
+    "choice": lambda quantile, options: options[min(int(quantile * len(options)), len(options) - 1)],
+    "randint": lambda quantile, upper: min(int(quantile * upper), upper - 1),
     "uniform": _uniform,
-    "loguniform": lambda place, low, high: _exponent(_uniform(place, low, high)),
+    "loguniform": lambda quantile, low, high: _exponent(_uniform(quantile, low, high)),
     "normal": _normal,
-    "lognormal": lambda place, mu, sigma: _exponent(_normal(place, mu, sigma)),
-    "quniform": lambda place, low, high, q: _rounded(_uniform(place, low, high), q),
-    "qloguniform": lambda place, low, high, q: _rounded(_exponent(_uniform(place, low, high)), q),
-    "qnormal": lambda place, mu, sigma, q: _rounded(_normal(place, mu, sigma), q),
-    "qlognormal": lambda place, mu, sigma, q: _rounded(_exponent(_normal(place, mu, sigma)), q),
+    "lognormal": lambda quantile, mu, sigma: _exponent(_normal(quantile, mu, sigma)),
+    "quniform": lambda quantile, low, high, q: _rounded(_uniform(quantile, low, high), q),
+    "qloguniform": lambda quantile, low, high, q: _rounded(_exponent(_uniform(quantile, low, high)), q),
+    "qnormal": lambda quantile, mu, sigma, q: _rounded(_normal(quantile, mu, sigma), q),
+    "qlognormal": lambda quantile, mu, sigma, q: _rounded(_exponent(_normal(quantile, mu, sigma)), q),
 }

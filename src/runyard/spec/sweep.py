@@ -1,4 +1,4 @@
-"""One sweep, as asked for: what to vary, how to choose, when to give up on a child, how much in all."""
+"""The specification of a sweep: search space, sampling, early termination policy and limits."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ MAXIMIZE, MINIMIZE = "maximize", "minimize"
 
 @dataclass(frozen=True)
 class Population:
-    """Of a sampling by generations."""
+    """Settings of population-based sampling."""
 
     size: int
-    replaced: float = 0.25  # the share of a generation, the weakest, that goes on from better ones
-    resampled: float = 0.25  # how likely each of their values is drawn anew rather than moved a little
+    replaced: float = 0.25  # share of a generation, the weakest, that continues from better ones
+    resampled: float = 0.25  # probability that a value is drawn again instead of perturbed
 
 
 @dataclass(frozen=True)
 class Sampling:
-    name: str  # one of the five above
+    name: str  # one of the five constants above
     space: dict[str, Any]  # name -> expression; see spec/space.py
     seed: int = 0
     population: Optional[Population] = None
@@ -28,7 +28,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Policy:
-    """Its name is the class of the SDK: "Bandit", "MedianStopping", "TruncationSelection", "Hyperband"."""
+    """An early termination policy: "Bandit", "MedianStopping", "TruncationSelection" or "Hyperband"."""
 
     name: str
     evaluation_interval: int = 1
@@ -41,16 +41,16 @@ class Policy:
 
 
 @dataclass(frozen=True)
-class Resumed:
-    """A child of an earlier sweep that is to go on: its values, and the run whose outputs it finds again."""
+class ResumedChild:
+    """A child of an earlier sweep to resume: its values, and the run whose outputs it continues from."""
 
     run_id: str
     parameters: dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Known:
-    """What an earlier sweep has found out: a warm start for a sampling that learns."""
+class Observation:
+    """A result of an earlier sweep, as a warm start for Bayesian sampling."""
 
     parameters: dict[str, Any]
     value: float
@@ -63,36 +63,36 @@ class SweepSpec:
     goal: str  # "maximize" or "minimize"
     max_total_runs: int
     max_concurrent_runs: int
-    child: dict[str, Any]  # a RunSpec as JSON: what every child is, but for its values
+    child: dict[str, Any]  # a RunSpec as JSON, without the parameter values
     max_duration_minutes: int = 10080
     policy: Optional[Policy] = None
-    resumed: tuple[Resumed, ...] = ()
-    known: tuple[Known, ...] = ()
-    resume_from: tuple[str, ...] = ()  # the sweeps that `known` comes from
+    resumed: tuple[ResumedChild, ...] = ()
+    known: tuple[Observation, ...] = ()
+    resume_from: tuple[str, ...] = ()  # ids of the sweeps that `known` was taken from
     most_failures_in_a_row: int = 10
 
     @property
     def sign(self) -> float:
-        """Times a value: more is better, whatever the goal."""
+        """Factor that turns the goal into maximization."""
         return 1.0 if self.goal == MAXIMIZE else -1.0
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One child: what it was given, and how it went, as far as it is known."""
+    """One child run: its parameters and its result so far."""
 
     number: int
     run_id: str
     parameters: dict[str, Any]
-    state: str = "Waiting"  # of its run, once it has one
-    best: Optional[float] = None  # over all that it reported
+    state: str = "Waiting"  # state of its run, once submitted
+    best: Optional[float] = None  # best reported value of the primary metric
     reports: int = 0
-    stopped: str = ""  # why the policy ended it
-    resumes: str = ""  # the run that it goes on from
+    stopped: str = ""  # reason why the policy stopped it
+    resumes: str = ""  # run that it continues from
     bracket: int = 0
 
 
-def called(sweep_id: str, run_id: str) -> str:
-    """How people call a run where its sweep is known: a child of another one has its whole name."""
-    mine = f"{sweep_id}_"
-    return f"child {run_id[len(mine) :]}" if run_id.startswith(mine) else run_id
+def child_label(sweep_id: str, run_id: str) -> str:
+    """Short name of a run in messages about a sweep; a child of another sweep keeps its full id."""
+    prefix = f"{sweep_id}_"
+    return f"child {run_id[len(prefix) :]}" if run_id.startswith(prefix) else run_id
