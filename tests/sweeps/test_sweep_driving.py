@@ -156,7 +156,7 @@ def test_a_sweep_whose_submission_was_cut_off_is_driven_when_it_is_sent_again(
     driver.start()
     eventually(lambda: desk.is_running("other_0"), "the driver has looked at what it found")
     desk.take_in("cut")
-    driver.take_up("cut")
+    driver.add("cut")
     eventually(lambda: desk.is_running("cut_1"), "the sweep has its children")
 
 

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from runyard.spec.sweep import MAXIMIZE, MINIMIZE, Policy, Trial
-from runyard.sweeps.early_stopping import Judge
+from runyard.sweeps.early_stopping import EarlyStopping
 from runyard.sweeps.history import History
 from runyard.sweeps.policies import is_due, last_due, reason_to_stop
 
@@ -152,36 +152,36 @@ def test_a_bad_child_that_is_ahead_of_all_is_ended_when_others_come_as_far(polic
     """Whichever of the two is read first."""
     trials = {number: Trial(number, f"s_{number}", {}) for number in (0, 1)}
     reports: dict[int, History] = {}
-    judge = Judge(policy, MAXIMIZE, reports)
+    judge = EarlyStopping(policy, MAXIMIZE, reports)
     reports[bad] = History(MAXIMIZE, [0.1, 0.1, 0.1])
-    judge.look()
-    assert judge.verdict(trials[bad], range(1, 4)) is None
+    judge.update()
+    assert judge.reason_to_stop(trials[bad], range(1, 4)) is None
     reports[1 - bad] = History(MAXIMIZE, [0.9, 0.9])
-    judge.look()
-    verdict = judge.verdict(trials[bad], range(4, 4))
+    judge.update()
+    verdict = judge.reason_to_stop(trials[bad], range(4, 4))
     assert verdict is not None
     assert verdict.startswith(f"stopped early by {policy.name} at report 2: ")
-    assert judge.verdict(trials[1 - bad], range(1, 3)) is None
+    assert judge.reason_to_stop(trials[1 - bad], range(1, 3)) is None
 
 
 def test_a_child_is_not_judged_again_while_nobody_else_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
     reports = histories_of({child: [float(child)] * 2 for child in range(3)})
-    judge = Judge(Policy("MedianStopping"), MAXIMIZE, reports)
+    judge = EarlyStopping(Policy("MedianStopping"), MAXIMIZE, reports)
     asked: list[int] = []
     monkeypatch.setattr("runyard.sweeps.early_stopping.reason_to_stop", lambda *given: asked.append(given[4]))
     for _ in range(5):
-        judge.look()
-        judge.verdict(Trial(2, "s_2", {}), range(3, 3))
+        judge.update()
+        judge.reason_to_stop(Trial(2, "s_2", {}), range(3, 3))
     assert asked == [2]
 
 
 @pytest.mark.parametrize("policy", [Policy("MedianStopping"), Policy("TruncationSelection", truncation_percentage=50)])
 def test_a_child_is_not_ended_for_what_it_was_long_ago(policy: Policy) -> None:
     reports = histories_of({0: [0.1] + [0.9] * 40, 1: [0.2]})
-    judge = Judge(policy, MAXIMIZE, reports)
-    judge.look()
-    assert judge.verdict(Trial(0, "s_0", {}), range(42, 42)) is None
-    assert judge.verdict(Trial(1, "s_1", {}), range(1, 2)) is None
+    judge = EarlyStopping(policy, MAXIMIZE, reports)
+    judge.update()
+    assert judge.reason_to_stop(Trial(0, "s_0", {}), range(42, 42)) is None
+    assert judge.reason_to_stop(Trial(1, "s_1", {}), range(1, 2)) is None
 
 
 def test_a_history_knows_how_a_child_stood_after_each_report() -> None:
@@ -190,7 +190,7 @@ def test_a_history_knows_how_a_child_stood_after_each_report() -> None:
     assert math.isnan(history.best_at(1) or 0.0)
     assert (len(history), history.best, history.last) == (5, 1.0, 2.0)
     assert History(MAXIMIZE, [1.0, math.nan]).last is None
-    history.cut(2)
+    history.truncate(2)
     assert (len(history), history.best) == (2, 3.0)
     assert (History(MAXIMIZE).best, History(MAXIMIZE).best_at(1), len(History(MAXIMIZE))) == (None, None, 0)
     assert History(MAXIMIZE, [1.0, 2.0, 6.0]).average_at(3) == 3.0

@@ -35,9 +35,9 @@ def population(size: int = 4, *, most: int = 12, seed: int = 1, **more: Any) -> 
 
 def generation(sampler: Sampler, first: int, scores: list[float | None]) -> list[tuple[Any, int | None]]:
     """Proposes as many children as there are scores; their values, and whom they go on from."""
-    found = [(sampler.propose(first + n), sampler.goes_on_from(first + n)) for n in range(len(scores))]
+    found = [(sampler.ask(first + n), sampler.parent(first + n)) for n in range(len(scores))]
     for place, score in enumerate(scores):
-        sampler.learn(first + place, score, completed=score is not None)
+        sampler.tell(first + place, score, completed=score is not None)
     return found
 
 
@@ -61,11 +61,11 @@ def test_a_generation_waits_for_the_whole_one_before() -> None:
     sampler = population()
     for number in range(4):
         assert sampler.ready(number)
-        sampler.propose(number)
+        sampler.ask(number)
     for number in (0, 1, 3):
-        sampler.learn(number, 1.0)
+        sampler.tell(number, 1.0)
     assert not sampler.ready(4)
-    sampler.learn(2, None)
+    sampler.tell(2, None)
     assert sampler.ready(4)
 
 
@@ -94,8 +94,8 @@ def test_a_sampler_that_was_told_what_happened_goes_on_as_the_first_one_would() 
     first, second = population(), population()
     points = generation(first, 0, [0.5, 0.9, 0.1, 0.7])
     for number, score in enumerate([0.5, 0.9, 0.1, 0.7]):
-        second.took(number, points[number][0])
-        second.learn(number, score)
+        second.restore(number, points[number][0])
+        second.tell(number, score)
     assert generation(first, 4, [1, 1, 1, 1]) == generation(second, 4, [1, 1, 1, 1])
 
 
@@ -157,17 +157,17 @@ def test_a_member_of_one_of_several_spaces_stays_in_it() -> None:
 def test_members_from_a_sweep_of_another_space_get_values_of_this_one() -> None:
     space = {"lr": ["uniform", [0.0, 1.0]], "opt": ["uniform", [1.0, 2.0]], "units": ["choice", [[8, 16]]]}
     sampler = create_sampler(Sampling(POPULATION, space, 1, Population(2, resampled=0.0)), 8, (), 1.0, resumed=2)
-    sampler.took(0, {"opt": "adam", "units": 8, "old": 3})
-    sampler.took(1, {"opt": True, "lr": 0.5})
+    sampler.restore(0, {"opt": "adam", "units": 8, "old": 3})
+    sampler.restore(1, {"opt": True, "lr": 0.5})
     for number in (0, 1):
-        sampler.learn(number, float(number))
+        sampler.tell(number, float(number))
     for number in (2, 3):
-        point = sampler.propose(number)
+        point = sampler.ask(number)
         assert point is not None
         assert set(point) == {"lr", "opt", "units"}
         assert 1.0 <= point["opt"] <= 2.0
         assert point["units"] in (8, 16)
-    assert (sampler.propose(2) or {})["lr"] == 0.5
+    assert (sampler.ask(2) or {})["lr"] == 0.5
 
 
 @pytest.mark.parametrize(

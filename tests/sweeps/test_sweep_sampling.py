@@ -20,31 +20,31 @@ def made(name: str, space: dict[str, Any] = SPACE, *, seed: int = 3, most: int =
 @pytest.mark.parametrize("name", [RANDOM, SOBOL, BAYESIAN])
 def test_a_seed_makes_a_sampling_repeatable(name: str) -> None:
     first, second, other = made(name), made(name), made(name, seed=4)
-    points = [first.propose(n) for n in range(6)]
-    assert points == [second.propose(n) for n in range(6)]
-    assert points != [other.propose(n) for n in range(6)]
+    points = [first.ask(n) for n in range(6)]
+    assert points == [second.ask(n) for n in range(6)]
+    assert points != [other.ask(n) for n in range(6)]
 
 
 @pytest.mark.parametrize("name", [RANDOM, SOBOL, GRID])
 def test_asked_again_for_a_number_it_gives_the_same_values(name: str) -> None:
     space = {"x": ["choice", [[1, 2, 3]]]}
-    assert made(name, space).propose(2) == made(name, space).propose(2)
+    assert made(name, space).ask(2) == made(name, space).ask(2)
 
 
 def test_a_grid_ends_after_its_last_point() -> None:
     grid = made(GRID, {"x": ["choice", [[1, 2]]], "y": ["choice", [[1, 2]]]})
-    assert [grid.propose(n) is not None for n in range(6)] == [True] * 4 + [False] * 2
+    assert [grid.ask(n) is not None for n in range(6)] == [True] * 4 + [False] * 2
 
 
 def test_a_grid_is_tried_whole_after_children_that_were_resumed() -> None:
     sampling = Sampling(GRID, {"x": ["choice", [[1, 2, 3]]]})
     grid = create_sampler(sampling, 8, (), 1.0, resumed=2)
-    assert [grid.propose(number) for number in range(2, 6)] == [{"x": 1}, {"x": 2}, {"x": 3}, None]
+    assert [grid.ask(number) for number in range(2, 6)] == [{"x": 1}, {"x": 2}, {"x": 3}, None]
 
 
 def test_sobol_covers_every_quarter_of_a_square_evenly() -> None:
     sobol = made(SOBOL, {"x": ["uniform", [0, 2]], "y": ["uniform", [0, 2]]}, most=16)
-    quarters = [(int(p["x"]), int(p["y"])) for p in (sobol.propose(n) for n in range(16)) if p]
+    quarters = [(int(p["x"]), int(p["y"])) for p in (sobol.ask(n) for n in range(16)) if p]
     assert sorted(quarters.count(q) for q in set(quarters)) == [4, 4, 4, 4]
 
 
@@ -61,10 +61,10 @@ def branin(point: dict[str, Any]) -> float:
 def least(sampler: Sampler, children: int) -> float:
     found = []
     for number in range(children):
-        point = sampler.propose(number)
+        point = sampler.ask(number)
         assert point is not None
         found.append(branin(point))
-        sampler.learn(number, -found[-1])
+        sampler.tell(number, -found[-1])
     return min(found)
 
 
@@ -77,8 +77,8 @@ def test_bayesian_beats_random_on_a_known_function_over_many_seeds() -> None:
 
 def test_what_is_known_from_earlier_sweeps_is_learnt_from() -> None:
     known = tuple(Observation({"lr": 3.14 + n / 100, "units": 2.27 + n / 100}, 0.4 + n / 50) for n in range(20))
-    near = [made(BAYESIAN, known=known, seed=seed).propose(0) for seed in range(8)]
-    cold = [made(BAYESIAN, seed=seed).propose(0) for seed in range(8)]
+    near = [made(BAYESIAN, known=known, seed=seed).ask(0) for seed in range(8)]
+    cold = [made(BAYESIAN, seed=seed).ask(0) for seed in range(8)]
     assert mean(branin(p) for p in near if p) < mean(branin(p) for p in cold if p)
 
 
@@ -89,13 +89,13 @@ def test_a_bayesian_sampling_goes_on_after_a_restart_with_what_it_knew() -> None
         "flag": ["choice", [[True, False]]],
     }
     before = made(BAYESIAN, space)
-    points = [before.propose(n) for n in range(5)]
+    points = [before.ask(n) for n in range(5)]
     after = made(BAYESIAN, space)
     for number, point in enumerate(points):
         assert point is not None
-        after.took(number, point)
-        after.learn(number, float(number))
-    following = after.propose(5)
+        after.restore(number, point)
+        after.tell(number, float(number))
+    following = after.ask(5)
     assert following is not None
     assert set(following) in ({"kind", "x", "batch", "flag"}, {"kind", "y", "batch", "flag"})
     assert following["batch"] in (16, 32, 48, 64)
@@ -108,5 +108,5 @@ def test_a_bayesian_sampling_is_told_in_which_of_two_spaces_a_child_was_though_t
     known = tuple(Observation({"model": "net", "units": 8 * (1 + n % 2)}, 10.0 - n % 2) for n in range(12))
     known += tuple(Observation({"model": "tree", "depth": 2 * (1 + n % 2)}, 0.0) for n in range(12))
     sampler = create_sampler(Sampling(BAYESIAN, {"of": ["choice", [[tree, net]]]}, 3), 32, known, 1.0)
-    found = [sampler.propose(number) for number in range(10)]
+    found = [sampler.ask(number) for number in range(10)]
     assert sum(point is not None and point["model"] == "net" for point in found) > 7

@@ -1,1 +1,1 @@
-"""Sweeps: children of one run, each with values of its own, proposed, watched and ended early by the yard."""
+"""Hyperparameter sweeps: child runs proposed, watched and stopped early by the yard."""

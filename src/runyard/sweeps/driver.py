@@ -1,4 +1,4 @@
-"""Drives the sweeps of a yard: one thread, woken by what happens to their children."""
+"""The thread that advances all sweeps of a yard, woken by state changes of their children."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from runyard.store.sweeps import SweepStore
 from runyard.sweeps.sweep import Sweep
 
 log = logging.getLogger(__name__)
-_LOOK_S = 1.0  # at what the children report, where a policy waits for it
+_POLL_S = 1.0  # interval for reading reports of running children
 _IDLE_S = 10.0
 
 
@@ -26,106 +26,106 @@ class SweepDriver(threading.Thread):
     def __init__(self, conductor: Conductor, store: SweepStore) -> None:
         super().__init__(name="sweeps", daemon=True)
         self._conductor, self._store = conductor, store
-        self._going: dict[str, Sweep] = {}
-        self._again: set[str] = set()  # to be taken up anew at the next look
-        self._running: set[str] = set()  # children whose script runs: the others have nothing to report
-        self._news: queue.SimpleQueue[tuple[str, str] | None] = queue.SimpleQueue()  # a sweep, and its child or ""
-        conductor.on_change.append(self._hear)
+        self._active: dict[str, Sweep] = {}
+        self._retry: set[str] = set()  # to be reloaded at the next poll
+        self._running: set[str] = set()  # children whose scripts are running; only these have reports
+        self._events: queue.SimpleQueue[tuple[str, str] | None] = queue.SimpleQueue()  # (sweep, ended child or "")
+        conductor.on_change.append(self._on_change)
 
-    def take_up(self, sweep_id: str) -> None:
-        """A sweep that is new, or that a former yard has left."""
-        self._news.put((sweep_id, ""))
+    def add(self, sweep_id: str) -> None:
+        """Start driving a sweep that is new or was active before a restart."""
+        self._events.put((sweep_id, ""))
 
     def stop(self) -> None:
-        self._news.put(None)
+        self._events.put(None)
 
     def run(self) -> None:
         for sweep_id in self._store.going():
-            self.take_up(sweep_id)
-        look_at = clock.monotonic() + _LOOK_S  # not at once: what ended while no yard was there is told first
+            self.add(sweep_id)
+        next_poll = clock.monotonic() + _POLL_S  # delayed: ends that happened during the downtime are processed first
         while True:
-            watched = [one for one in self._going.values() if one.watches_reports]
-            patience = max(0.0, look_at - clock.monotonic()) if watched or self._again else _IDLE_S
-            news = self._heard(patience)
-            if news is None:
+            watched = [sweep for sweep in self._active.values() if sweep.watches_reports]
+            timeout_s = max(0.0, next_poll - clock.monotonic()) if watched or self._retry else _IDLE_S
+            events = self._receive(timeout_s)
+            if events is None:
                 return
-            due = clock.monotonic() >= look_at
+            due = clock.monotonic() >= next_poll
             if due:
-                look_at = clock.monotonic() + _LOOK_S
-            # those with a time limit or a policy are looked at even when nothing was heard
-            for sweep_id in {*news, *self._going, *self._again} if due else set(news) - self._again:
-                self._advance(sweep_id, news.get(sweep_id, ()), self._running if due else None)
+                next_poll = clock.monotonic() + _POLL_S
+            # sweeps with a time limit or a policy are advanced even without an event
+            for sweep_id in {*events, *self._active, *self._retry} if due else set(events) - self._retry:
+                self._advance(sweep_id, events.get(sweep_id, ()), self._running if due else None)
 
-    def _hear(self, record: RunRecord) -> None:
-        """Called in the middle of a change of any run: only notes it."""
+    def _on_change(self, record: RunRecord) -> None:
+        """Called during every state change of any run: only records it."""
         if record.type == SWEEP:
-            self._news.put((record.run_id, ""))
+            self._events.put((record.run_id, ""))
         elif record.parent_id is not None:
             if record.life.state is RunState.RUNNING:
                 self._running.add(record.run_id)
             elif record.life.state.is_terminal:
                 self._running.discard(record.run_id)
-                if record.parent_id in self._going:
-                    self._news.put((record.parent_id, record.run_id))
+                if record.parent_id in self._active:
+                    self._events.put((record.parent_id, record.run_id))
 
-    def _heard(self, patience_s: float) -> dict[str, set[str]] | None:
-        """All that was said until now, by sweep; None: the yard closes."""
-        heard: dict[str, set[str]] = {}
+    def _receive(self, timeout_s: float) -> dict[str, set[str]] | None:
+        """All queued events by sweep; None when the yard shuts down."""
+        events: dict[str, set[str]] = {}
         try:
-            said = self._news.get(timeout=patience_s) if patience_s else self._news.get_nowait()
+            event = self._events.get(timeout=timeout_s) if timeout_s else self._events.get_nowait()
             while True:
-                if said is None:
+                if event is None:
                     return None
-                heard.setdefault(said[0], set()).add(said[1])
-                said = self._news.get_nowait()
+                events.setdefault(event[0], set()).add(event[1])
+                event = self._events.get_nowait()
         except queue.Empty:
-            return heard
+            return events
 
-    def _advance(self, sweep_id: str, ended: Iterable[str], look_at: Container[str] | None) -> None:
-        sweep = self._going.get(sweep_id)
-        self._again.discard(sweep_id)
+    def _advance(self, sweep_id: str, ended: Iterable[str], running: Container[str] | None) -> None:
+        sweep = self._active.get(sweep_id)
+        self._retry.discard(sweep_id)
         try:
             if sweep is None:
                 if sweep_id not in self._store.going():
                     return
-                # a yard was killed while it took the sweep in; it stays written down, for it may be sent again
+                # the yard was killed during the submission; the record stays, because the client may submit again
                 if not self._conductor.rooms.runs.has(sweep_id):
                     return
-                sweep = self._going[sweep_id] = Sweep(self._conductor, self._store, sweep_id)
+                sweep = self._active[sweep_id] = Sweep(self._conductor, self._store, sweep_id)
                 sweep.recover()
                 self._running.update(sweep.running())
-            if sweep.advance({child for child in ended if child}, look_at):
+            if sweep.advance({child for child in ended if child}, running):
                 self._store.end(sweep_id)
-                del self._going[sweep_id]
-            elif sweep.may_propose:  # after the others have had their turn
-                self._news.put((sweep_id, ""))
+                del self._active[sweep_id]
+            elif sweep.may_propose:  # after the other sweeps
+                self._events.put((sweep_id, ""))
         except Exception as error:
-            if is_full(error):  # somebody may make room
-                self._conductor.activities.set(sweep_id, "waiting for room on the yard's disk, which is full")
-                self._take_up_again(sweep_id)
+            if is_full(error):  # space may be freed
+                self._conductor.activities.set(sweep_id, "waiting for free space on the yard's disk")
+                self._retry_later(sweep_id)
                 return
-            said = error.message if isinstance(error, RunyardException) else "an internal error; see yard.log"
+            message = error.message if isinstance(error, RunyardException) else "an internal error; see yard.log"
             log.exception("sweep %s", sweep_id)
             try:
-                end = End(EndReason.LAUNCH_FAILED, said)
+                end = End(EndReason.LAUNCH_FAILED, message)
                 self._conductor.post(sweep_id, on.MarkedFailed(end))
                 if sweep is not None:
-                    sweep.give_up()
+                    sweep.abort()
                 else:
-                    self._end_without(sweep_id, end)
-            except Exception:  # the thread would be gone, and with it every other sweep
-                log.exception("sweep %s could not be given up", sweep_id)
-                self._take_up_again(sweep_id)
+                    self._end_unreadable(sweep_id, end)
+            except Exception:  # otherwise the thread would end, and with it every other sweep
+                log.exception("sweep %s could not be aborted", sweep_id)
+                self._retry_later(sweep_id)
 
-    def _end_without(self, sweep_id: str, end: End) -> None:
-        """A sweep that cannot even be read: whatever is posted about it is news of it, and would be tried for ever."""
+    def _end_unreadable(self, sweep_id: str, end: End) -> None:
+        """End a sweep that cannot be loaded; otherwise every event about it would trigger another attempt."""
         for trial in self._store.trials(sweep_id):
             if self._conductor.rooms.runs.has(trial.run_id):
                 self._conductor.post(trial.run_id, on.CancelRequested(f"its sweep ended: {end.message}"))
         self._conductor.post(sweep_id, on.ChildrenEnded(end))
         self._store.end(sweep_id)
 
-    def _take_up_again(self, sweep_id: str) -> None:
-        """From what is stored: the step that broke off may have used up news of a child that nobody says twice."""
-        self._going.pop(sweep_id, None)
-        self._again.add(sweep_id)
+    def _retry_later(self, sweep_id: str) -> None:
+        """Reload from the store: the failed step may have consumed an event that is not repeated."""
+        self._active.pop(sweep_id, None)
+        self._retry.add(sweep_id)

@@ -1,4 +1,4 @@
-"""How one child stood after each of its reports of the primary metric."""
+"""The primary metric of one child run: best value and average after each report."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from runyard.spec.sweep import MAXIMIZE
 
 
 class History:
-    """Kept up as reports come: policies ask for the best and the average of thousands of children again and again."""
+    """Updated incrementally, because policies read the best and the average of thousands of children repeatedly."""
 
     def __init__(self, goal: str, values: Iterable[float] = ()) -> None:
         self._better = max if goal == MAXIMIZE else min
-        self.last: float | None = None  # None: there is none, or it is no number
-        self._bests: list[float] = []  # after each report; not a number as long as there was none
+        self.last: float | None = None  # None: no report yet, or it is not finite
+        self._bests: list[float] = []  # after each report; NaN before the first finite value
         self._sums: list[float] = []
         self.extend(values)
 
@@ -25,29 +25,29 @@ class History:
         best = self._bests[-1] if self._bests else math.nan
         total = self._sums[-1] if self._sums else 0.0
         for value in values:
-            if math.isfinite(value):  # one that diverged is not the best
+            if math.isfinite(value):  # a diverged value is never the best
                 best = value if math.isnan(best) else self._better(best, value)
             self.last = value if math.isfinite(value) else None
             total += value
             self._bests.append(best)
             self._sums.append(total)
 
-    def cut(self, reports: int) -> None:
-        """Only the first of them count."""
+    def truncate(self, reports: int) -> None:
+        """Keep only the first ``reports`` reports."""
         del self._bests[reports:]
         del self._sums[reports:]
 
     @property
     def best(self) -> float | None:
-        """None where there is no number among them."""
+        """None if no value is finite."""
         return self._bests[-1] if self._bests and not math.isnan(self._bests[-1]) else None
 
     def best_at(self, interval: int) -> float | None:
-        """The best of the first reports, however few there are; not a number: it came as far without one."""
+        """The best of the first ``interval`` reports; NaN if all of them exist and none is finite."""
         if not self._bests:
             return None
-        found = self._bests[min(interval, len(self._bests)) - 1]
-        return None if math.isnan(found) and len(self._bests) < interval else found
+        best = self._bests[min(interval, len(self._bests)) - 1]
+        return None if math.isnan(best) and len(self._bests) < interval else best
 
     def average_at(self, interval: int) -> float:
         return self._sums[interval - 1] / interval

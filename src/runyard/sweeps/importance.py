@@ -1,4 +1,4 @@
-"""Which parameters mattered: how much of the metric's spread each one explains, by PED-ANOVA."""
+"""Parameter importance: the share of the metric's variance that each parameter explains, by PED-ANOVA."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 from runyard.spec.sweep import SweepSpec, Trial
 from runyard.wire.sweeps import Importance
 
-_FEWEST = 8
+_MIN_CHILDREN = 8
 
 
 def importance(spec: SweepSpec, trials: list[Trial]) -> Importance:
     scored = [trial for trial in trials if trial.best is not None]
     shared = [name for name in (scored[0].parameters if scored else ()) if all(name in t.parameters for t in scored)]
     varied = [name for name in shared if len({str(t.parameters[name]) for t in scored}) > 1]
-    if len(scored) < _FEWEST:
-        return Importance({}, f"{_FEWEST} children with a result are needed; there are {len(scored)}")
+    if len(scored) < _MIN_CHILDREN:
+        return Importance({}, f"{_MIN_CHILDREN} children with a result are required, got {len(scored)}")
     if not varied:
         return Importance({}, "no parameter had more than one value")
     if len({trial.best for trial in scored}) == 1:
@@ -35,10 +35,10 @@ def importance(spec: SweepSpec, trials: list[Trial]) -> Importance:
             optuna.trial.create_trial(params=values, distributions=distributions, value=spec.sign * trial.best)
         )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns that it is new
+        warnings.simplefilter("ignore")  # the evaluator is experimental and warns about that
         evaluator = optuna.importance.PedAnovaImportanceEvaluator(target_quantile=0.25)
-        found = optuna.importance.get_param_importances(study, evaluator=evaluator)
-    return Importance({name: float(value) for name, value in found.items()})
+        shares = optuna.importance.get_param_importances(study, evaluator=evaluator)
+    return Importance({name: float(value) for name, value in shares.items()})
 
 
 def _distribution(values: list[Any]) -> Any:
@@ -50,7 +50,7 @@ def _distribution(values: list[Any]) -> Any:
 
 
 def _is_number(value: Any) -> bool:
-    """Beyond what Optuna counts with, values are only different from each other."""
+    """False for values that Optuna cannot compute with; they are treated as categories."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
     try:

@@ -1,4 +1,4 @@
-"""The contract of a sampling: which values the next child gets, and from whose outputs it goes on."""
+"""The contract of a sampler: it proposes parameter values for each child run and learns from results."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from runyard.spec.space import Point
 
 
 class Sampler:
-    """It can be asked again for a number that it was asked for before."""
+    """Proposes one point per child run. Calling ``ask`` again with the same number is safe."""
 
     def ready(self, number: int) -> bool:
-        """Whether the values of child ``number`` can be told, or others have to end first."""
+        """True if child ``number`` can be proposed now; False if other children must end first."""
         return True
 
-    def propose(self, number: int) -> Point | None:
-        """The values of child ``number``; None: there are no more to try."""
+    def ask(self, number: int) -> Point | None:
+        """The parameter values of child ``number``; None if the space is exhausted."""
         raise NotImplementedError
 
-    def goes_on_from(self, number: int) -> int | None:
-        """Of a child that was proposed: the one whose outputs it finds."""
+    def parent(self, number: int) -> int | None:
+        """The child whose outputs child ``number`` resumes from, if any."""
         return None
 
-    def took(self, number: int, point: Point) -> None:
-        """A child that was proposed by a former yard, or is resumed, has these values."""
+    def restore(self, number: int, point: Point) -> None:
+        """Record a child that was proposed before a restart or is resumed from another sweep."""
 
-    def learn(self, number: int, value: float | None, completed: bool = True) -> None:
-        """How a child went, greater is better; None: it brought nothing to learn from."""
+    def tell(self, number: int, value: float | None, completed: bool = True) -> None:
+        """Record a child's result. Greater is better; None if the child has no usable result."""
 
     def stage(self, number: int) -> str:
-        """How far it is with child ``number``, in words; "" where the number says it."""
+        """Progress at child ``number`` for display, such as a generation; empty if the number is enough."""
         return ""

@@ -1,4 +1,4 @@
-"""The samplings: by chance, all of a grid, evenly spread, learning from what went before, and by generations."""
+"""Samplers: random, grid, Sobol sequence, Bayesian (TPE) and population-based."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from runyard.spec.space import Point, draw, grid_points, is_expression, place_of_option, random_point
-from runyard.spec.sweep import BAYESIAN, GRID, POPULATION, RANDOM, SOBOL, Known, Sampling
+from runyard.spec.space import Point, draw, grid_points, is_expression, option_index, random_point
+from runyard.spec.sweep import BAYESIAN, GRID, POPULATION, RANDOM, SOBOL, Observation, Sampling
 from runyard.sweeps.population import PopulationSampler
 from runyard.sweeps.sampler import Sampler
 
@@ -16,68 +16,70 @@ if TYPE_CHECKING:
     import optuna
 
 
-_SOBOL_POINTS = 64  # are made at once
+_SOBOL_BATCH = 64
 
 
-def sampler_of(sampling: Sampling, most: int, known: tuple[Known, ...], sign: float, resumed: int = 0) -> Sampler:
-    """The first ``resumed`` children have their values from elsewhere."""
-    made: dict[str, Callable[[], Sampler]] = {
-        BAYESIAN: lambda: _Bayesian(sampling, known, sign, resumed),
-        POPULATION: lambda: PopulationSampler(sampling, most),
+def create_sampler(
+    sampling: Sampling, max_children: int, observations: tuple[Observation, ...], sign: float, resumed: int = 0
+) -> Sampler:
+    """Create the sampler of a sweep whose first ``resumed`` children are resumed from other sweeps."""
+    factories: dict[str, Callable[[], Sampler]] = {
+        BAYESIAN: lambda: _Bayesian(sampling, observations, sign, resumed),
+        POPULATION: lambda: PopulationSampler(sampling, max_children),
         RANDOM: lambda: _Random(sampling),
-        GRID: lambda: _Grid(sampling, most, resumed),
-        SOBOL: lambda: _Sobol(sampling, most),
+        GRID: lambda: _Grid(sampling, max_children, resumed),
+        SOBOL: lambda: _Sobol(sampling, max_children),
     }
-    return made[sampling.name]()
+    return factories[sampling.name]()
 
 
 class _Random(Sampler):
     def __init__(self, sampling: Sampling) -> None:
         self._sampling = sampling
 
-    def propose(self, number: int) -> Point:
+    def ask(self, number: int) -> Point:
         return random_point(self._sampling.space, f"{self._sampling.seed}/{number}")
 
 
 class _Grid(Sampler):
-    def __init__(self, sampling: Sampling, most: int, resumed: int) -> None:
-        self._rest, self._points = islice(grid_points(sampling.space), most), list[Point]()
+    def __init__(self, sampling: Sampling, max_children: int, resumed: int) -> None:
+        self._rest, self._points = islice(grid_points(sampling.space), max_children), list[Point]()
         self._resumed = resumed
 
-    def propose(self, number: int) -> Point | None:
-        place = number - self._resumed  # resumed children are no points of the grid: none is left out for them
-        # as far as they are asked for: all of a grid of millions would fill the memory at once
-        self._points.extend(islice(self._rest, max(0, place + 1 - len(self._points))))
-        return self._points[place] if place < len(self._points) else None
+    def ask(self, number: int) -> Point | None:
+        index = number - self._resumed  # resumed children are not grid points, so no grid point is skipped for them
+        # generated on demand: a grid of millions of points would fill the memory
+        self._points.extend(islice(self._rest, max(0, index + 1 - len(self._points))))
+        return self._points[index] if index < len(self._points) else None
 
 
 class _Sobol(Sampler):
-    """Evenly spread, also in many dimensions at once: better than chance when few children are to cover the space."""
+    """Low-discrepancy points: covers the space better than random points when there are few children."""
 
-    def __init__(self, sampling: Sampling, most: int) -> None:
+    def __init__(self, sampling: Sampling, max_children: int) -> None:
         from scipy.stats import qmc
 
-        self._space, self._most = sampling.space, most
-        self._dimension = {name: place for place, name in enumerate(_names(sampling.space))}
+        self._space, self._max_children = sampling.space, max_children
+        self._dimension = {name: index for index, name in enumerate(_names(sampling.space))}
         self._sequence = qmc.Sobol(len(self._dimension), seed=sampling.seed)
         self._points: list[Any] = []
 
-    def propose(self, number: int) -> Point | None:
-        if number >= self._most:
+    def ask(self, number: int) -> Point | None:
+        if number >= self._max_children:
             return None
         while number >= len(self._points):
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # the first n of 2^k points are as even as n can be
-                self._points.extend(self._sequence.random(_SOBOL_POINTS))
-        place = self._points[number]
-        return draw(self._space, lambda name: float(place[self._dimension[name]]))
+                warnings.simplefilter("ignore", UserWarning)  # scipy warns if the number of points is not a power of 2
+                self._points.extend(self._sequence.random(_SOBOL_BATCH))
+        coordinates = self._points[number]
+        return draw(self._space, lambda name: float(coordinates[self._dimension[name]]))
 
 
 class _Bayesian(Sampler):
-    """Optuna's tree-structured Parzen estimators, asked and told. A child that still runs counts as a poor one, so that
-    several at a time do not all try the same spot."""
+    """Optuna's tree-structured Parzen estimator. A running child counts as a poor one (``constant_liar``), so that
+    concurrent children do not all explore the same region."""
 
-    def __init__(self, sampling: Sampling, known: tuple[Known, ...], sign: float, resumed: int) -> None:
+    def __init__(self, sampling: Sampling, observations: tuple[Observation, ...], sign: float, resumed: int) -> None:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -89,19 +91,19 @@ class _Bayesian(Sampler):
             )
         self._study = optuna.create_study(direction="maximize", sampler=sampler)
         self._trials: dict[int, optuna.trial.Trial] = {}
-        for found in known:
-            trial = self._replay(found.parameters)
-            self._study.tell(trial, sign * found.value)
+        for observation in observations:
+            trial = self._replay(observation.parameters)
+            self._study.tell(trial, sign * observation.value)
 
-    def propose(self, number: int) -> Point:
+    def ask(self, number: int) -> Point:
         trial = self._trials[number] = self._study.ask()
-        return _suggested(trial, self._space)
+        return _suggest(trial, self._space)
 
-    def took(self, number: int, point: Point) -> None:
-        if number >= self._resumed:  # those may have values of another space
+    def restore(self, number: int, point: Point) -> None:
+        if number >= self._resumed:  # resumed children may have values of another space
             self._trials[number] = self._replay(point)
 
-    def learn(self, number: int, value: float | None, completed: bool = True) -> None:
+    def tell(self, number: int, value: float | None, completed: bool = True) -> None:
         import optuna
 
         trial = self._trials.pop(number, None)
@@ -113,13 +115,13 @@ class _Bayesian(Sampler):
             self._study.tell(trial, value)
 
     def _replay(self, point: Point) -> optuna.trial.Trial:
-        self._study.enqueue_trial(_places(self._space, point))
+        self._study.enqueue_trial(_optuna_values(self._space, point))
         trial = self._study.ask()
-        _suggested(trial, self._space)
+        _suggest(trial, self._space)
         return trial
 
 
-def _suggested(trial: optuna.trial.Trial, space: Mapping[str, Any], path: str = "") -> Point:
+def _suggest(trial: optuna.trial.Trial, space: Mapping[str, Any], path: str = "") -> Point:
     point: Point = {}
     for name, expression in space.items():
         if not is_expression(expression):
@@ -128,11 +130,11 @@ def _suggested(trial: optuna.trial.Trial, space: Mapping[str, Any], path: str = 
         kind, arguments = expression
         key = f"{path}{name}"
         if kind == "choice":
-            # by its place: Optuna would take True and 1 for the same option
-            place = trial.suggest_categorical(key, list(range(len(arguments[0]))))
-            option = arguments[0][place]
+            # by index: Optuna treats True and 1 as the same option
+            index = trial.suggest_categorical(key, list(range(len(arguments[0]))))
+            option = arguments[0][index]
             if isinstance(option, Mapping):
-                point.update(_suggested(trial, option, f"{key}[{place}]."))
+                point.update(_suggest(trial, option, f"{key}[{index}]."))
             else:
                 point[name] = option
         elif kind == "quniform":
@@ -143,36 +145,36 @@ def _suggested(trial: optuna.trial.Trial, space: Mapping[str, Any], path: str = 
     return point
 
 
-def _places(space: Mapping[str, Any], point: Point, path: str = "") -> dict[str, Any]:
-    """What :func:`_suggested` would have been told for this point."""
-    places: dict[str, Any] = {}
+def _optuna_values(space: Mapping[str, Any], point: Point, path: str = "") -> dict[str, Any]:
+    """The values with which :func:`_suggest` returns this point."""
+    values: dict[str, Any] = {}
     for name, expression in space.items():
         if not is_expression(expression):
             continue
         key = f"{path}{name}"
         if expression[0] != "choice":
             if name in point:
-                places[key] = point[name]
+                values[key] = point[name]
             continue
-        place = place_of_option(name, expression, point)
-        if place is None:
+        index = option_index(name, expression, point)
+        if index is None:
             continue
-        places[key], option = place, expression[1][0][place]
+        values[key], option = index, expression[1][0][index]
         if isinstance(option, Mapping):
-            places.update(_places(option, point, f"{key}[{place}]."))
-    return places
+            values.update(_optuna_values(option, point, f"{key}[{index}]."))
+    return values
 
 
 def _names(space: Mapping[str, Any]) -> Iterator[str]:
-    """All that may be drawn, those of nested spaces too, each once."""
-    seen: set[str] = set()
+    """Names of all parameters, including those of nested spaces, without duplicates."""
+    names: set[str] = set()
     stack = [space]
     while stack:
         for name, expression in stack.pop().items():
             if not is_expression(expression):
                 continue
-            if name not in seen:
-                seen.add(name)
+            if name not in names:
+                names.add(name)
                 yield name
             if expression[0] == "choice":
                 stack += [option for option in expression[1][0] if isinstance(option, Mapping)]
