@@ -8,7 +8,7 @@ import pytest
 
 from runyard.launch import mpi
 from runyard.launch.order import Node, WorkOrder
-from runyard.launch.plan import World, describe, everybody, plan, ports_needed
+from runyard.launch.plan import World, describe, all_ranks, plan, ports_needed
 from runyard.spec.launch import Mpi, ParameterServer, Single, TorchDistributed
 
 NODES = (Node("node-0", "10.0.0.1"), Node("node-1", "10.0.0.2"))
@@ -80,15 +80,15 @@ export OMPI_MCA_osc_sm_backing_directory=/dev/shm/x
 export OMPI_MCA_btl_tcp_if_include="${OMPI_MCA_btl_tcp_if_include:-eth1}"
 exec >> /logs/70_driver_log_rank_"$RUNYARD_RANK".txt 2>&1 < /dev/null
 cd /work || exit 1
-say() {
+report() {
   echo "$*" >> /nodes/0/exits
-  echo 1<>/tmp/bell
+  echo 1<>/tmp/wakeup
 }
-say began "$RUNYARD_RANK" $$
-trap : TERM INT  # the script hears them itself; how it ended is still to be told
+report began "$RUNYARD_RANK" $$
+trap : TERM INT  # the script receives them too; its end must still be reported
 /env/bin/python train.py --rank "${RUNYARD_RANK}" '/data/$x'"${OMPI_COMM_WORLD_RANK}"/y '' 'a'"'"'b'
 status=$?
-say ended "$RUNYARD_RANK" $status
+report ended "$RUNYARD_RANK" $status
 exit $status
 """
 
@@ -111,7 +111,7 @@ def test_mpi_as_text():
     assert "OMPI_COMM_WORLD_SIZE=4" in text
 
 
-def test_a_rank_of_mpi_as_text():
+def test_mpi_rank_script_as_text():
     """B7.42."""
     argv = (*ARGV, "$DATA${OMPI_COMM_WORLD_RANK}/y", "", "a'b")
     text = mpi.rank_script(
@@ -121,22 +121,22 @@ def test_a_rank_of_mpi_as_text():
         interface="eth1",
         log_prefix="/logs/70_driver_log_rank_",
         exits="/nodes/0/exits",
-        bell="/tmp/bell",
+        wakeup_pipe="/tmp/wakeup",
         shared_memory="/dev/shm/x",
         tmpdir="",
     )
     assert text == RANK_SCRIPT
 
 
-def test_nodes_that_are_played_on_one_machine_are_not_told_apart_by_their_names():
-    played = World((Node("node-0"), Node("node-1")), 1, (("1",), ()))
-    words = mpi.command("mpirun", played, root=Path("/r"), relay="/r/mpi/relay.sh", cores=2)
+def test_mpi_components_that_rely_on_host_names_are_off_for_simulated_nodes():
+    simulated = World((Node("node-0"), Node("node-1")), 1, (("1",), ()))
+    words = mpi.command("mpirun", simulated, root=Path("/r"), relay="/r/mpi/relay.sh", cores=2)
     assert words[words.index("coll") + 1] == "^han"
     assert "mpi_yield_when_idle" not in words
-    assert "mpi_yield_when_idle" in mpi.command("mpirun", played, root=Path("/r"), relay="", cores=1)
+    assert "mpi_yield_when_idle" in mpi.command("mpirun", simulated, root=Path("/r"), relay="", cores=1)
 
 
-def test_machines_of_one_name_are_taken_for_played_nodes():
+def test_machines_with_the_same_host_name_are_treated_as_simulated_nodes():
     nodes = (Node("a", "10.0.0.1"), Node("b", "10.0.0.2"))
     assert World(nodes, 1, ((), ()), hosts=("localhost", "localhost")).is_on_one_machine
     assert not World(nodes, 1, ((), ()), hosts=("a", "b")).is_on_one_machine
@@ -169,11 +169,11 @@ def test_tf_config_is_the_documented_text():
     assert tasks[1].variables["AZ_BATCHAI_TASK_INDEX"] == "0"
 
 
-def test_a_chief_is_the_first_worker_and_an_evaluator_stays_out_of_the_cluster():
+def test_a_chief_is_the_first_worker_and_an_evaluator_is_not_in_the_cluster():
     world = World(NODES, 1, (("1", "2"), ("1", "2")))
-    tasks = everybody(ParameterServer(workers=2, servers=1, chief=True, evaluator=True), world)
+    tasks = all_ranks(ParameterServer(workers=2, servers=1, chief=True, evaluator=True), world)
     assert [task.title for task in tasks] == ["chief 0", "worker 0", "ps 0", "evaluator 0"]
-    # the workers serve the chief, so they do not end by themselves
+    # the workers are driven by the chief and never end
     assert [task.decides for task in tasks] == [True, False, False, False]
     config = json.loads(tasks[3].variables["TF_CONFIG"])
     assert config["task"] == {"type": "evaluator", "index": 0}
@@ -183,15 +183,15 @@ def test_a_chief_is_the_first_worker_and_an_evaluator_stays_out_of_the_cluster()
 @pytest.mark.parametrize("workers", range(1, 5))
 @pytest.mark.parametrize("servers", range(4))
 @pytest.mark.parametrize("nodes", range(1, 5))
-def test_every_task_has_a_port_of_its_own(workers, servers, nodes):
+def test_every_task_has_a_separate_port(workers, servers, nodes):
     """B7.45."""
     launch = ParameterServer(workers, servers)
     ports = tuple(
-        tuple(f"{node}{place}" for place in range(ports_needed(launch, nodes, node))) for node in range(nodes)
+        tuple(f"{node}{index}" for index in range(ports_needed(launch, nodes, node))) for node in range(nodes)
     )
     world = World(tuple(Node(f"n{node}", f"h{node}") for node in range(nodes)), 1, ports)
-    cluster = json.loads(everybody(launch, world)[0].variables["TF_CONFIG"])["cluster"]
-    hosts = [host for of_role in cluster.values() for host in of_role]
+    cluster = json.loads(all_ranks(launch, world)[0].variables["TF_CONFIG"])["cluster"]
+    hosts = [host for role_hosts in cluster.values() for host in role_hosts]
     assert len(hosts) == len(set(hosts)) == workers + servers
 
 
@@ -200,6 +200,6 @@ def test_only_the_first_node_reserves_a_port_for_a_collective():
     assert ports_needed(Single(), 1, 0) == 0
 
 
-def test_workers_that_mirror_each_other_end_by_themselves():
-    tasks = everybody(ParameterServer(workers=2, servers=0, chief=True), World(NODES, 1, (("1",), ("1",))))
+def test_without_servers_the_run_waits_for_all_workers():
+    tasks = all_ranks(ParameterServer(workers=2, servers=0, chief=True), World(NODES, 1, (("1",), ("1",))))
     assert [(task.title, task.decides) for task in tasks] == [("chief 0", True), ("worker 0", True)]

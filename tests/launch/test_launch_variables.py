@@ -1,9 +1,9 @@
-"""The words and the variables that a run brings, compared as text."""
+"""Arguments and variables of a run, compared as text."""
 
 from pathlib import Path
 
-from runyard.launch.argv import expand, script_words
-from runyard.launch.variables import clean, process_tag, run_variables
+from runyard.launch.argv import expand, script_argv
+from runyard.launch.variables import clean_environment, process_tag, run_variables
 from runyard.spec.environment import EnvironmentSpec
 from runyard.spec.folder import RunFolder
 from runyard.spec.run import RunSpec
@@ -44,50 +44,50 @@ RUNYARD_YARD_PYTHON=/yard/venv/bin/python
 """
 
 
-def variables_of(spec=None, **given):
+def make_variables(spec=None, **overrides):
     home = Path("/home/ada/.runyard")
     defaults = {
         "run_id": "digits_1",
         "experiment": "digits",
         "spec": spec or RunSpec("train.py"),
         "folder": RunFolder(home / "runs/digits_1"),
-        "kit": home / "kit",
+        "node_package": home / "kit",
         "home": home,
         "gpus": None,
         "yard_python": "/yard/venv/bin/python",
         "socket": str(home / "yard.sock"),
     }
-    return run_variables(**{**defaults, **given})
+    return run_variables(**{**defaults, **overrides})
 
 
-def test_all_words_and_variables_as_text():
+def test_arguments_and_variables_as_text():
     spec = RunSpec(
         "train.py",
         arguments=("--lr", "0.1", "$DATA"),
         environment=EnvironmentSpec(variables={"OMP_NUM_THREADS": "1", "DATA": "/data"}),
         environment_variables={"OMP_NUM_THREADS": "2", "PYTHONPATH": "/mine", "RUNYARD_RUN_ID": "forged"},
     )
-    words, variables = script_words(spec), variables_of(spec, gpus=(1, 3))
-    text = " ".join(words) + "\n" + "".join(f"{name}={value}\n" for name, value in sorted(variables.items()))
+    argv, variables = script_argv(spec), make_variables(spec, gpus=(1, 3))
+    text = " ".join(argv) + "\n" + "".join(f"{name}={value}\n" for name, value in sorted(variables.items()))
     assert text == GOLDEN
 
 
-def test_gpus_are_hidden_from_a_run_that_asked_for_none_and_left_alone_where_there_are_none():
-    assert variables_of(gpus=())["CUDA_VISIBLE_DEVICES"] == ""
-    assert "CUDA_VISIBLE_DEVICES" not in variables_of(gpus=None)
+def test_gpus_are_hidden_from_a_run_without_gpus():
+    assert make_variables(gpus=())["CUDA_VISIBLE_DEVICES"] == ""
+    assert "CUDA_VISIBLE_DEVICES" not in make_variables(gpus=None)
 
 
-def test_the_path_is_the_runs_own_only_when_its_user_set_one():
-    assert "PATH" not in variables_of()
-    assert variables_of(RunSpec("train.py", environment_variables={"PATH": "/opt/tool"}))["PATH"] == "/opt/tool"
+def test_path_is_only_set_if_the_user_set_it():
+    assert "PATH" not in make_variables()
+    assert make_variables(RunSpec("train.py", environment_variables={"PATH": "/opt/tool"}))["PATH"] == "/opt/tool"
 
 
-def test_what_belongs_to_the_yards_own_python_or_to_another_run_is_not_handed_on():
-    assert clean(BASE) == {"PATH": "/usr/bin:/bin", "HOME": "/home/ada", "LANG": "C.UTF-8"}
+def test_variables_of_the_yards_python_and_of_other_runs_are_removed():
+    assert clean_environment(BASE) == {"PATH": "/usr/bin:/bin", "HOME": "/home/ada", "LANG": "C.UTF-8"}
 
 
-def test_a_script_whose_name_begins_with_a_dash_is_no_option():
-    assert script_words(RunSpec("-c.py", arguments=("-x",))) == ("./-c.py", "-x")
+def test_a_script_name_that_starts_with_a_dash_is_not_an_option():
+    assert script_argv(RunSpec("-c.py", arguments=("-x",))) == ("./-c.py", "-x")
 
 
 def test_the_same_run_id_in_two_homes_has_two_tags():
@@ -96,7 +96,7 @@ def test_the_same_run_id_in_two_homes_has_two_tags():
 
 def test_variables_are_expanded_once_and_unknown_ones_stay():
     variables = {"A": "1", "B_2": "$A", "AZUREML_DATAREFERENCE_x": "/data"}
-    written = (
+    arguments = (
         "$A",
         "${A}",
         "x$A/y",
@@ -110,5 +110,5 @@ def test_variables_are_expanded_once_and_unknown_ones_stay():
         "${",
         "$AZUREML_DATAREFERENCE_x/t",
     )
-    meant = ("1", "1", "x1/y", "$A", "$NONE", "${NONE}", "$", "$$", "a$", "5$", "${", "/data/t")
-    assert expand(written, variables) == meant
+    expected = ("1", "1", "x1/y", "$A", "$NONE", "${NONE}", "$", "$$", "a$", "5$", "${", "/data/t")
+    assert expand(arguments, variables) == expected

@@ -1,1 +1,1 @@
-"""What a process of a run is started as: pure functions from a spec and what was prepared to argv and variables."""
+"""Commands and environment variables of the processes of a run, as pure functions."""

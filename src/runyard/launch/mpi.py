@@ -1,22 +1,20 @@
-"""Open MPI: the hostfile, the command line of `mpirun`, and what it runs as each rank."""
+"""Open MPI: the hostfile, the command line of `mpirun`, and the shell scripts that it runs."""
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from runyard.launch.argv import expand
+from runyard.launch.argv import VARIABLE, expand
 from runyard.launch.world import RankPlan, World
 
-_PER_RANK = ("RUNYARD_RANK", "OMPI_COMM_WORLD_")  # known in a rank only
-_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
+_PER_RANK = ("RUNYARD_RANK", "OMPI_COMM_WORLD_")  # prefixes of variables that only exist in a rank
 
 
 def ranks(world: World) -> list[RankPlan]:
-    """As Open MPI numbers them when it fills one node after the other."""
-    found = []
+    """The ranks as numbered by Open MPI when it fills one node after the other."""
+    plans = []
     for node in range(len(world.nodes)):
         for local_rank in range(world.processes_per_node):
             rank = node * world.processes_per_node + local_rank
@@ -27,10 +25,10 @@ def ranks(world: World) -> list[RankPlan]:
                 "OMPI_COMM_WORLD_LOCAL_SIZE": str(world.processes_per_node),
                 "OMPI_COMM_WORLD_NODE_RANK": str(local_rank),
             }
-            found.append(
+            plans.append(
                 RankPlan(rank, "rank", rank, node, local_rank, variables=variables, log_suffix=f"_rank_{rank}")
             )
-    return found
+    return plans
 
 
 def hostfile(world: World) -> str:
@@ -54,10 +52,14 @@ def daemon_path(root: Path, node_rank: int) -> Path:
 
 
 def command(mpirun: str, world: World, *, root: Path, relay: str, cores: int) -> list[str]:
-    """``relay`` is called in place of ssh, with a node's name and a command for it; "" for ranks of this machine only.
+    """The command line of `mpirun`. Ranks may exceed cores: they are not bound to cores, and yield while waiting.
 
-    More ranks than cores are welcome: none is bound to a core that another one uses, and those that wait let the
-    others work.
+    Args:
+        mpirun: The program.
+        world: The nodes of the run.
+        root: The run's folder.
+        relay: Script that `mpirun` calls instead of ssh, with a node's name and a command; "" for a single machine.
+        cores: Number of usable cores of this machine.
     """
     words = [mpirun, "--allow-run-as-root", "-np", str(world.size), "--bind-to", "none"]
     if relay:
@@ -67,7 +69,7 @@ def command(mpirun: str, world: World, *, root: Path, relay: str, cores: int) ->
             "--map-by",
             f"ppr:{world.processes_per_node}:node:oversubscribe",
             "--wdir",
-            "/",  # there on every machine; each rank goes to its own folder from there
+            "/",  # exists on every machine; each rank changes to its folder from there
         ]
         words += ["--prtemca", "plm_ssh_agent", relay, "--prtemca", "plm_ssh_no_tree_spawn", "1"]
     else:
@@ -75,27 +77,27 @@ def command(mpirun: str, world: World, *, root: Path, relay: str, cores: int) ->
     if (world.size if world.is_on_one_machine else world.processes_per_node) > cores:
         words += ["--mca", "mpi_yield_when_idle", "1"]
     if world.is_on_one_machine:
-        # it tells nodes apart by the host's name, takes these for one, and waits for ever
+        # this component identifies nodes by host name, which is the same for all of these, and would wait forever
         words += ["--mca", "coll", "^han"]
-    # each node has a folder and a file of its own: `mpirun` gives the same words to all
+    # `mpirun` passes the same command to all nodes, but each node has its own folder and script
     return [*words, "/bin/sh", "-c", 'exec /bin/sh "$RUNYARD_RUN_FOLDER"/mpi/rank-on-"$RUNYARD_NODE_RANK".sh']
 
 
-def relay_script(names: Sequence[str], bell: str) -> str:
-    """``relay.sh <node> <command…>``: hand the command to the lead's agent, which passes it on to that node's."""
+def relay_script(names: Sequence[str], wakeup_pipe: str) -> str:
+    """``relay.sh <node> <command...>``: pass the command to the lead agent, which sends it to that node's agent."""
     cases = "".join(f"  {shlex.quote(_host(name))}) node={number} ;;\n" for number, name in enumerate(names))
     return (
         "#!/bin/sh\n"
-        "# Called by mpirun in place of ssh.\n"
+        "# Called by mpirun instead of ssh.\n"
         'node=$1\nshift\ncase "$node" in\n'
         f"{cases}"
-        '  *) echo "no node of this run: $node" >&2; exit 1 ;;\nesac\n'
-        f'printf \'run %s %s\\n\' "$node" "$*" 1<>{shlex.quote(bell)}\n'
+        '  *) echo "not a node of this run: $node" >&2; exit 1 ;;\nesac\n'
+        f'printf \'run %s %s\\n\' "$node" "$*" 1<>{shlex.quote(wakeup_pipe)}\n'
     )
 
 
 def _host(name: str) -> str:
-    """Without a user: `mpirun` would make an option for ssh of it."""
+    """The name without a user, which `mpirun` would turn into an option for ssh."""
     return name.rpartition("@")[2]
 
 
@@ -107,53 +109,61 @@ def rank_script(
     interface: str,
     log_prefix: str,
     exits: str,
-    bell: str,
+    wakeup_pipe: str,
     shared_memory: str,
     tmpdir: str,
 ) -> str:
-    """What `mpirun` starts as every rank of a node: the script, its own log, and a line about how it began and ended.
+    """The shell script that `mpirun` starts as every rank of a node: it runs the script and reports start and end.
 
-    ``shared_memory`` is the node's own, or ranks with one number on two nodes of this machine would write into each
-    other's segment; what a killed rank leaves there goes with it. ``interface`` is the one by which the other nodes
-    reach this one; Open MPI would try all that a machine has.
+    Args:
+        argv: The command of a rank.
+        variables: Variables to expand in its arguments.
+        work: The working directory.
+        interface: The network interface at which other nodes reach this one; Open MPI would try all of them.
+        log_prefix: Path of the log without the rank and ".txt".
+        exits: File to which the script appends "began RANK PID" and "ended RANK STATUS".
+        wakeup_pipe: The pipe that wakes the agent.
+        shared_memory: Folder for shared memory segments, separate for each node: otherwise ranks of two simulated
+            nodes on one machine would write to the same segment. Segments of killed ranks are deleted with it.
+        tmpdir: TMPDIR for the script, which must not see that of Open MPI; "" to unset it.
     """
-    words = [shlex.quote(argv[0]), *(_word(argument, variables) for argument in argv[1:])]
-    give_back = f"export TMPDIR={shlex.quote(tmpdir)}" if tmpdir else "unset TMPDIR"
-    by = f'export OMPI_MCA_btl_tcp_if_include="${{OMPI_MCA_btl_tcp_if_include:-{interface}}}"\n'
+    words = [shlex.quote(argv[0]), *(_shell_word(argument, variables) for argument in argv[1:])]
+    restore_tmpdir = f"export TMPDIR={shlex.quote(tmpdir)}" if tmpdir else "unset TMPDIR"
+    use_interface = f'export OMPI_MCA_btl_tcp_if_include="${{OMPI_MCA_btl_tcp_if_include:-{interface}}}"\n'
     shared = "".join(
         f"export OMPI_MCA_{name}_backing_directory={shlex.quote(shared_memory)}\n" for name in ("btl_sm", "osc_sm")
     )
     return (
         "#!/bin/sh\n"
         "export RUNYARD_RANK=$OMPI_COMM_WORLD_RANK\n"
-        f"{give_back}\n{shared if shared_memory else ''}{by if interface else ''}"
+        f"{restore_tmpdir}\n{shared if shared_memory else ''}{use_interface if interface else ''}"
         f'exec >> {shlex.quote(log_prefix)}"$RUNYARD_RANK".txt 2>&1 < /dev/null\n'
         f"cd {shlex.quote(work)} || exit 1\n"
-        "say() {\n"
+        "report() {\n"
         f'  echo "$*" >> {shlex.quote(exits)}\n'
-        f"  echo 1<>{shlex.quote(bell)}\n"
+        f"  echo 1<>{shlex.quote(wakeup_pipe)}\n"
         "}\n"
-        'say began "$RUNYARD_RANK" $$\n'
-        "trap : TERM INT  # the script hears them itself; how it ended is still to be told\n"
+        'report began "$RUNYARD_RANK" $$\n'
+        "trap : TERM INT  # the script receives them too; its end must still be reported\n"
         f"{' '.join(words)}\n"
         "status=$?\n"
-        'say ended "$RUNYARD_RANK" $status\n'
+        'report ended "$RUNYARD_RANK" $status\n'
         "exit $status\n"
     )
 
 
-def _word(argument: str, variables: Mapping[str, str]) -> str:
-    """Quoted for the shell, with only those variables left to it that differ from rank to rank."""
-    parts, at = [], 0
-    for found in _VARIABLE.finditer(argument):
-        name = found.group(1) or found.group(2)
+def _shell_word(argument: str, variables: Mapping[str, str]) -> str:
+    """Quote an argument for the shell, which expands only variables that differ between ranks."""
+    parts, start = [], 0
+    for match in VARIABLE.finditer(argument):
+        name = match.group(1) or match.group(2)
         if name.startswith(_PER_RANK):
-            parts += [shlex.quote(_expanded(argument[at : found.start()], variables)), f'"${{{name}}}"']
-            at = found.end()
-    rest = _expanded(argument[at:], variables)
+            parts += [shlex.quote(_expand(argument[start : match.start()], variables)), f'"${{{name}}}"']
+            start = match.end()
+    rest = _expand(argument[start:], variables)
     return "".join([part for part in parts if part != "''"] + ([shlex.quote(rest)] if rest or not parts else []))
 
 
-def _expanded(text: str, variables: Mapping[str, str]) -> str:
-    known = {name: value for name, value in variables.items() if not name.startswith(_PER_RANK)}
-    return expand([text], known)[0]
+def _expand(text: str, variables: Mapping[str, str]) -> str:
+    common = {name: value for name, value in variables.items() if not name.startswith(_PER_RANK)}
+    return expand([text], common)[0]

@@ -1,4 +1,4 @@
-"""TensorFlow's cluster: who is where, told to every task in TF_CONFIG."""
+"""TensorFlow clusters: TF_CONFIG and the related variables of every task."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ class _Task:
     role: str
     index: int
     node: int
-    place: int  # among the tasks of its node
+    position: int  # among the tasks of its node
 
 
 def ranks(launch: ParameterServer, world: World) -> list[RankPlan]:
-    tasks = _deal(launch, len(world.nodes))
+    tasks = _assign_tasks(launch, len(world.nodes))
     cluster: dict[str, list[str]] = {}
     for role in ("chief", "ps", "worker"):
         hosts = [
-            f"{world.nodes[task.node].address}:{world.ports[task.node][task.place]}"
+            f"{world.nodes[task.node].address}:{world.ports[task.node][task.position]}"
             for task in tasks
             if task.role == role
         ]
@@ -38,7 +38,7 @@ def ranks(launch: ParameterServer, world: World) -> list[RankPlan]:
             task.role,
             task.index,
             task.node,
-            task.place,
+            task.position,
             variables={**common, "TF_CONFIG": _config(cluster, task), "AZ_BATCHAI_TASK_INDEX": str(task.index)},
             log_suffix=f"_{task.role}_{task.index}",
             decides=_decides(launch, task.role),
@@ -48,25 +48,25 @@ def ranks(launch: ParameterServer, world: World) -> list[RankPlan]:
 
 
 def _decides(launch: ParameterServer, role: str) -> bool:
-    """Servers wait for ever, evaluators for the next checkpoint; so do the workers that a chief drives."""
+    """True if the run waits for this role. Servers and evaluators never end, nor do workers driven by a chief."""
     if launch.chief and launch.servers:
         return role == "chief"
     return role in ("chief", "worker")
 
 
 def ports_needed(launch: ParameterServer, node_count: int, node_rank: int) -> int:
-    return sum(1 for task in _deal(launch, node_count) if task.node == node_rank)
+    return sum(1 for task in _assign_tasks(launch, node_count) if task.node == node_rank)
 
 
-def _deal(launch: ParameterServer, node_count: int) -> list[_Task]:
-    """Workers first, one node after the other, then the servers in the same turn: rank 0 is the first worker."""
-    named = [("chief", 0)] if launch.chief else []
-    named += [("worker", index) for index in range(launch.workers - len(named))]
-    named += [("ps", index) for index in range(launch.servers)]
-    named += [("evaluator", 0)] if launch.evaluator else []
+def _assign_tasks(launch: ParameterServer, node_count: int) -> list[_Task]:
+    """Distribute workers, then servers, round-robin over the nodes; rank 0 is the first worker."""
+    tasks = [("chief", 0)] if launch.chief else []
+    tasks += [("worker", index) for index in range(launch.workers - len(tasks))]
+    tasks += [("ps", index) for index in range(launch.servers)]
+    tasks += [("evaluator", 0)] if launch.evaluator else []
     return [
         _Task(role, index, position % node_count, position // node_count)
-        for position, (role, index) in enumerate(named)
+        for position, (role, index) in enumerate(tasks)
     ]
 
 

@@ -1,4 +1,4 @@
-"""The processes of a run, each with its command and variables. Pure: (launch, world) in, values or text out."""
+"""The processes of a run with their commands and variables, as pure functions of launch method and nodes."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from runyard.launch.world import RankPlan, World
 from runyard.spec.folder import RunFolder
 from runyard.spec.launch import Launch, Mpi, ParameterServer, Single, TorchDistributed
 
-__all__ = ["RankPlan", "World", "describe", "everybody", "node_variables", "plan", "ports_needed", "world_of"]
+__all__ = ["RankPlan", "World", "all_ranks", "describe", "make_world", "node_variables", "plan", "ports_needed"]
 
-HERE = (Node("node-0"),)
+LOCAL_NODES = (Node("node-0"),)
 
 
 def plan(
     launch: Launch, world: World, node_rank: int, argv: Sequence[str], variables: Mapping[str, str]
 ) -> list[RankPlan]:
-    """What is started on one node, in order of rank."""
-    return [_whole(rank, world, argv, variables) for rank in everybody(launch, world) if rank.node == node_rank]
+    """The processes of one node, in order of rank."""
+    return [_complete(rank, world, argv, variables) for rank in all_ranks(launch, world) if rank.node == node_rank]
 
 
-def everybody(launch: Launch, world: World) -> list[RankPlan]:
-    """All processes of the run, with only those variables that tell them apart."""
+def all_ranks(launch: Launch, world: World) -> list[RankPlan]:
+    """All processes of the run, with only the variables that differ between them."""
     if isinstance(launch, ParameterServer):
         return parameter_server.ranks(launch, world)
     if isinstance(launch, TorchDistributed):
@@ -45,16 +45,16 @@ def ports_needed(launch: Launch, node_count: int, node_rank: int) -> int:
     return 0 if isinstance(launch, Single) or node_rank else 1
 
 
-def world_of(order: WorkOrder, ports: Sequence[Sequence[str]], hosts: tuple[str, ...] = ()) -> World:
-    return World(order.nodes or HERE, order.processes_per_node, tuple(tuple(of_node) for of_node in ports), hosts)
+def make_world(order: WorkOrder, ports: Sequence[Sequence[str]], hosts: tuple[str, ...] = ()) -> World:
+    return World(order.nodes or LOCAL_NODES, order.processes_per_node, tuple(map(tuple, ports)), hosts)
 
 
 def describe(orders: Union[WorkOrder, Sequence[WorkOrder]]) -> str:
-    """What each process would get, as text to read; ports are reserved at the start, so they have names here."""
+    """Commands and variables of all processes as text. Ports are placeholders: they are reserved at the start."""
     orders = [orders] if isinstance(orders, WorkOrder) else list(orders)
-    nodes = orders[0].nodes or HERE
+    nodes = orders[0].nodes or LOCAL_NODES
     ports = [_port_names(orders[0].launch, nodes, node_rank) for node_rank in range(len(nodes))]
-    world = world_of(orders[0], ports)
+    world = make_world(orders[0], ports)
     lines = []
     if isinstance(orders[0].launch, Mpi):
         root = RunFolder(Path(orders[0].folder)).root
@@ -73,15 +73,15 @@ def describe(orders: Union[WorkOrder, Sequence[WorkOrder]]) -> str:
     return "\n".join(lines)
 
 
-def _whole(rank: RankPlan, world: World, argv: Sequence[str], variables: Mapping[str, str]) -> RankPlan:
-    everything = {**variables, **rank.variables, "RUNYARD_RANK": str(rank.rank)}
+def _complete(rank: RankPlan, world: World, argv: Sequence[str], variables: Mapping[str, str]) -> RankPlan:
+    all_variables = {**variables, **rank.variables, "RUNYARD_RANK": str(rank.rank)}
     if len(world.nodes) > 1 or rank.log_suffix:
-        everything.update(node_variables(world, rank.node))
-    return replace(rank, argv=(*argv[:1], *expand(argv[1:], everything)), variables=everything)
+        all_variables.update(node_variables(world, rank.node))
+    return replace(rank, argv=(*argv[:1], *expand(argv[1:], all_variables)), variables=all_variables)
 
 
 def node_variables(world: World, node_rank: int) -> dict[str, str]:
-    """What the processes of a node have in common, beyond the run's own."""
+    """Variables that all processes of a node share."""
     variables = {
         "AZUREML_CR_NODE_RANK": str(node_rank),
         "RUNYARD_NODE_RANK": str(node_rank),

@@ -1,4 +1,4 @@
-"""The variables of torch.distributed's env:// method, and those that the SDK v1's service set for it."""
+"""Variables of torch.distributed's env:// method, and those that the service of SDK v1 set for it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ def ranks(world: World) -> list[RankPlan]:
         "AZ_BATCHAI_PYTORCH_INIT_METHOD": f"tcp://{address}:{port}",
     }
     if all(node.address.startswith("127.") for node in world.nodes):
-        common["GLOO_SOCKET_IFNAME"] = "lo"  # else it looks its own host name up, which not every machine knows
-    found = []
+        common["GLOO_SOCKET_IFNAME"] = "lo"  # otherwise gloo resolves the host name, which fails on some machines
+    plans = []
     for node in range(len(world.nodes)):
         for local_rank in range(world.processes_per_node):
             rank = node * world.processes_per_node + local_rank
-            own = {
+            variables = {
+                **common,
                 "RANK": str(rank),
                 "LOCAL_RANK": str(local_rank),
                 "NODE_RANK": str(node),
                 "AZ_BATCHAI_TASK_INDEX": str(rank),
             }
-            found.append(
-                RankPlan(rank, "rank", rank, node, local_rank, variables={**common, **own}, log_suffix=f"_rank_{rank}")
+            plans.append(
+                RankPlan(rank, "rank", rank, node, local_rank, variables=variables, log_suffix=f"_rank_{rank}")
             )
-    return found
+    return plans

@@ -1,21 +1,21 @@
-"""The variables that a run brings to its processes, and what of a machine's own environment goes with them."""
+"""Environment variables of the processes of a run."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Optional
 
+from runyard.posix import sha256
 from runyard.spec.folder import RunFolder
 from runyard.spec.run import RunSpec
 
-PROCESS_TAG = "RUNYARD_PROCESS_TAG"  # every process of a run inherits it, wherever it went
-ROLE = "RUNYARD_ROLE"  # carried by a yard and its nursery: never counted among the processes of a run
+PROCESS_TAG = "RUNYARD_PROCESS_TAG"  # inherited by every process of a run, also by daemons
+ROLE = "RUNYARD_ROLE"  # set for a yard and its fork server, which never belong to a run
 
-# What tells the processes of a gang apart, or is known on the node only: it is handed into each one's container.
-OF_ONE_PROCESS = (
+# Variables that differ between the processes of a gang or are known only on the node: passed into each container.
+PER_PROCESS_VARIABLES = (
     *("RANK", "LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"),
     *("GLOO_SOCKET_IFNAME", "TF_CONFIG", "AZ_BATCHAI_TASK_INDEX", "AZ_BATCHAI_PYTORCH_INIT_METHOD"),
     *("AZ_BATCHAI_PS_HOSTS", "AZ_BATCHAI_WORKER_HOSTS", "AZ_BATCHAI_MPI_MASTER_NODE", "AZ_BATCHAI_JOB_MASTER_NODE_IP"),
@@ -25,7 +25,7 @@ OF_ONE_PROCESS = (
 _DROPPED_NAMES = frozenset(
     {
         *("VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "PYTHONPATH", "PYTHONHOME", "CUDA_VISIBLE_DEVICES"),
-        *("MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME"),  # of what started the yard
+        *("MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME"),  # of the process that started the yard
     }
 )
 _MLFLOW_RUN_ID = re.compile(r"[a-zA-Z0-9][\w\-]{0,255}")
@@ -38,7 +38,7 @@ def run_variables(
     experiment: str,
     spec: RunSpec,
     folder: RunFolder,
-    kit: Path,
+    node_package: Path,
     home: Path,
     gpus: Optional[Sequence[int]],
     yard_python: str,
@@ -48,11 +48,22 @@ def run_variables(
     workspace: str = "runyard",
     tracking: Optional[tuple[str, str]] = None,
 ) -> dict[str, str]:
-    """Only the run's own: the machine's, and PATH, come from whoever prepared the environment.
+    """The variables that depend on the run. PATH and those of the machine come with the prepared environment.
 
-    ``gpus`` are the indices that the queue gave; an empty sequence hides the machine's GPUs from a run that asked
-    for none; None means that the machine has none, and leaves the matter alone. ``tracking`` is the yard's address and
-    its token, where the script can reach it.
+    Args:
+        run_id: The id of the run.
+        experiment: The name of its experiment.
+        spec: Its specification.
+        folder: Its folder.
+        node_package: The folder with the part of Runyard that scripts import.
+        home: The yard's home folder.
+        gpus: Indices of the allocated GPUs; empty to hide all of them; None if the machine has none.
+        yard_python: The yard's interpreter.
+        socket: The yard's socket.
+        subscription: For scripts of SDK v1.
+        resource_group: For scripts of SDK v1.
+        workspace: For scripts of SDK v1.
+        tracking: URL and token of the yard's MLflow server, if the script can reach it.
     """
     variables = {"PYTHONUNBUFFERED": "1"}
     if gpus is not None:
@@ -63,15 +74,17 @@ def run_variables(
         AZUREML_ARM_RESOURCEGROUP=resource_group,
         AZUREML_ARM_WORKSPACE_NAME=workspace,
         AZUREML_ARM_PROJECT_NAME=experiment,
-        AZUREML_RUN_TOKEN="not-a-secret",  # scripts check that it is there; the socket's owner is the key
+        AZUREML_RUN_TOKEN="not-a-secret",  # some scripts check that it is set; the socket is protected by its owner
         AZUREML_SERVICE_ENDPOINT=f"unix://{socket}",
     )
-    asked = {**spec.environment.variables, **spec.environment_variables}
-    if tracking is not None and "MLFLOW_TRACKING_URI" not in asked:  # else the rest would be said to another server
+    requested = {**spec.environment.variables, **spec.environment_variables}
+    if (
+        tracking is not None and "MLFLOW_TRACKING_URI" not in requested
+    ):  # a script with its own server must not get our token
         variables.update(_mlflow_variables(run_id, experiment, *tracking))
-    # The script must find its yard and we must find its processes, whatever a copied list of variables says.
-    variables.update((name, value) for name, value in asked.items() if not name.startswith("RUNYARD_"))
-    variables["PYTHONPATH"] = ":".join(part for part in (str(kit), asked.get("PYTHONPATH", "")) if part)
+    # a copied list of variables must not override how the script finds its yard and how we find its processes
+    variables.update((name, value) for name, value in requested.items() if not name.startswith("RUNYARD_"))
+    variables["PYTHONPATH"] = ":".join(part for part in (str(node_package), requested.get("PYTHONPATH", "")) if part)
     variables.update(
         RUNYARD_RUN_ID=run_id,
         RUNYARD_RUN_FOLDER=str(folder.root),
@@ -84,30 +97,30 @@ def run_variables(
 
 
 def _mlflow_variables(run_id: str, experiment: str, url: str, token: str) -> dict[str, str]:
-    """With these, what a script says to `mlflow` without further ado is said to its own run."""
+    """Make `mlflow` in a script log to the script's own run without configuration."""
     variables = {
         "MLFLOW_TRACKING_URI": url,
         "MLFLOW_TRACKING_TOKEN": token,
         "MLFLOW_EXPERIMENT_NAME": experiment,
-        # those of another server that the machine may know: they would be sent in place of the token
+        # credentials of another server on this machine would be sent instead of the token
         "MLFLOW_TRACKING_USERNAME": "",
         "MLFLOW_TRACKING_PASSWORD": "",
     }
-    if _MLFLOW_RUN_ID.fullmatch(run_id):  # MLflow's client ends a script whose run has another kind of id
+    if _MLFLOW_RUN_ID.fullmatch(run_id):  # the MLflow client refuses other run ids and would end the script
         variables["MLFLOW_RUN_ID"] = run_id
     return variables
 
 
 def attempt_variables(attempt: int, folder: RunFolder) -> dict[str, str]:
-    """Which attempt it is; from the second on, where the ones before left what they had written to `outputs`."""
+    """The number of the attempt and, from the second on, the folder with the outputs of earlier attempts."""
     variables = {"RUNYARD_ATTEMPT": str(attempt)}
     if attempt > 1:
         variables.update(dict.fromkeys(("RUNYARD_RESUME_FROM", "AZUREML_RESUME_FROM"), str(folder.work / "outputs")))
     return variables
 
 
-def clean(base: Mapping[str, str]) -> dict[str, str]:
-    """A yard's environment without what belongs to the yard's own Python, to a run, or to somebody's conda."""
+def clean_environment(base: Mapping[str, str]) -> dict[str, str]:
+    """The environment without variables of the yard's Python, of a run, or of an active conda environment."""
     return {
         name: value
         for name, value in base.items()
@@ -116,5 +129,5 @@ def clean(base: Mapping[str, str]) -> dict[str, str]:
 
 
 def process_tag(run_id: str, folder: RunFolder) -> str:
-    """The same run id in two homes gives two tags."""
-    return f"{run_id}@{hashlib.sha256(str(folder.root).encode('utf-8', 'surrogateescape')).hexdigest()[:12]}"
+    """Tag of a run's processes; different for the same run id in different home folders."""
+    return f"{run_id}@{sha256.of_text(str(folder.root))[:12]}"

@@ -1,4 +1,4 @@
-"""The nodes that a run was given, and one process on one of them."""
+"""The nodes of a run, and one process on one of them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from runyard.launch.order import Node
 class World:
     nodes: tuple[Node, ...]
     processes_per_node: int
-    ports: tuple[tuple[str, ...], ...]  # reserved on each node; names instead of numbers before the start
-    hosts: tuple[str, ...] = ()  # the names that the nodes' machines give themselves; none before the start
+    ports: tuple[tuple[str, ...], ...]  # reserved on each node; placeholders before the start
+    hosts: tuple[str, ...] = ()  # host names as reported by the machines; empty before the start
 
     @property
     def size(self) -> int:
@@ -20,7 +20,7 @@ class World:
 
     @property
     def is_on_one_machine(self) -> bool:
-        """Nodes that are only played, or cannot be told apart by their host names, which comes to the same."""
+        """True for simulated nodes, and for nodes with the same host name, which need the same treatment."""
         if len(self.nodes) < 2:
             return False
         return len({node.address for node in self.nodes}) == 1 or len(set(self.hosts)) < len(self.hosts)
@@ -28,15 +28,15 @@ class World:
 
 @dataclass(frozen=True)
 class RankPlan:
-    rank: int  # of all processes of the run
+    rank: int  # among all processes of the run
     role: str  # "rank", "worker", "chief", "ps", "evaluator"
-    index: int  # among those of its role
+    index: int  # among the processes of its role
     node: int
     local_rank: int
     argv: tuple[str, ...] = ()
     variables: dict[str, str] = field(default_factory=dict)
     log_suffix: str = ""
-    decides: bool = True  # the run is over when all of these are; the others would go on for ever
+    decides: bool = True  # the run ends when all deciding processes have ended; others may never end
 
     @property
     def title(self) -> str:

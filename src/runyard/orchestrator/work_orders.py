@@ -14,7 +14,7 @@ from runyard.compute.local.compute import LocalCompute
 from runyard.compute.scheduling.queue import Placement
 from runyard.environments.container import ContainerPrepared
 from runyard.environments.manager import Prepared
-from runyard.launch.argv import script_words
+from runyard.launch.argv import script_argv
 from runyard.launch.order import WorkOrder
 from runyard.launch.plan import describe
 from runyard.launch.variables import attempt_variables, run_variables
@@ -49,7 +49,7 @@ def order_of(
         experiment=record.experiment,
         spec=spec,
         folder=folder,
-        kit=rooms.kit,
+        node_package=rooms.kit,
         home=rooms.home,
         gpus=ground.gpus(target, placement),
         yard_python=sys.executable,
@@ -71,7 +71,7 @@ def order_of(
         grace_s=spec.grace_s,
         max_run_duration_seconds=spec.max_run_duration_seconds,
         memory_limit_gb=spec.resources.memory_gb,
-        doorbell=str(HomeFolder(rooms.home).notify_socket),
+        notify_socket=str(HomeFolder(rooms.home).notify_socket),
         stop_argv=prepared.stop_argv,
         gpus=placement.gpus,
         nodes=ground.nodes(target, spec, placement),
@@ -85,14 +85,14 @@ def order_of(
         attempt=record.life.attempt,
         secret=_secret(folder),
         read_only=() if isinstance(prepared, ContainerPrepared) else given.shared,  # a container has its own way
-        retried_for=_retried_for(record),
+        retry_reason=_retry_reason(record),
     )
 
 
 def _words(spec: RunSpec, prepared: Prepared) -> tuple[str, ...]:
     """An exception that nobody catches under mpi4py waits for all other ranks to end; run by it, it aborts them."""
     by_mpi4py = isinstance(spec.launch, Mpi) and "\nmpi4py==" in f"\n{prepared.lock}"
-    return ("-m", "mpi4py", *script_words(spec)) if by_mpi4py else script_words(spec)
+    return ("-m", "mpi4py", *script_argv(spec)) if by_mpi4py else script_argv(spec)
 
 
 def rehearse(rooms: Rooms, record: RunRecord) -> str:
@@ -129,10 +129,10 @@ def _secret(folder: RunFolder) -> str:
     return kept or secrets.token_hex(32)
 
 
-def _retried_for(record: RunRecord) -> str:
-    if not record.life.earlier:
+def _retry_reason(record: RunRecord) -> str:
+    if not record.life.earlier_attempts:
         return ""
-    end = record.life.earlier[-1].end
+    end = record.life.earlier_attempts[-1].end
     return f"{end.reason.value} ({end.node})" if end.node else end.reason.value
 
 
