@@ -16,7 +16,7 @@ def test_data_is_uploaded_listed_downloaded_and_deleted(cli: CommandLine, tmp_pa
     again = cli("data", "upload", "data/a.txt", "workspaceblobstore/typed")
     assert (again.out, again.err) == (
         b"",
-        "Nothing was uploaded: 1 file was there already, 1 B, of workspaceblobstore/typed\n",
+        "Nothing to upload: 1 file exists already, 1 B, workspaceblobstore/typed\n",
     )
     lines = cli("data", "ls", "/typed").text.splitlines()
     assert [line.split()[:3] for line in lines[1:]] == [["typed/a.txt", "1", "B"], ["typed/sub/", "2", "B"]]

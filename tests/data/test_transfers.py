@@ -72,7 +72,7 @@ def test_what_is_uploaded_is_downloaded_with_its_whole_path(workspace: Workspace
     assert files_of(tmp_path / "down" / "there") == contents
     assert store.download(str(tmp_path / "down"), prefix="there") == 0
     assert (
-        "Nothing was downloaded: 3 files were there already, 100 KB, of workspaceblobstore/there\n"
+        "Nothing to download: all 3 files exist already, 100 KB, workspaceblobstore/there\n"
         in capsys.readouterr().out
     )
     assert store.delete("there/deep") == 1

@@ -272,7 +272,7 @@ def test_parts_copies_and_mounts(fill: Any, place: str, tmp_path: Path) -> None:
     assert not (tmp_path / "here").exists()
     target = tmp_path / "copies"
     assert dataset.take(1).download(str(target)) == [str(target / "a.txt")]
-    with pytest.raises(UserErrorException, match="is there already"):
+    with pytest.raises(UserErrorException, match="exists already"):
         dataset.take(1).download(str(target))
 
 
@@ -315,7 +315,7 @@ def test_what_cannot_be_is_refused_before_anything_starts(
     store = fill({"a.csv": "x\n1\n"})
     dataset = Dataset.File.from_files((store, place))
     folder = project(train="print(1)")
-    with pytest.raises(UserErrorException, match="cannot be an argument or an input as it is"):
+    with pytest.raises(UserErrorException, match="cannot be passed directly as an argument or input"):
         ScriptRunConfig(folder, script="train.py", arguments=["--data", dataset])
     with pytest.raises(UserErrorException, match="'my data' cannot be the name of an input"):
         dataset.as_named_input("my data")

@@ -8,7 +8,7 @@ import pytest
 
 from runyard import DataReference, RunConfiguration
 from runyard.errors import UserErrorException
-from runyard.sdk.data.datastore import of_view
+from runyard.sdk.data.datastore import datastore_from_view
 from runyard.sdk.data.reference import DataPath, DataPathComputeBinding
 from runyard.sdk.training import arguments
 from runyard.sdk.training.data_inputs import inputs_of
@@ -18,7 +18,7 @@ from runyard.spec.data import DatasetUse, DataUse
 
 @pytest.fixture
 def store():
-    return of_view(None, {"name": "blobs", "kind": "azure_blob", "configuration": {"account_name": "lab"}})
+    return datastore_from_view(None, {"name": "blobs", "kind": "azure_blob", "configuration": {"account_name": "lab"}})
 
 
 def test_a_path_has_a_name_of_its_own_and_the_root_that_of_its_datastore(store) -> None:
@@ -39,9 +39,9 @@ def test_other_modes_are_copies_under_the_same_name(store) -> None:
     assert (copied.path_on_compute, sent.path_on_compute, sent.overwrite) == ("there", "outputs", True)
     assert mounted.as_download(overwrite=True).overwrite is False
     for wrong in ("copy", "", None, 3):
-        with pytest.raises(UserErrorException, match="mode takes"):
+        with pytest.raises(UserErrorException, match="mode must be"):
             DataReference(store, mode=wrong)
-        with pytest.raises(UserErrorException, match="mode takes"):
+        with pytest.raises(UserErrorException, match="mode must be"):
             DataReferenceConfiguration(store.name, mode=wrong)
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from runyard import Dataset, ScriptRunConfig
 from runyard.errors import UserErrorException
-from runyard.sdk.run.inputs import INPUTS, of_this_script
-from runyard.spec.data import VARIABLE
+from runyard.sdk.run.inputs import INPUTS, datasets_of_this_script
+from runyard.spec.data import REFERENCE_VARIABLE_PREFIX
 from runyard.spec.json import to_json
 
 
@@ -21,7 +21,7 @@ def table() -> Any:
 
 
 def test_what_the_error_of_a_table_as_an_argument_advises_is_taken(table: Any) -> None:
-    with pytest.raises(UserErrorException, match="a TabularDataset cannot be an argument") as caught:
+    with pytest.raises(UserErrorException, match="a TabularDataset cannot be passed directly as an argument") as caught:
         ScriptRunConfig(".", "train.py", ["--data", table])
     assert "dataset.as_named_input('name')" in caught.value.hint
     assert "as_mount" not in caught.value.hint
@@ -36,8 +36,8 @@ def test_a_dataset_whose_source_a_script_is_not_told_does_not_show_an_empty_one(
     told = {"dataset_id": "1", "name": "digits", "version": 2, "definition": definition}
     about = {name: {"direct": True, "dataset": {**told, "name": name}} for name in ("digits", "")}
     monkeypatch.setenv(INPUTS, json.dumps(about))
-    monkeypatch.setenv(f"{VARIABLE}digits", str(tmp_path))
-    given = of_this_script()
+    monkeypatch.setenv(f"{REFERENCE_VARIABLE_PREFIX}digits", str(tmp_path))
+    given = datasets_of_this_script()
     assert repr(given["digits"]) == "TabularDataset(name='digits', version=2)"
     assert repr(given[""]) == "TabularDataset()"
 

@@ -1,4 +1,4 @@
-"""Datastores: folders and blob stores by name, and what can be done with what is in them."""
+"""Datastores, one class per kind of storage: references to their files, uploads, downloads, listing and deletion."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from runyard.errors import UserErrorException
 from runyard.sdk.core import validation
-from runyard.sdk.data.reference import DataReference, cleaned
-from runyard.spec.data import VARIABLE, DataUse
+from runyard.sdk.data.reference import DataReference, normalize_path
+from runyard.spec.data import REFERENCE_VARIABLE_PREFIX, DataUse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class AbstractDatastore:
-    """One registered datastore. ``Datastore.get(ws, name)`` and ``ws.get_default_datastore()`` give them."""
+    """A registered folder or blob store; see ``Datastore.get(ws, name)`` and ``ws.get_default_datastore()``."""
 
     def __init__(self, workspace: Workspace, view: dict[str, Any]) -> None:
         self._workspace, self._view = workspace, view
@@ -31,7 +31,7 @@ class AbstractDatastore:
 
     @property
     def datastore_type(self) -> str:
-        """In the words of the SDK v1 where it had one."""
+        """The name that the SDK v1 has for this kind of storage, if it has one."""
         kinds = {
             "azure_blob": "AzureBlob",
             "azure_data_lake_gen2": "AzureDataLakeGen2",
@@ -46,10 +46,10 @@ class AbstractDatastore:
         return self._workspace
 
     def path(self, path: Optional[str] = None, data_reference_name: Optional[str] = None) -> DataReference:
-        """A reference to a part of it, or to all of it: `'.'` and None are the root."""
-        below = cleaned(path)
-        name = data_reference_name or (uuid.uuid4().hex if below else self.name)
-        return DataReference(self, name, below or None)
+        """Return a reference to a path in the datastore; ``'.'`` and None are its root."""
+        relative_path = normalize_path(path)
+        name = data_reference_name or (uuid.uuid4().hex if relative_path else self.name)
+        return DataReference(self, name, relative_path or None)
 
     def as_mount(self) -> DataReference:
         return self.path().as_mount()
@@ -67,18 +67,28 @@ class AbstractDatastore:
         overwrite: bool = False,
         show_progress: bool = True,
     ) -> DataReference:
-        """All files of a folder, in the same layout. What is there already stays, unless ``overwrite``."""
+        """Upload all files of a folder, in the same layout.
+
+        Args:
+            src_dir: The local folder.
+            target_path: Folder in the datastore; default: its root.
+            overwrite: Replace files that exist already; by default they are skipped.
+            show_progress: Print the progress.
+
+        Returns:
+            A reference to the uploaded folder.
+        """
         from runyard.sdk.data.transfer import upload
 
         folder = Path(validation.path("src_dir", src_dir, error=UserErrorException) or "").expanduser().absolute()
         if not folder.is_dir():
             raise UserErrorException(
                 f"src_dir {os.fspath(src_dir)!r} is not a folder ({folder})",
-                hint="upload_files([…]) uploads files by their names",
+                hint="upload_files([…]) uploads single files",
             )
-        below = cleaned(target_path)
-        upload(self, folder, below, None, overwrite=overwrite, show_progress=show_progress)
-        return self.path(below)
+        relative_path = normalize_path(target_path)
+        upload(self, folder, relative_path, None, overwrite=overwrite, show_progress=show_progress)
+        return self.path(relative_path)
 
     def upload_files(
         self,
@@ -88,72 +98,97 @@ class AbstractDatastore:
         overwrite: bool = False,
         show_progress: bool = True,
     ) -> DataReference:
-        """Files by their names, laid out as they are below ``relative_root``: by default the folder that all are in."""
+        """Upload single files.
+
+        Args:
+            files: Paths of local files.
+            relative_root: Folder that the layout in the datastore is relative to; default: their common parent.
+            target_path: Folder in the datastore; default: its root.
+            overwrite: Replace files that exist already; by default they are skipped.
+            show_progress: Print the progress.
+
+        Returns:
+            A reference to the target folder.
+        """
         from runyard.sdk.data.transfer import upload
 
         if isinstance(files, (str, bytes)) or not hasattr(files, "__iter__"):
-            raise validation.wrong("files", files, "a list of paths", error=UserErrorException)
+            raise validation.invalid("files", files, "a list of paths", error=UserErrorException)
         paths = [
             Path(validation.path("files", file, error=UserErrorException) or "").expanduser().absolute()
             for file in files
         ]
         if not paths:
-            raise UserErrorException("files is empty: there is nothing to upload")
+            raise UserErrorException("files is empty")
         root = _root(paths, relative_root)
         for path in paths:
             if not path.is_file():
-                raise UserErrorException(f"there is no file {str(path)!r} to upload")
+                raise UserErrorException(f"no file {str(path)!r} to upload")
         names = [path.relative_to(root).as_posix() for path in paths]
-        below = cleaned(target_path)
-        upload(self, root, below, names, overwrite=overwrite, show_progress=show_progress)
-        return self.path(below)
+        relative_path = normalize_path(target_path)
+        upload(self, root, relative_path, names, overwrite=overwrite, show_progress=show_progress)
+        return self.path(relative_path)
 
     def download(
         self, target_path: Any, prefix: Optional[str] = None, overwrite: bool = False, show_progress: bool = True
     ) -> int:
-        """What is below ``prefix``, with its whole path, below a folder here; how many files that are."""
+        """Download files.
+
+        Args:
+            target_path: Local folder; files keep their full path below it.
+            prefix: File or folder in the datastore; default: everything.
+            overwrite: Replace local files that exist already; by default they are skipped.
+            show_progress: Print the progress.
+
+        Returns:
+            The number of downloaded files.
+        """
         from runyard.sdk.data.transfer import download
 
         folder = (
             Path(validation.path("target_path", target_path, error=UserErrorException) or "").expanduser().absolute()
         )
-        return download(self, folder, cleaned(prefix), overwrite=overwrite, show_progress=show_progress)
+        return download(self, folder, normalize_path(prefix), overwrite=overwrite, show_progress=show_progress)
 
     def list(self, path: Optional[str] = None, recursive: bool = True) -> list[str]:
-        """The paths of the files below a folder; with ``recursive=False`` its own files, and its folders as `name/`."""
+        """Return the paths of all files below a folder; with ``recursive=False``, only its entries (folders: `x/`)."""
         return [e["path"] + "/" * e["is_folder"] for e in self._entries(path, recursive)]
 
     def delete(self, path: str) -> int:
-        """One file, or everything below a folder; how many files it were."""
-        below = cleaned(path)
-        if not below:
+        """Delete a file or a folder.
+
+        Returns:
+            The number of deleted files.
+        """
+        relative_path = normalize_path(path)
+        if not relative_path:
             raise UserErrorException(
-                f"everything in datastore {self.name!r} is not deleted in one go", hint="name a file or a folder"
+                f"refusing to delete everything in datastore {self.name!r}", hint="pass the path of a file or a folder"
             )
-        gone = self._workspace.connection.delete(f"/api/datastores/{self.name}/files", below=below)
-        return int(gone["files"])
+        result = self._workspace.connection.delete(f"/api/datastores/{self.name}/files", below=relative_path)
+        return int(result["files"])
 
     def set_as_default(self) -> None:
-        """``ws.get_default_datastore()`` gives it from now on."""
+        """Make this the datastore that ``ws.get_default_datastore()`` returns."""
         self._workspace.connection.put(f"/api/datastores/{self.name}/default", b"")
 
     def unregister(self) -> None:
-        """Forgets the name and the credentials; what is in it stays."""
+        """Remove the name and the credentials from the yard; the stored data is not touched."""
         self._workspace.connection.delete(f"/api/datastores/{self.name}")
 
     def _entries(self, path: Optional[str], recursive: bool) -> Iterator[dict[str, Any]]:
-        found = self._workspace.connection.get(
-            f"/api/datastores/{self.name}/files", below=cleaned(path), recursive=recursive
+        page = self._workspace.connection.get(
+            f"/api/datastores/{self.name}/files", below=normalize_path(path), recursive=recursive
         )
-        if found["truncated"]:
+        if page["truncated"]:
             raise UserErrorException(
-                f"there are {found['files']:,} files at {path or 'the root'!r} of {self.name!r}: too many to list",
-                hint="list a folder further down, or recursive=False",
+                f"{page['files']:,} files at {path or 'the root'!r} of {self.name!r} are too many to list",
+                hint="list a folder further down, or pass recursive=False",
             )
-        yield from found["entries"]
+        yield from page["entries"]
 
     def _as_argument(self) -> str:
-        return f"${VARIABLE}{self.name}"
+        return f"${REFERENCE_VARIABLE_PREFIX}{self.name}"
 
     def _data_use(self, workspace: Workspace) -> DataUse:
         return self.path()._data_use(workspace)
@@ -166,6 +201,8 @@ class AbstractDatastore:
 
 
 class AzureBlobDatastore(AbstractDatastore):
+    """A container of Azure Blob Storage."""
+
     @property
     def container_name(self) -> str:
         return str(self._view["configuration"].get("container_name") or self.name)
@@ -188,7 +225,7 @@ class AzureBlobDatastore(AbstractDatastore):
 
 
 class FolderDatastore(AzureBlobDatastore):
-    """A folder of this machine. It has the names that notebooks print of their blob stores, too."""
+    """A folder of this machine. It also has the attributes of blob stores that notebooks print."""
 
     @property
     def folder(self) -> Path:
@@ -196,18 +233,20 @@ class FolderDatastore(AzureBlobDatastore):
 
 
 class S3Datastore(AbstractDatastore):
+    """A bucket of S3 or of a compatible service."""
+
     @property
     def bucket(self) -> str:
         return str(self._view["configuration"]["bucket"])
 
 
-class GcsDatastore(AbstractDatastore):
-    @property
-    def bucket(self) -> str:
-        return str(self._view["configuration"]["bucket"])
+class GcsDatastore(S3Datastore):
+    """A bucket of Google Cloud Storage."""
 
 
 class AzureDataLakeGen2Datastore(AbstractDatastore):
+    """A file system of Azure Data Lake Storage Gen2."""
+
     @property
     def container_name(self) -> str:
         return str(self._view["configuration"]["filesystem"])
@@ -226,20 +265,9 @@ _CLASSES: dict[str, type[AbstractDatastore]] = {
 }
 
 
-def of_view(workspace: Workspace, view: dict[str, Any]) -> AbstractDatastore:
+def datastore_from_view(workspace: Workspace, view: dict[str, Any]) -> AbstractDatastore:
+    """Return the datastore that the yard described."""
     return _CLASSES.get(str(view["kind"]), AbstractDatastore)(workspace, view)
-
-
-def get(workspace: Workspace, name: str) -> AbstractDatastore:
-    return of_view(workspace, workspace.connection.get(f"/api/datastores/{name}"))
-
-
-def default_of(workspace: Workspace) -> AbstractDatastore:
-    return get(workspace, "-")
-
-
-def all_of(workspace: Workspace) -> list[AbstractDatastore]:
-    return [of_view(workspace, view) for view in workspace.connection.get("/api/datastores")]
 
 
 def _root(paths: list[Path], relative_root: Optional[str]) -> Path:

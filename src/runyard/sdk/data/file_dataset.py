@@ -12,7 +12,7 @@ from runyard.errors import UserErrorException
 from runyard.sdk.azureml import no_effect
 from runyard.sdk.core import validation
 from runyard.sdk.data.base import AbstractDataset
-from runyard.spec.dataset import chosen
+from runyard.spec.dataset import select_files
 from runyard.spec.json import to_json
 
 if TYPE_CHECKING:
@@ -20,86 +20,95 @@ if TYPE_CHECKING:
 
 
 class FileDataset(AbstractDataset):
-    """Files of datastores or of the web, as they are: for scripts that open files."""
+    """Files in datastores or on the web, for scripts that open files."""
 
     def as_mount(self, path_on_compute: Optional[str] = None) -> DatasetConsumptionConfig:
-        """An input with a name of its own making; :meth:`as_named_input` gives it one."""
-        return self.as_named_input(self._made_up_name()).as_mount(path_on_compute)
+        """Return a mounted input with a generated name; :meth:`as_named_input` lets you choose the name."""
+        return self.as_named_input(_generate_name()).as_mount(path_on_compute)
 
     def as_download(self, path_on_compute: Optional[str] = None) -> DatasetConsumptionConfig:
-        return self.as_named_input(self._made_up_name()).as_download(path_on_compute)
+        return self.as_named_input(_generate_name()).as_download(path_on_compute)
 
     def as_hdfs(self) -> DatasetConsumptionConfig:
-        return self.as_named_input(self._made_up_name()).as_hdfs()
+        return self.as_named_input(_generate_name()).as_hdfs()
 
     def to_path(self) -> list[str]:
-        """The files, each with a slash first, relative to where the dataset is mounted."""
-        if self._place is not None:
-            return [f"/{name}" for name in self._names_here(self._place)]
-        found = self._connection.post("/api/datasets/files", {"definition": to_json(self._definition)})
-        return [f"/{file['name']}" for file in found["files"]]
+        """Return the path of each file relative to the mount point, with a leading slash."""
+        if self._local_path is not None:
+            return [f"/{name}" for name in self._file_names(self._local_path)]
+        return [f"/{file['name']}" for file in self._list_files()]
 
     def download(
         self, target_path: Optional[str] = None, overwrite: bool = False, ignore_not_found: bool = False
     ) -> list[str]:
-        """Copies of all files below ``target_path`` (default: a new temporary folder). Returns where they are."""
+        """Copy all files to a local folder.
+
+        Args:
+            target_path: The folder; default: a new temporary folder.
+            overwrite: Replace existing files instead of raising an error.
+            ignore_not_found: Skip files that were deleted since the dataset was created.
+
+        Returns:
+            The paths of the copies.
+        """
         target = _folder(target_path)
-        place = self._here()
+        root = self._resolve_files()
         copied = []
-        for name in self._names_here(place):
-            source = place if place.is_file() else place / name
+        for name in self._file_names(root):
+            source = root if root.is_file() else root / name
             copy = target / name
             if copy.exists() and not overwrite:
                 raise UserErrorException(
-                    f"{copy} is there already", hint="download(…, overwrite=True) replaces it, or name another folder"
+                    f"{copy} exists already", hint="pass overwrite=True to replace it, or choose another folder"
                 )
             copy.parent.mkdir(parents=True, exist_ok=True)
             try:
                 shutil.copyfile(source, copy)
             except FileNotFoundError:
                 if not ignore_not_found:
-                    raise UserErrorException(
-                        f"{name} of the dataset is gone", hint="it was removed meanwhile"
-                    ) from None
+                    raise UserErrorException(f"file {name} of the dataset no longer exists") from None
                 continue
             copied.append(str(copy))
         return copied
 
     def mount(self, mount_point: Optional[str] = None, **kwargs: Any) -> MountContext:
-        """``with dataset.mount() as place:`` or ``start()`` and ``stop()``; ``place.mount_point`` is the path."""
+        """Return a context manager: inside ``with dataset.mount() as mount:``, the files are at ``mount.mount_point``.
+
+        Args:
+            mount_point: A path that does not exist yet; chosen by the yard by default.
+        """
         return MountContext(self, mount_point)
 
     @property
     def data_changed_time(self) -> Optional[datetime]:
-        """When the newest of the files was written."""
-        found = self._connection.post("/api/datasets/files", {"definition": to_json(self._definition)})
-        times = [file["modified_at"] for file in found["files"] if file["modified_at"]]
+        """Time of the last change of any of the files."""
+        times = [file["modified_at"] for file in self._list_files() if file["modified_at"]]
         return datetime.fromtimestamp(max(times), timezone.utc) if times else None
 
     def as_cache(self, datacache_store: Any) -> FileDataset:
-        no_effect.told(
-            "FileDataset.as_cache", "datacache_store", datacache_store, "the yard caches what comes from afar"
+        no_effect.warn_ignored(
+            "FileDataset.as_cache", "datacache_store", datacache_store, "the yard caches remote files"
         )
         return self
 
     def hydrate(self, datacache_store: Any, replica_count: Optional[int] = None) -> FileDataset:
-        """Brings the files now that a run would bring when it starts."""
-        no_effect.told("FileDataset.hydrate", "datacache_store", datacache_store, "the yard has one cache of its own")
-        self._here()
+        """Download the files to the yard's cache now instead of at the start of a run."""
+        no_effect.warn_ignored("FileDataset.hydrate", "datacache_store", datacache_store, "the yard has a single cache")
+        self._resolve_files()
         return self
 
     @property
     def partition_keys(self) -> list[str]:
-        from runyard.sdk.data.partitions import keys_of
+        from runyard.sdk.data.partitions import partition_keys_of
 
-        return keys_of(self._definition.partition_format)
+        return partition_keys_of(self._definition.partition_format)
 
     def get_partition_key_values(self, partition_keys: Optional[list[str]] = None) -> list[dict[str, str]]:
-        """Which values the parts of the paths have that the partition format names."""
-        from runyard.sdk.data.partitions import values_of
+        """Return the combinations of values in the paths, for all keys of the partition format or for some."""
+        from runyard.sdk.data.partitions import partition_values_of
 
-        wanted = partition_keys or self.partition_keys
-        return values_of(self._definition.partition_format, self.to_path(), wanted)
+        keys = partition_keys or self.partition_keys
+        return partition_values_of(self._definition.partition_format, self.to_path(), keys)
 
     def file_metadata(self, col: str) -> Any:
         raise _unavailable("file_metadata")
@@ -107,46 +116,45 @@ class FileDataset(AbstractDataset):
     def filter(self, expression: Any) -> FileDataset:
         raise _unavailable("filter")
 
-    def _names_here(self, place: Path) -> list[str]:
-        if place.is_file():
-            return [place.name]
-        names = sorted(path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file())
-        return chosen(names, self._steps_left())
+    def _list_files(self) -> list[dict[str, Any]]:
+        request = {"definition": to_json(self._definition)}
+        files: list[dict[str, Any]] = self._connection.post("/api/datasets/files", request)["files"]
+        return files
 
-    def _made_up_name(self) -> str:
-        import uuid
-
-        return f"input_{uuid.uuid4().hex[:8]}"
+    def _file_names(self, root: Path) -> list[str]:
+        if root.is_file():
+            return [root.name]
+        names = sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
+        return select_files(names, self._remaining_steps())
 
 
 class MountContext:
-    """The files at a path, as long as it is started. What is there is not to be written to."""
+    """The read-only files of a dataset at a path, between ``start()`` and ``stop()``."""
 
     def __init__(self, dataset: FileDataset, mount_point: Optional[str]) -> None:
         self._dataset = dataset
-        self._wanted = None if mount_point is None else Path(mount_point).expanduser().absolute()
-        self._there: Optional[Path] = None
+        self._link = None if mount_point is None else Path(mount_point).expanduser().absolute()
+        self._files: Optional[Path] = None  # set while mounted
 
     @property
     def mount_point(self) -> str:
-        return str(self._wanted or self._there or self._dataset._here())
+        return str(self._link or self._files or self._dataset._resolve_files())
 
     def start(self) -> None:
-        self._there = self._dataset._here()
-        if self._wanted is None:
-            return
-        if self._wanted.is_dir() and not self._wanted.is_symlink() and not any(self._wanted.iterdir()):
-            self._wanted.rmdir()
-        if self._wanted.exists() or self._wanted.is_symlink():
-            self._there = None
-            raise UserErrorException(f"{self._wanted} is there already", hint="mount at a path that is free")
-        self._wanted.parent.mkdir(parents=True, exist_ok=True)
-        self._wanted.symlink_to(self._there)
+        files, link = self._dataset._resolve_files(), self._link
+        if link is not None:
+            if link.is_dir() and not link.is_symlink() and not any(link.iterdir()):
+                link.rmdir()
+            if link.exists() or link.is_symlink():
+                raise UserErrorException(f"{link} exists already", hint="mount at a path that does not exist")
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(files)
+        self._files = files
 
     def stop(self) -> None:
-        if self._there is not None and self._wanted is not None and self._wanted.is_symlink():
-            self._wanted.unlink()
-        self._there = None
+        if self._files is not None and self._link is not None and self._link.is_symlink():
+            self._link.unlink()
+        self._files = None
 
     def __enter__(self) -> MountContext:
         self.start()
@@ -156,6 +164,12 @@ class MountContext:
         self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
         self.stop()
+
+
+def _generate_name() -> str:
+    import uuid
+
+    return f"input_{uuid.uuid4().hex[:8]}"
 
 
 def _folder(target_path: Any) -> Path:
@@ -169,5 +183,5 @@ def _folder(target_path: Any) -> Path:
 def _unavailable(name: str) -> UserErrorException:
     return UserErrorException(
         f"FileDataset.{name} is not available in this version",
-        hint="choose by the path, as in (datastore, '2019/*.png'), or by take, skip, take_sample and random_split",
+        hint="select files by path, as in (datastore, '2019/*.png'), or with take, skip, take_sample and random_split",
     )

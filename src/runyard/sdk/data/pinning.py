@@ -1,4 +1,4 @@
-"""Waiting until the yard knows the content of a dataset: the first time, files are read, or brought from afar."""
+"""Waits until the yard has hashed a dataset's content; the first time, it reads or downloads all files."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from runyard.spec.json import to_json
 if TYPE_CHECKING:
     from runyard.client.connection import Connection
 
-_A_WHILE_S = 5.0
+_POLL_S = 5.0
 
 
 def pin(connection: Connection, definition: DatasetDefinition) -> dict[str, Any]:
-    """Its digest, files and bytes as they are now. What takes longer than some seconds says how far it is."""
-    request = {"definition": to_json(definition), "wait_s": _A_WHILE_S}
-    told = False
+    """Return the current digest, number of files and bytes. Shows the progress on a terminal if it takes long."""
+    request = {"definition": to_json(definition), "wait_s": _POLL_S}
+    has_reported = False
     while True:
         state: dict[str, Any] = connection.post("/api/datasets/pin", request)
         if state["done"]:
-            if told:
-                _say("\n")
+            if has_reported:
+                _report("\n")
             return state
-        told = True
-        _say(f"\r{state['doing'] or 'reading the dataset'}\x1b[K")
+        has_reported = True
+        _report(f"\r{state['doing'] or 'reading the dataset'}\x1b[K")
 
 
-def _say(text: str) -> None:
+def _report(text: str) -> None:
     if sys.stderr.isatty():
         sys.stderr.write(text)
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""Datastore: registering datastores and finding them, in the words of the SDK v1 and a few more."""
+"""Registration and lookup of datastores."""
 
 from __future__ import annotations
 
@@ -7,42 +7,49 @@ from typing import TYPE_CHECKING, Any, Optional
 from runyard.errors import UserErrorException
 from runyard.sdk.azureml import no_effect
 from runyard.sdk.core import validation
-from runyard.sdk.data import datastore as kinds
-from runyard.sdk.data.datastore import AbstractDatastore
+from runyard.sdk.data.datastore import AbstractDatastore, datastore_from_view
 
 if TYPE_CHECKING:
     from runyard.sdk.core.workspace import Workspace
 
-_NOT_A_CLOUD = "a yard knows no subscriptions; credentials are all that it needs"
+_DATASTORES = "/api/datastores"
+_DEFAULT = "-"  # the API's name for the default datastore
+_NO_SUBSCRIPTION = "a yard has no subscriptions; credentials are all that it needs"
 
 
 class Datastore:
-    """``Datastore(ws)`` is the default one, ``Datastore(ws, name)`` that of the name; both are what ``get`` gives.
+    """``Datastore(ws)`` returns the default datastore, ``Datastore(ws, name)`` the one of that name.
 
-    Credentials go to a file of the yard that only its owner can read; without any, those in the yard's environment
-    (AWS_ACCESS_KEY_ID, AZURE_STORAGE_ACCOUNT_KEY, GOOGLE_APPLICATION_CREDENTIALS, …) are used.
+    The yard stores credentials in a file that only its owner can read. Without credentials, it uses those in its
+    environment (AWS_ACCESS_KEY_ID, AZURE_STORAGE_ACCOUNT_KEY, GOOGLE_APPLICATION_CREDENTIALS, …).
+
+    The ``register_*`` methods return the registered datastore. They fail if the name exists, unless ``overwrite`` is
+    True, and if the yard cannot reach the storage, unless ``skip_validation`` is True.
     """
 
     def __new__(cls, workspace: Workspace, name: Optional[str] = None) -> Any:
-        return kinds.default_of(workspace) if name is None else kinds.get(workspace, name)
+        return Datastore.get(workspace, _DEFAULT if name is None else name)
 
     @staticmethod
     def get(workspace: Workspace, datastore_name: str) -> AbstractDatastore:
-        return kinds.get(workspace, validation.text("datastore_name", datastore_name, error=UserErrorException) or "-")
+        """Return a datastore by name."""
+        name = validation.text("datastore_name", datastore_name, error=UserErrorException) or _DEFAULT
+        return datastore_from_view(workspace, workspace.connection.get(f"{_DATASTORES}/{name}"))
 
     @staticmethod
     def get_default(workspace: Workspace) -> AbstractDatastore:
-        return kinds.default_of(workspace)
+        """Return the default datastore of the workspace."""
+        return Datastore.get(workspace, _DEFAULT)
 
     @staticmethod
     def register_folder(
         workspace: Workspace, datastore_name: str, path: Any, overwrite: bool = False
     ) -> AbstractDatastore:
-        """A folder of this machine: a disk with data, or a share that is mounted."""
+        """Register a folder of this machine, for example a data disk or a mounted share."""
         from pathlib import Path
 
         folder = Path(validation.path("path", path, error=UserErrorException) or "").expanduser().absolute()
-        return _registered(workspace, datastore_name, "folder", {"path": str(folder)}, overwrite=overwrite)
+        return _register(workspace, datastore_name, "folder", {"path": str(folder)}, overwrite=overwrite)
 
     @staticmethod
     def register_s3(
@@ -59,8 +66,16 @@ class Datastore:
         overwrite: bool = False,
         skip_validation: bool = False,
     ) -> AbstractDatastore:
-        """A bucket of S3, or of whatever speaks its language at ``endpoint``. ``prefix``: only what is below it."""
-        given = {
+        """Register a bucket of S3, or of a compatible service at ``endpoint``.
+
+        Args:
+            bucket: Name of the bucket.
+            region: Region of the bucket.
+            endpoint: URL of a service other than AWS.
+            prefix: Folder of the bucket that becomes the root of the datastore.
+            anonymous: Read a public bucket without credentials.
+        """
+        configuration = {
             "bucket": bucket,
             "access_key_id": access_key_id,
             "secret_access_key": secret_access_key,
@@ -70,7 +85,9 @@ class Datastore:
             "prefix": prefix,
             "anonymous": anonymous or None,
         }
-        return _registered(workspace, datastore_name, "s3", given, overwrite=overwrite, unseen=skip_validation)
+        return _register(
+            workspace, datastore_name, "s3", configuration, overwrite=overwrite, skip_validation=skip_validation
+        )
 
     @staticmethod
     def register_gcs(
@@ -84,15 +101,25 @@ class Datastore:
         overwrite: bool = False,
         skip_validation: bool = False,
     ) -> AbstractDatastore:
-        """A bucket of Google Cloud Storage; ``service_account_key`` is the JSON text of a service account's key."""
-        given = {
+        """Register a bucket of Google Cloud Storage.
+
+        Args:
+            bucket: Name of the bucket.
+            service_account_key: JSON text of a service account's key.
+            prefix: Folder of the bucket that becomes the root of the datastore.
+            anonymous: Read a public bucket without credentials.
+            endpoint: URL of a compatible service.
+        """
+        configuration = {
             "bucket": bucket,
             "service_account_key": service_account_key,
             "prefix": prefix,
             "anonymous": anonymous or None,
             "endpoint": endpoint,
         }
-        return _registered(workspace, datastore_name, "gcs", given, overwrite=overwrite, unseen=skip_validation)
+        return _register(
+            workspace, datastore_name, "gcs", configuration, overwrite=overwrite, skip_validation=skip_validation
+        )
 
     @staticmethod
     def register_azure_blob_container(
@@ -112,18 +139,24 @@ class Datastore:
         subscription_id: Optional[str] = None,
         resource_group: Optional[str] = None,
     ) -> AbstractDatastore:
-        """``endpoint`` is the end of the host name, or a whole address such as that of an emulator."""
-        owner = "Datastore.register_azure_blob_container"
-        no_effect.told(
-            owner, "create_if_not_exists", create_if_not_exists or None, "containers are made where they are"
-        )
-        no_effect.told(
-            owner, "blob_cache_timeout", blob_cache_timeout, "the cache is by content, and never out of date"
-        )
-        no_effect.told(owner, "grant_workspace_access", grant_workspace_access or None, _NOT_A_CLOUD)
-        no_effect.told(owner, "subscription_id", subscription_id, _NOT_A_CLOUD)
-        no_effect.told(owner, "resource_group", resource_group, _NOT_A_CLOUD)
-        given = {
+        """Register a container of Azure Blob Storage.
+
+        Args:
+            container_name: Name of the container, which must exist.
+            account_name: Name of the storage account.
+            sas_token: Shared access signature; excludes ``account_key``.
+            account_key: Key of the storage account.
+            endpoint: Suffix of the host name, or a complete URL such as that of an emulator.
+        """
+        for argument, value, reason in (
+            ("create_if_not_exists", create_if_not_exists or None, "the yard does not create containers"),
+            ("blob_cache_timeout", blob_cache_timeout, "the cache is addressed by content and never stale"),
+            ("grant_workspace_access", grant_workspace_access or None, _NO_SUBSCRIPTION),
+            ("subscription_id", subscription_id, _NO_SUBSCRIPTION),
+            ("resource_group", resource_group, _NO_SUBSCRIPTION),
+        ):
+            no_effect.warn_ignored("Datastore.register_azure_blob_container", argument, value, reason)
+        configuration = {
             "container_name": container_name,
             "account_name": account_name,
             "sas_token": sas_token,
@@ -131,7 +164,9 @@ class Datastore:
             "protocol": protocol,
             "endpoint": endpoint,
         }
-        return _registered(workspace, datastore_name, "azure_blob", given, overwrite=overwrite, unseen=skip_validation)
+        return _register(
+            workspace, datastore_name, "azure_blob", configuration, overwrite=overwrite, skip_validation=skip_validation
+        )
 
     @staticmethod
     def register_azure_data_lake_gen2(
@@ -151,13 +186,16 @@ class Datastore:
         resource_group: Optional[str] = None,
         grant_workspace_access: bool = False,
     ) -> AbstractDatastore:
-        owner = "Datastore.register_azure_data_lake_gen2"
-        for name, value in (("resource_url", resource_url), ("authority_url", authority_url)):
-            no_effect.told(owner, name, value, "the public cloud's own is used")
-        for name, value in (("subscription_id", subscription_id), ("resource_group", resource_group)):
-            no_effect.told(owner, name, value, _NOT_A_CLOUD)
-        no_effect.told(owner, "grant_workspace_access", grant_workspace_access or None, _NOT_A_CLOUD)
-        given = {
+        """Register a file system of Azure Data Lake Storage Gen2, accessed with a service principal."""
+        for argument, value, reason in (
+            ("resource_url", resource_url, "the URL of the public cloud is used"),
+            ("authority_url", authority_url, "the URL of the public cloud is used"),
+            ("subscription_id", subscription_id, _NO_SUBSCRIPTION),
+            ("resource_group", resource_group, _NO_SUBSCRIPTION),
+            ("grant_workspace_access", grant_workspace_access or None, _NO_SUBSCRIPTION),
+        ):
+            no_effect.warn_ignored("Datastore.register_azure_data_lake_gen2", argument, value, reason)
+        configuration = {
             "filesystem": filesystem,
             "account_name": account_name,
             "tenant_id": tenant_id,
@@ -166,7 +204,7 @@ class Datastore:
             "protocol": protocol,
             "endpoint": endpoint,
         }
-        return _registered(workspace, datastore_name, "azure_data_lake_gen2", given, overwrite=overwrite)
+        return _register(workspace, datastore_name, "azure_data_lake_gen2", configuration, overwrite=overwrite)
 
     @staticmethod
     def register_azure_file_share(
@@ -182,53 +220,58 @@ class Datastore:
         create_if_not_exists: bool = False,
         skip_validation: bool = False,
     ) -> AbstractDatastore:
-        raise _unknown("Azure file shares", f"mount {file_share_name!r} on this machine, and register_folder its place")
+        hint = f"mount {file_share_name!r} on this machine and register its path with register_folder"
+        raise _unsupported("Azure file shares", hint)
 
     @staticmethod
     def register_azure_data_lake(
         workspace: Workspace, datastore_name: str, *args: Any, **rest: Any
     ) -> AbstractDatastore:
-        raise _unknown("data lakes of the first generation, which are switched off", "register_azure_data_lake_gen2")
+        raise _unsupported("data lakes of the first generation, which are retired,", "register_azure_data_lake_gen2")
 
     @staticmethod
     def register_azure_sql_database(
         workspace: Workspace, datastore_name: str, *args: Any, **rest: Any
     ) -> AbstractDatastore:
-        raise _unknown("databases", "read them in the script, or export tables to files and upload those")
+        raise _unsupported("databases", "read them in the script, or export tables to files and upload those")
 
     register_azure_postgre_sql = register_azure_my_sql = register_azure_sql_database
 
     @staticmethod
     def register_dbfs(workspace: Workspace, datastore_name: str) -> AbstractDatastore:
-        raise _unknown("the file system of Databricks", "register the blob store behind it")
+        raise _unsupported("Databricks file systems", "register the blob store behind it")
 
     @staticmethod
     def register_hdfs(workspace: Workspace, datastore_name: str, *args: Any, **rest: Any) -> AbstractDatastore:
-        raise _unknown("HDFS", "mount it on this machine, and register_folder its place")
+        raise _unsupported("HDFS paths", "mount HDFS on this machine and register its path with register_folder")
 
 
-def _registered(
+def list_datastores(workspace: Workspace) -> list[AbstractDatastore]:
+    return [datastore_from_view(workspace, view) for view in workspace.connection.get(_DATASTORES)]
+
+
+def _register(
     workspace: Workspace,
     name: str,
     kind: str,
-    given: dict[str, Any],
+    configuration: dict[str, Any],
     *,
     overwrite: bool,
-    unseen: bool = False,
+    skip_validation: bool = False,
 ) -> AbstractDatastore:
     validation.text("datastore_name", name, error=UserErrorException)
-    for key, value in given.items():
+    for key, value in configuration.items():
         if key != "anonymous":
             validation.text(key, value, error=UserErrorException)
     body = {
         "name": name,
         "kind": kind,
-        "configuration": {key: value for key, value in given.items() if value is not None},
+        "configuration": {key: value for key, value in configuration.items() if value is not None},
         "overwrite": overwrite,
-        "skip_validation": unseen,
+        "skip_validation": skip_validation,
     }
-    return kinds.of_view(workspace, workspace.connection.post("/api/datastores", body))
+    return datastore_from_view(workspace, workspace.connection.post(_DATASTORES, body))
 
 
-def _unknown(what: str, hint: str) -> UserErrorException:
-    return UserErrorException(f"{what} cannot be datastores here", hint=hint)
+def _unsupported(storage: str, hint: str) -> UserErrorException:
+    return UserErrorException(f"{storage} cannot be datastores here", hint=hint)

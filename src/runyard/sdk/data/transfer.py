@@ -1,4 +1,4 @@
-"""Uploads and downloads, seen from people's side: asked of the yard, followed to their end, shown as they go."""
+"""Uploads and downloads: requests to the yard, followed to their end with a progress display."""
 
 from __future__ import annotations
 
@@ -39,79 +39,96 @@ def upload(
         "files": files,
         "overwrite": overwrite,
     }
-    return carry(store.workspace.connection, request, show_progress)
+    return run_transfer(store.workspace.connection, request, show_progress)
 
 
 def download(store: AbstractDatastore, folder: Path, path: str, *, overwrite: bool, show_progress: bool) -> int:
     request = {"kind": "download", "datastore": store.name, "local": str(folder), "path": path, "overwrite": overwrite}
-    done = carry(store.workspace.connection, request, show_progress)
-    return int(done["files_done"]) - int(done["files_skipped"])
+    transfer = run_transfer(store.workspace.connection, request, show_progress)
+    return int(transfer["files_done"]) - int(transfer["files_skipped"])
 
 
-def carry(
+def run_transfer(
     connection: Connection, request: dict[str, Any], show_progress: bool, stream: Optional[TextIO] = None
 ) -> dict[str, Any]:
-    """Blocks until it has ended; a Ctrl-C ends it, and what has arrived stays. A yard that goes away meanwhile is
-    started again, and goes on with it."""
+    """Start a transfer and wait for its end. If the yard ends in between, it is restarted and resumes the transfer.
+
+    Args:
+        connection: Connection to the yard.
+        request: The request body.
+        show_progress: Display the progress.
+        stream: Stream of the display; default: stdout.
+
+    Returns:
+        The final state of the transfer.
+
+    Raises:
+        DataException: The transfer failed or was canceled.
+        KeyboardInterrupt: Ctrl-C cancels the transfer; files that have arrived stay.
+    """
     if "RUNYARD_YARD_ELSEWHERE" in os.environ:
         raise UserErrorException(
-            "this process is on another machine than the yard, which cannot see its files",
-            hint="as_upload() sends what a script writes; as_download() and as_mount() bring what it reads",
+            "the yard runs on another machine and cannot access the files of this process",
+            hint="use as_upload() for files that a script writes, as_download() and as_mount() for files that it reads",
         )
     transfer_id = uuid.uuid4().hex
-    shown = Shown(request, stream or sys.stdout) if show_progress else None
+    progress = TransferProgress(request, stream or sys.stdout) if show_progress else None
     try:
         view = connection.post(f"/api/transfers/{transfer_id}", request)
-        view = _followed(connection, transfer_id, view, shown)
+        view = _follow(connection, transfer_id, view, progress)
     except KeyboardInterrupt:
         connection.post(f"/api/transfers/{transfer_id}/cancel")
         raise
-    if shown is not None:
-        shown.end(view)
+    if progress is not None:
+        progress.end(view)
     for warning in view["warnings"]:
         log.warning("%s", warning)
     if view["state"] == "failed":
         raise _error(view["error"])
     if view["state"] == "canceled":
-        raise DataException(f"the {request['kind']} was canceled", hint="what has arrived is whole; ask again to go on")
+        raise DataException(
+            f"the {request['kind']} was canceled", hint="files that have arrived are complete; start it again to resume"
+        )
     return view
 
 
-def _followed(connection: Connection, transfer_id: str, view: dict[str, Any], shown: Optional[Shown]) -> dict[str, Any]:
+def _follow(
+    connection: Connection, transfer_id: str, view: dict[str, Any], progress: Optional[TransferProgress]
+) -> dict[str, Any]:
     tries = 0
     while True:
         try:
-            for name, told in connection.events(f"/api/transfers/{transfer_id}/follow"):
+            for name, event in connection.events(f"/api/transfers/{transfer_id}/follow"):
                 tries = 0
-                if shown is not None:
-                    shown.tell(told)
+                if progress is not None:
+                    progress.update(event)
                 if name == "end":
-                    return dict(told)
+                    return dict(event)
         except (OSError, YardUnavailable):
             if tries >= _TRIES:
                 raise
         tries += 1
         if tries > _TRIES:
             return view
-        time.sleep(0.1)  # the yard went away: the next one, which we start by asking, goes on
+        time.sleep(0.1)  # the yard ended: the next request starts it again, and it resumes the transfer
 
 
-class Shown:
-    """A bar on a terminal; elsewhere a line now and then."""
+class TransferProgress:
+    """A progress bar on a terminal; otherwise a line every few seconds."""
 
     def __init__(self, request: dict[str, Any], stream: TextIO) -> None:
         self._stream = stream
         self._verb = "Uploading" if request["kind"] == "upload" else "Downloading"
         self._where = request["datastore"] + (f"/{request['path']}" if request["path"] else "")
         self._is_terminal = stream.isatty()
-        self._told_at = time.monotonic()
+        self._updated_at = time.monotonic()
 
-    def tell(self, view: dict[str, Any]) -> None:
+    def update(self, view: dict[str, Any]) -> None:
         if self._is_terminal:
             self._stream.write("\r\x1b[K" + self._line(view))
             self._stream.flush()
-        elif time.monotonic() - self._told_at > _LINE_EVERY_S:
-            self._told_at = time.monotonic()
+        elif time.monotonic() - self._updated_at > _LINE_EVERY_S:
+            self._updated_at = time.monotonic()
             self._stream.write(self._line(view) + "\n")
             self._stream.flush()
 
@@ -120,20 +137,19 @@ class Shown:
             self._stream.write("\r\x1b[K")
         if view["state"] == "failed" and not view["files"]:
             self._stream.flush()
-            return  # it came to nothing before a file was found: the error alone says so
+            return  # failed before it listed any file: the error message is enough
         moved = view["files_done"] - view["files_skipped"]
         if view["state"] == "done" and view["files"] and not moved:
-            there = "1 file was" if view["files"] == 1 else f"{view['files']:,} files were"
-            done = "uploaded" if self._verb == "Uploading" else "downloaded"
-            size = size_text(view["bytes"])
-            self._stream.write(f"Nothing was {done}: {there} there already, {size}, of {self._where}\n")
+            files = "1 file exists" if view["files"] == 1 else f"all {view['files']:,} files exist"
+            verb = "upload" if self._verb == "Uploading" else "download"
+            self._stream.write(f"Nothing to {verb}: {files} already, {size_text(view['bytes'])}, {self._where}\n")
             self._stream.flush()
             return
-        skipped = f", {view['files_skipped']:,} were there already" if view["files_skipped"] else ""
+        skipped = f", {view['files_skipped']:,} existed already" if view["files_skipped"] else ""
         verb = "Uploaded" if self._verb == "Uploading" else "Downloaded"
-        word = {"done": verb, "failed": f"{verb} until it failed", "canceled": f"{verb} until it was canceled"}
+        outcome = {"done": "", "failed": "Failed: ", "canceled": "Canceled: "}[view["state"]]
         self._stream.write(
-            f"{word[view['state']]} {moved:,} of {view['files']:,} files, {size_text(view['bytes'])}, "
+            f"{outcome}{verb} {moved:,} of {view['files']:,} files, {size_text(view['bytes'])}, "
             f"{'to' if verb == 'Uploaded' else 'from'} {self._where}{skipped}\n"
         )
         self._stream.flush()
@@ -158,7 +174,7 @@ def size_text(size: float) -> str:
     return f"{size:.1f} TB"
 
 
-def _error(said: dict[str, str]) -> RunyardException:
-    kind = getattr(errors, said.get("code", ""), DataException)
-    error: RunyardException = kind(said["message"], hint=said.get("hint", ""))
+def _error(body: dict[str, str]) -> RunyardException:
+    kind = getattr(errors, body.get("code", ""), DataException)
+    error: RunyardException = kind(body["message"], hint=body.get("hint", ""))
     return error
