@@ -52,7 +52,7 @@ def bytes_response(content: bytes, name: str, *, inline: bool) -> Response:
 
 
 def zip_response(files: Iterable[tuple[str, Path]], name: str) -> Response:
-    """A zip archive that is built while it is sent: it needs no disk space, whatever the size of the files."""
+    """A zip archive that is built while it is sent: it needs no disk space."""
     return StreamingResponse(_zip(files), headers=_headers(name, inline=False), media_type="application/zip")
 
 

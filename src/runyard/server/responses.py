@@ -5,19 +5,35 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import AsyncIterator
 from typing import Any
 
 import orjson
 from fastapi import Response
+from fastapi.responses import StreamingResponse
 
 from runyard.orchestrator.conductor import Conductor
 from runyard.spec.json import to_json
 from runyard.store.runs import RunRecord
 from runyard.wire.runs import AttemptView, EndView, RunView
 
+KEEP_ALIVE = b": still here\n\n"  # a comment in an event stream; clients treat a silent connection as broken
+
 
 def json_response(value: Any, status: int = 200) -> Response:
     return Response(encode_json(value), status, media_type="application/json")
+
+
+def event_stream_response(events: AsyncIterator[bytes]) -> Response:
+    # a proxy must neither buffer events nor cache them
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+
+
+def encode_event(name: str, value: Any, event_id: int | None = None) -> bytes:
+    """Encode a server-sent event. JSON has no raw line breaks, so the data cannot end the event early."""
+    head = f"event: {name}\n" if event_id is None else f"id: {event_id}\nevent: {name}\n"
+    return head.encode() + b"data: " + (value if isinstance(value, bytes) else encode_json(value)) + b"\n\n"
 
 
 def encode_json(value: Any) -> bytes:

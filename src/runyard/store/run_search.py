@@ -81,7 +81,7 @@ def like(value: str, pattern: str) -> bool:
     return re.fullmatch("".join(parts), value, re.DOTALL) is not None
 
 
-STATUS_OF = {
+MLFLOW_STATUS = {
     **dict.fromkeys((RunState.NOT_STARTED, RunState.PREPARING, RunState.QUEUED, RunState.STARTING), "SCHEDULED"),
     **dict.fromkeys((RunState.RUNNING, RunState.FINALIZING, RunState.CANCEL_REQUESTED), "RUNNING"),
     RunState.COMPLETED: "FINISHED",
@@ -91,7 +91,7 @@ STATUS_OF = {
 
 
 def _status_matches(state: RunState, one: Comparison) -> bool:
-    status = STATUS_OF.get(state, "RUNNING")
+    status = MLFLOW_STATUS.get(state, "RUNNING")
     if isinstance(one.value, tuple):
         return (status in {word.upper() for word in one.value}) == (one.operator == "IN")
     wanted = str(one.value).upper()
@@ -123,7 +123,7 @@ def _sorted_by(one: Order) -> ColumnElement[Any]:
         labels = (schema.params if one.kind == PARAM else schema.tags).c
         query = select(labels.value).where(labels.run_id == _runs.run_id, labels.key == one.key)
     elif one.key == "status":
-        return case({state.value: word for state, word in STATUS_OF.items()}, value=_runs.state)
+        return case({state.value: word for state, word in MLFLOW_STATUS.items()}, value=_runs.state)
     else:
         return _attribute(one.key)
     return query.correlate(schema.runs).scalar_subquery()

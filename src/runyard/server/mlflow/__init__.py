@@ -1,1 +1,1 @@
-"""MLflow's REST API over the yard's own runs, so that the stock `mlflow` client logs into it and searches it."""
+"""MLflow's REST API on top of the yard's runs: the stock `mlflow` client can log to the yard and search it."""

@@ -1,4 +1,4 @@
-"""Small things in the shapes of MLflow's JSON, and the words that both sides know them by."""
+"""Names and conversions of MLflow's JSON."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 NAME, PARENT, USER, SOURCE = "mlflow.runName", "mlflow.parentRunId", "mlflow.user", "mlflow.source.name"
-STAGE = "mlflow.lifecycleStage"  # a tag of the yard's own: MLflow's client can delete runs, the yard keeps them
+STAGE = "mlflow.lifecycleStage"  # the yard's own tag: MLflow clients can delete runs, which the yard only marks
 ACTIVE, DELETED = "active", "deleted"
-DEFAULT, DEFAULT_ID = "Default", "0"  # where MLflow's client logs to when nobody said where
+DEFAULT, DEFAULT_ID = "Default", "0"  # the experiment that MLflow clients use by default
 
 
-def id_of(experiment: str) -> str:
+def to_experiment_id(experiment: str) -> str:
     return DEFAULT_ID if experiment == DEFAULT else experiment
 
 
-def number(value: float) -> float | str:
-    """JSON has no words for these; protobuf's has."""
+def to_json_number(value: float) -> float | str:
+    """Encode NaN and infinities as strings, as the JSON of protobuf does."""
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
@@ -27,9 +27,9 @@ def milliseconds(seconds: float) -> int:
     return round(seconds * 1000)
 
 
-def pairs(labels: Mapping[str, str | None]) -> list[dict[str, Any]]:
+def to_pairs(labels: Mapping[str, str | None]) -> list[dict[str, Any]]:
     return [{"key": key, "value": value or ""} for key, value in labels.items()]
 
 
-def of_pairs(given: Any) -> dict[str, str]:
-    return {str(pair["key"]): str(pair.get("value", "")) for pair in given or ()}
+def from_pairs(pairs: Any) -> dict[str, str]:
+    return {str(pair["key"]): str(pair.get("value", "")) for pair in pairs or ()}

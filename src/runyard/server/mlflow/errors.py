@@ -1,4 +1,4 @@
-"""Errors as MLflow's client expects them: a code by name and a message."""
+"""Errors in MLflow's format: a symbolic code and a message."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _STATUS = {
 }
 
 
-class Fault(UserErrorException):
+class MlflowError(UserErrorException):
     def __init__(self, code: str, message: str, *, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.code = code
 
 
-def told(error: RunyardException) -> Response:
-    if isinstance(error, Fault):
+def error_response(error: RunyardException) -> Response:
+    if isinstance(error, MlflowError):
         code = error.code
     elif isinstance(error, RunNotFound):
         code = DOES_NOT_EXIST
@@ -46,20 +46,20 @@ def told(error: RunyardException) -> Response:
     return Response(body, _STATUS[code], media_type="application/json")
 
 
-def required(fields: dict[str, Any], *names: str) -> str:
-    """The first of ``names`` that was given: older clients have another name for the same."""
+def require(fields: dict[str, Any], *names: str) -> str:
+    """Return the first of ``names`` that is present: older clients use another name for the same field."""
     for name in names:
         if fields.get(name) not in (None, ""):
             return str(fields[name])
-    raise Fault(INVALID, f"the request lacks {names[0]!r}")
+    raise MlflowError(INVALID, f"missing field {names[0]!r}")
 
 
-def whole(fields: dict[str, Any], name: str, default: int) -> int:
-    """Whole numbers of 64 bits come as texts in the JSON of protobuf."""
-    given = fields.get(name)
-    if given in (None, ""):
+def integer_field(fields: dict[str, Any], name: str, default: int) -> int:
+    """Parse an integer, which the JSON of protobuf encodes as a string if it has 64 bits."""
+    value = fields.get(name)
+    if value in (None, ""):
         return default
     try:
-        return int(given)
+        return int(value)
     except (TypeError, ValueError):
-        raise Fault(INVALID, f"{name} must be a whole number, not {given!r}") from None
+        raise MlflowError(INVALID, f"{name}: expected an integer, got {value!r}") from None

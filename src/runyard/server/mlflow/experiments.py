@@ -1,28 +1,37 @@
-"""Experiments by MLflow's names and ids: a name may be any text there, and lives on as the title of one of ours."""
+"""MLflow's endpoints for experiments. Names in MLflow are arbitrary text: the yard stores them as titles."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from runyard import clock
 from runyard.orchestrator.conductor import Conductor
 from runyard.server.mlflow import filters
-from runyard.server.mlflow.constants import ACTIVE, DEFAULT, DEFAULT_ID, DELETED, id_of, milliseconds, of_pairs, pairs
-from runyard.server.mlflow.errors import ALREADY_EXISTS, DOES_NOT_EXIST, INVALID, Fault, required, whole
+from runyard.server.mlflow.constants import (
+    ACTIVE,
+    DEFAULT,
+    DEFAULT_ID,
+    DELETED,
+    from_pairs,
+    milliseconds,
+    to_experiment_id,
+    to_pairs,
+)
+from runyard.server.mlflow.errors import ALREADY_EXISTS, DOES_NOT_EXIST, INVALID, MlflowError, integer_field, require
 from runyard.spec.names import to_experiment_name
 from runyard.store.documents import EXPERIMENT, Document, Documents
 from runyard.store.run_search import ATTRIBUTE, TAG, Order
 
-_MOST_AT_ONCE = 50_000
+_MAX_PAGE_SIZE = 50_000
 Fields = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Experiment:
     name: str  # in the yard
-    title: str  # what MLflow's client calls it
+    title: str  # its name in MLflow
     created_at: float
     content: dict[str, Any]
 
@@ -30,146 +39,146 @@ class Experiment:
     def stage(self) -> str:
         return str(self.content.get("stage", ACTIVE))
 
-    def shape(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         return {
-            "experiment_id": id_of(self.name),
+            "experiment_id": to_experiment_id(self.name),
             "name": self.title,
             "artifact_location": f"mlflow-artifacts:/experiments/{self.name}",
             "lifecycle_stage": self.stage,
             "creation_time": milliseconds(self.created_at),
             "last_update_time": milliseconds(self.content.get("changed_at", self.created_at)),
-            "tags": pairs(self.content.get("tags", {})),
+            "tags": to_pairs(self.content.get("tags", {})),
         }
 
 
 def by_id(conductor: Conductor, experiment_id: str) -> Experiment:
-    wanted = DEFAULT if experiment_id == DEFAULT_ID else experiment_id
-    found = {one.name: one for one in _all(conductor)}.get(wanted)
-    if found is None:
-        raise Fault(DOES_NOT_EXIST, f"there is no experiment with the id {experiment_id!r}")
-    return found
+    name = DEFAULT if experiment_id == DEFAULT_ID else experiment_id
+    experiment = {experiment.name: experiment for experiment in _all(conductor)}.get(name)
+    if experiment is None:
+        raise MlflowError(DOES_NOT_EXIST, f"no experiment with the id {experiment_id!r}")
+    return experiment
 
 
 def create(conductor: Conductor, fields: Fields) -> Any:
-    title = required(fields, "name")
-    known = _all(conductor)
-    same = next((one for one in known if one.title == title), None)
-    if same is not None:
-        gone = " (it was deleted; restore it, or choose another name)" if same.stage == DELETED else ""
-        raise Fault(ALREADY_EXISTS, f"there is an experiment {title!r} already{gone}")
-    name = _free_name(title, {one.name for one in known})
+    title = require(fields, "name")
+    existing = {experiment.name: experiment for experiment in _all(conductor)}
+    duplicate = next((experiment for experiment in existing.values() if experiment.title == title), None)
+    if duplicate is not None:
+        advice = " (it was deleted; restore it, or choose another name)" if duplicate.stage == DELETED else ""
+        raise MlflowError(ALREADY_EXISTS, f"an experiment {title!r} already exists{advice}")
+    name = _free_name(title, existing)
     conductor.rooms.runs.add_experiment(name)
-    _change(conductor, name, title=title, tags=of_pairs(fields.get("tags")))
-    return {"experiment_id": id_of(name)}
+    _change(conductor, name, title=title, tags=from_pairs(fields.get("tags")))
+    return {"experiment_id": to_experiment_id(name)}
 
 
 def get(conductor: Conductor, fields: Fields) -> Any:
-    return {"experiment": by_id(conductor, required(fields, "experiment_id")).shape()}
+    return {"experiment": by_id(conductor, require(fields, "experiment_id")).to_json()}
 
 
 def get_by_name(conductor: Conductor, fields: Fields) -> Any:
-    title = required(fields, "experiment_name")
-    for one in _all(conductor):
-        if one.title == title:
-            return {"experiment": one.shape()}
-    raise Fault(DOES_NOT_EXIST, f"there is no experiment {title!r}")
+    title = require(fields, "experiment_name")
+    for experiment in _all(conductor):
+        if experiment.title == title:
+            return {"experiment": experiment.to_json()}
+    raise MlflowError(DOES_NOT_EXIST, f"no experiment {title!r}")
 
 
 def search(conductor: Conductor, fields: Fields) -> Any:
-    asked = filters.parse(fields.get("filter"), filters.EXPERIMENTS)
-    stages = stages_of(fields.get("view_type"))
-    found = []
-    for one in _all(conductor):
-        if one.stage in stages and filters.matches(asked, _values(one)):
-            found.append(one.shape())
-    found.sort(key=lambda shape: (-shape["creation_time"], shape["experiment_id"]))
+    comparisons = filters.parse(fields.get("filter"), filters.EXPERIMENTS)
+    stages = lifecycle_stages(fields.get("view_type"))
+    results = []
+    for experiment in _all(conductor):
+        if experiment.stage in stages and filters.matches(comparisons, _values(experiment)):
+            results.append(experiment.to_json())
+    results.sort(key=lambda content: (-content["creation_time"], content["experiment_id"]))
     orders = [filters.parse_order(str(text), filters.EXPERIMENTS) for text in fields.get("order_by") or ()]
     for order in reversed(orders):
-        sort(found, order)
-    return page("experiments", found, fields, 1000)
+        sort(results, order)
+    return page("experiments", results, fields, 1000)
 
 
 def update(conductor: Conductor, fields: Fields) -> Any:
-    one = by_id(conductor, required(fields, "experiment_id"))
-    title = required(fields, "new_name")
-    if any(other.title == title and other.name != one.name for other in _all(conductor)):
-        raise Fault(ALREADY_EXISTS, f"there is an experiment {title!r} already")
-    _change(conductor, one.name, title=title)
+    experiment = by_id(conductor, require(fields, "experiment_id"))
+    title = require(fields, "new_name")
+    if any(other.title == title and other.name != experiment.name for other in _all(conductor)):
+        raise MlflowError(ALREADY_EXISTS, f"an experiment {title!r} already exists")
+    _change(conductor, experiment.name, title=title)
     return {}
 
 
 def delete(conductor: Conductor, fields: Fields) -> Any:
-    _change(conductor, by_id(conductor, required(fields, "experiment_id")).name, stage=DELETED)
+    _change(conductor, by_id(conductor, require(fields, "experiment_id")).name, stage=DELETED)
     return {}
 
 
 def restore(conductor: Conductor, fields: Fields) -> Any:
-    _change(conductor, by_id(conductor, required(fields, "experiment_id")).name, stage=ACTIVE)
+    _change(conductor, by_id(conductor, require(fields, "experiment_id")).name, stage=ACTIVE)
     return {}
 
 
 def set_tag(conductor: Conductor, fields: Fields) -> Any:
-    one = by_id(conductor, required(fields, "experiment_id"))
-    _change(conductor, one.name, tags={required(fields, "key"): str(fields.get("value", ""))})
+    experiment = by_id(conductor, require(fields, "experiment_id"))
+    _change(conductor, experiment.name, tags={require(fields, "key"): str(fields.get("value", ""))})
     return {}
 
 
 def delete_tag(conductor: Conductor, fields: Fields) -> Any:
-    one = by_id(conductor, required(fields, "experiment_id"))
-    key = required(fields, "key")
-    if key not in one.content.get("tags", {}):
-        raise Fault(DOES_NOT_EXIST, f"experiment {one.title!r} has no tag {key!r}")
-    _change(conductor, one.name, tags={key: None})
+    experiment = by_id(conductor, require(fields, "experiment_id"))
+    key = require(fields, "key")
+    if key not in experiment.content.get("tags", {}):
+        raise MlflowError(DOES_NOT_EXIST, f"experiment {experiment.title!r} has no tag {key!r}")
+    _change(conductor, experiment.name, tags={key: None})
     return {}
 
 
-def stages_of(view_type: Any) -> tuple[str, ...]:
+def lifecycle_stages(view_type: Any) -> tuple[str, ...]:
     names = {"ACTIVE_ONLY": (ACTIVE,), "DELETED_ONLY": (DELETED,)}
-    numbered = {"1": "ACTIVE_ONLY", "2": "DELETED_ONLY", "3": "ALL"}
-    word = numbered.get(view_type, str(view_type or "ACTIVE_ONLY").upper())
-    return names.get(word, (ACTIVE, DELETED))
+    enum_values = {"1": "ACTIVE_ONLY", "2": "DELETED_ONLY", "3": "ALL"}
+    name = enum_values.get(view_type, str(view_type or "ACTIVE_ONLY").upper())
+    return names.get(name, (ACTIVE, DELETED))
 
 
-def page(name: str, found: list[Any], fields: Fields, usual: int) -> dict[str, Any]:
-    offset = offset_of(fields)
-    most = max(1, min(whole(fields, "max_results", usual), _MOST_AT_ONCE))
-    shown: dict[str, Any] = {name: found[offset : offset + most]}
-    if len(found) > offset + most:
-        shown["next_page_token"] = str(offset + most)
-    return shown
+def page(name: str, results: list[Any], fields: Fields, default_size: int) -> dict[str, Any]:
+    offset = page_offset(fields)
+    end = offset + max(1, min(integer_field(fields, "max_results", default_size), _MAX_PAGE_SIZE))
+    content: dict[str, Any] = {name: results[offset:end]}
+    if len(results) > end:
+        content["next_page_token"] = str(end)
+    return content
 
 
-def offset_of(fields: Fields) -> int:
+def page_offset(fields: Fields) -> int:
     token = fields.get("page_token") or "0"
     if not str(token).isdecimal():
-        raise Fault(INVALID, f"{token!r} is no page token of this server")
+        raise MlflowError(INVALID, f"invalid page token {token!r}")
     return int(token)
 
 
-def sort(shapes: list[dict[str, Any]], order: Order) -> None:
-    """Those without the value come last, in either direction."""
+def sort(results: list[dict[str, Any]], order: Order) -> None:
+    """Sort in place; results without the value come last in both directions."""
 
-    def value(shape: dict[str, Any]) -> Any:
+    def value(result: dict[str, Any]) -> Any:
         if order.kind == ATTRIBUTE:
-            return shape.get(order.key)
-        return next((tag["value"] for tag in shape.get("tags", ()) if tag["key"] == order.key), None)
+            return result.get(order.key)
+        return next((tag["value"] for tag in result.get("tags", ()) if tag["key"] == order.key), None)
 
-    shapes.sort(key=lambda shape: value(shape) or "" if isinstance(value(shape), str) else value(shape) or 0)
+    results.sort(key=lambda result: value(result) or "" if isinstance(value(result), str) else value(result) or 0)
     if not order.ascending:
-        shapes.reverse()
-    shapes.sort(key=lambda shape: value(shape) is None)
+        results.reverse()
+    results.sort(key=lambda result: value(result) is None)
 
 
-def _values(one: Experiment) -> Callable[[str, str], Any]:
-    shape, tags = one.shape(), one.content.get("tags", {})
-    return lambda kind, key: tags.get(key) if kind == TAG else shape.get(key)
+def _values(experiment: Experiment) -> Callable[[str, str], Any]:
+    attributes, tags = experiment.to_json(), experiment.content.get("tags", {})
+    return lambda kind, key: tags.get(key) if kind == TAG else attributes.get(key)
 
 
 def _all(conductor: Conductor) -> list[Experiment]:
     documents = {document.id: document for document in Documents(conductor.rooms.database).of(EXPERIMENT)}
-    named = dict(conductor.rooms.runs.experiments())
-    named.setdefault(DEFAULT, min(named.values(), default=clock.now()))
-    return [_experiment(name, created_at, documents.get(name)) for name, created_at in named.items()]
+    names = dict(conductor.rooms.runs.experiments())
+    names.setdefault(DEFAULT, min(names.values(), default=clock.now()))
+    return [_experiment(name, created_at, documents.get(name)) for name, created_at in names.items()]
 
 
 def _experiment(name: str, created_at: float, document: Document | None) -> Experiment:
@@ -177,16 +186,16 @@ def _experiment(name: str, created_at: float, document: Document | None) -> Expe
     return Experiment(name, content.get("title", name), created_at, content)
 
 
-def _free_name(title: str, taken: set[str]) -> str:
+def _free_name(title: str, taken: Container[str]) -> str:
     name = to_experiment_name(title)
-    # a name may be that of an experiment which has another title since
+    # the name may belong to an experiment that was renamed since
     return name if name not in taken else _free_name(f"{title}-", taken)
 
 
 def _change(conductor: Conductor, name: str, tags: Mapping[str, str | None] | None = None, **values: Any) -> None:
-    def changed(before: dict[str, Any]) -> dict[str, Any]:
-        merged = {**before.get("tags", {}), **(tags or {})}
-        kept = {key: value for key, value in merged.items() if value is not None}
-        return {**before, **values, "tags": kept, "changed_at": clock.now()}
+    def apply(content: dict[str, Any]) -> dict[str, Any]:
+        merged = {**content.get("tags", {}), **(tags or {})}
+        new_tags = {key: value for key, value in merged.items() if value is not None}
+        return {**content, **values, "tags": new_tags, "changed_at": clock.now()}
 
-    Documents(conductor.rooms.database).change(EXPERIMENT, name, name, changed)
+    Documents(conductor.rooms.database).change(EXPERIMENT, name, name, apply)

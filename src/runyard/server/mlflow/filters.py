@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Union
 
-from runyard.server.mlflow.errors import INVALID, Fault
+from runyard.server.mlflow.errors import INVALID, MlflowError
 from runyard.store.run_search import ATTRIBUTE, DATASET, METRIC, PARAM, TAG, Comparison, Order, like
 
 _KINDS = {
@@ -40,7 +40,7 @@ Value = Union[str, float, "tuple[str, ...]", None]
 
 @dataclass(frozen=True)
 class Grammar:
-    """Which attributes there are for what is searched, and which of them are numbers."""
+    """The attributes of the searched objects, and those of them that are numbers."""
 
     attributes: Collection[str]
     numbers: Collection[str] = ()
@@ -57,46 +57,46 @@ MODELS = Grammar(("name", "model_id", "model_type", "status", "source_run_id", *
 
 
 def parse(text: str | None, grammar: Grammar) -> list[Comparison]:
-    return _Reader(text or "", grammar).all()
+    return _Parser(text or "", grammar).all()
 
 
 def parse_order(text: str, grammar: Grammar) -> Order:
-    """``metrics.loss DESC``; the direction may be left out."""
+    """Parse an order such as ``metrics.loss DESC``; the direction is optional."""
     rest, _, direction = text.strip().rpartition(" ")
     ascending = direction.upper() != "DESC"
     if direction.upper() not in ("ASC", "DESC"):
         rest = text.strip()
-    kind, key = _identified(rest.strip(), grammar, text)
+    kind, key = _parse_identifier(rest.strip(), grammar, text)
     return Order(kind, key, ascending)
 
 
-def matches(comparisons: list[Comparison], found: Callable[[str, str], Any]) -> bool:
-    """For what is not searched by the database; ``found(kind, key)`` gives the value, or None."""
-    return all(_holds(one, found(one.kind, one.key)) for one in comparisons)
+def matches(comparisons: list[Comparison], get_value: Callable[[str, str], Any]) -> bool:
+    """Evaluate comparisons outside the database; ``get_value(kind, key)`` returns the value or None."""
+    return all(_is_satisfied(test, get_value(test.kind, test.key)) for test in comparisons)
 
 
-class _Reader:
+class _Parser:
     def __init__(self, text: str, grammar: Grammar) -> None:
-        self._text, self._grammar, self._at = text, grammar, 0
+        self._text, self._grammar, self._position = text, grammar, 0
 
     def all(self) -> list[Comparison]:
-        found: list[Comparison] = []
-        while self._text[self._at :].strip():
-            if found and self._word() != "AND":
-                raise self._fault("expected AND, or the end of the filter")
-            found.append(self._comparison())
-        return found
+        comparisons: list[Comparison] = []
+        while self._text[self._position :].strip():
+            if comparisons and self._word() != "AND":
+                raise self._error("expected AND or the end of the filter")
+            comparisons.append(self._comparison())
+        return comparisons
 
     def _comparison(self) -> Comparison:
-        named = self._next("name", "word", "quoted")
-        if named is None:
-            raise self._fault("expected a name such as metrics.loss, params.`batch size`, tags.team or status")
-        kind, key = _identified(named[1], self._grammar, self._text)
+        name = self._next("name", "word", "quoted")
+        if name is None:
+            raise self._error("expected a name such as metrics.loss, params.`batch size`, tags.team or status")
+        kind, key = _parse_identifier(name[1], self._grammar, self._text)
         operator = self._operator()
         allowed = self._allowed(kind, key)
         if operator not in allowed:
-            raise self._fault(
-                f"{operator} cannot be asked of {named[1].strip()}; it takes {', '.join(sorted(allowed))}"
+            raise self._error(
+                f"{name[1].strip()} does not support {operator}; expected one of {', '.join(sorted(allowed))}"
             )
         return Comparison(kind, key, operator, self._value(kind, key, operator))
 
@@ -111,7 +111,7 @@ class _Reader:
             words = f"IS {self._word()}"
             words = f"IS NOT {self._word()}" if words == "IS NOT" else words
         if words not in _TEXTUAL | _LISTED | _PRESENCE:
-            raise self._fault("expected a comparison: = != < <= > >= LIKE ILIKE IN, NOT IN, IS NULL or IS NOT NULL")
+            raise self._error("expected a comparison: = != < <= > >= LIKE ILIKE IN, NOT IN, IS NULL or IS NOT NULL")
         return words
 
     def _allowed(self, kind: str, key: str) -> set[str]:
@@ -127,24 +127,24 @@ class _Reader:
         if kind == METRIC or (kind == ATTRIBUTE and key in self._grammar.numbers):
             number = self._next("number")
             if number is None:
-                raise self._fault(f"expected a number to compare {key!r} with")
+                raise self._error(f"expected a number to compare {key!r} with")
             return float(number[1])
         return self._string()
 
     def _list(self) -> tuple[str, ...]:
         if (mark := self._next("mark")) is None or mark[1] != "(":
-            raise self._fault("expected a list such as ('a', 'b')")
+            raise self._error("expected a list such as ('a', 'b')")
         values = [self._string()]
         while (mark := self._next("mark")) is not None and mark[1] == ",":
             values.append(self._string())
         if mark is None or mark[1] != ")":
-            raise self._fault("expected ) at the end of the list")
+            raise self._error("expected ) at the end of the list")
         return tuple(values)
 
     def _string(self) -> str:
         quoted = self._next("quoted")
         if quoted is None or quoted[1].startswith("`"):
-            raise self._fault("expected a text in quotes, such as 'cnn'")
+            raise self._error("expected a quoted string, such as 'cnn'")
         return quoted[1][1:-1]
 
     def _word(self) -> str:
@@ -152,50 +152,50 @@ class _Reader:
         return word[1].upper() if word else ""
 
     def _next(self, *kinds: str) -> tuple[str, str] | None:
-        token = _TOKEN.match(self._text, self._at)
+        token = _TOKEN.match(self._text, self._position)
         if token is None or token.lastgroup not in kinds:
             return None
-        self._at = token.end()
+        self._position = token.end()
         return token.lastgroup, token[token.lastgroup]
 
-    def _fault(self, what: str) -> Fault:
-        rest = self._text[self._at :].strip()
-        where = f"at {rest[:40]!r}" if rest else "at its end"
-        return Fault(INVALID, f"the filter {self._text!r} is not understood {where}: {what}")
+    def _error(self, detail: str) -> MlflowError:
+        rest = self._text[self._position :].strip()
+        position = f"at {rest[:40]!r}" if rest else "at its end"
+        return MlflowError(INVALID, f"invalid filter {self._text!r}, {position}: {detail}")
 
 
-def _identified(text: str, grammar: Grammar, whole: str) -> tuple[str, str]:
+def _parse_identifier(text: str, grammar: Grammar, query: str) -> tuple[str, str]:
     family, dot, rest = text.partition(".")
     if text[:1] in "`\"'" or not dot:
-        kind, key = ATTRIBUTE, _bare(text)
+        kind, key = ATTRIBUTE, _unquote(text)
     else:
         if family.lower() not in _KINDS:
-            raise Fault(
-                INVALID, f"{family!r} in {whole!r} is not known: metrics, params, tags, attributes and datasets are"
-            )
-        kind, key = _KINDS[family.lower()], _bare(rest)
+            families = "metrics, params, tags, attributes or datasets"
+            raise MlflowError(INVALID, f"unknown {family!r} in {query!r}: expected {families}")
+        kind, key = _KINDS[family.lower()], _unquote(rest)
     if kind == ATTRIBUTE:
         key = _ALIASES.get(key.lower(), key)
         if key not in grammar.attributes:
-            raise Fault(INVALID, f"{key!r} in {whole!r} is no attribute; there are {', '.join(grammar.attributes)}")
+            attributes = ", ".join(grammar.attributes)
+            raise MlflowError(INVALID, f"unknown attribute {key!r} in {query!r}: expected one of {attributes}")
     if kind == DATASET and key not in ("name", "digest", "context"):
-        raise Fault(INVALID, f"datasets.{key} in {whole!r} is not known: name, digest and context are")
+        raise MlflowError(INVALID, f"unknown datasets.{key} in {query!r}: expected name, digest or context")
     return kind, key
 
 
-def _bare(text: str) -> str:
+def _unquote(text: str) -> str:
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "`\"'" else text
 
 
-def _holds(one: Comparison, value: Any) -> bool:
-    if one.operator in _PRESENCE:
-        return (value is None) == (one.operator == "IS NULL")
+def _is_satisfied(test: Comparison, value: Any) -> bool:
+    if test.operator in _PRESENCE:
+        return (value is None) == (test.operator == "IS NULL")
     if value is None:
         return False
-    return bool(_TESTS[one.operator](value, one.value))
+    return bool(_OPERATORS[test.operator](value, test.value))
 
 
-_TESTS: Mapping[str, Callable[[Any, Any], bool]] = {
+_OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     "=": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
     "<": lambda a, b: a < b,

@@ -1,4 +1,4 @@
-"""Where MLflow's client finds what: a table of its endpoints, each answered by one function."""
+"""The routes of MLflow's API: a table of endpoints and their handlers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from starlette.concurrency import run_in_threadpool
 from runyard.errors import RunyardException
 from runyard.orchestrator.conductor import Conductor
 from runyard.server.mlflow import artifacts, experiments, models, runs, search
-from runyard.server.mlflow.errors import INVALID, Fault, told
-from runyard.server.mlflow.validation import checked
+from runyard.server.mlflow.errors import INVALID, MlflowError, error_response
+from runyard.server.mlflow.validation import validate
 from runyard.server.responses import json_response
 
 Handler = Callable[[Conductor, dict[str, Any]], Any]
@@ -46,7 +46,7 @@ ENDPOINTS: dict[str, Handler] = {
     "GET /metrics/get-history": search.history,
     "GET /metrics/get-history-bulk": search.histories,
     "GET /metrics/get-history-bulk-interval": search.histories,
-    "GET /artifacts/list": artifacts.listed,
+    "GET /artifacts/list": artifacts.list_artifacts,
     "POST /logged-models": models.create,
     "POST /logged-models/search": models.search,
     "GET /logged-models/{model_id}": models.get,
@@ -56,7 +56,7 @@ ENDPOINTS: dict[str, Handler] = {
     "DELETE /logged-models/{model_id}/tags/{tag_key}": models.delete_tag,
     "POST /logged-models/{model_id}/params": models.log_params,
 }
-_SEVERAL = ("run_ids", "order_by", "experiment_ids")  # in a query these may stand more than once
+_REPEATABLE = ("run_ids", "order_by", "experiment_ids")  # query parameters that may occur several times
 _CAPABILITIES = {
     "store_type": None,
     "workspaces_enabled": False,
@@ -67,9 +67,9 @@ _CAPABILITIES = {
 
 
 def routes(conductor: Conductor) -> APIRouter:
-    router = APIRouter(tags=["mlflow"], include_in_schema=False)  # described by MLflow, not by us
-    for place, handler in ENDPOINTS.items():
-        method, _, path = place.partition(" ")
+    router = APIRouter(tags=["mlflow"], include_in_schema=False)  # documented by MLflow
+    for endpoint, handler in ENDPOINTS.items():
+        method, _, path = endpoint.partition(" ")
         router.add_api_route(f"/2.0/mlflow{path}", _endpoint(conductor, handler), methods=[method])
     artifacts.add(router, conductor)
     router.add_api_route("/3.0/mlflow/server-info", lambda: json_response(_CAPABILITIES), methods=["GET"])
@@ -81,19 +81,19 @@ def routes(conductor: Conductor) -> APIRouter:
 def _endpoint(conductor: Conductor, handler: Handler) -> Callable[[Request], Any]:
     async def endpoint(request: Request) -> Response:
         try:
-            fields = checked({**_query(request), **_body(await request.body()), **request.path_params})
+            fields = validate({**_query(request), **_body(await request.body()), **request.path_params})
             return json_response(await run_in_threadpool(handler, conductor, fields))
         except RunyardException as error:
-            return told(error)
+            return error_response(error)
 
     return endpoint
 
 
 def _query(request: Request) -> dict[str, Any]:
-    given = request.query_params
-    fields: dict[str, Any] = {name: given.getlist(name) if name in _SEVERAL else given[name] for name in given}
-    if len(given.getlist("run_id")) > 1:  # as the histories of several runs are asked for
-        fields["run_ids"] = given.getlist("run_id")
+    query = request.query_params
+    fields: dict[str, Any] = {name: query.getlist(name) if name in _REPEATABLE else query[name] for name in query}
+    if len(query.getlist("run_id")) > 1:  # requests for histories of several runs repeat it
+        fields["run_ids"] = query.getlist("run_id")
     return fields
 
 
@@ -101,20 +101,20 @@ def _body(data: bytes) -> dict[str, Any]:
     if not data:
         return {}
     try:
-        found = orjson.loads(data)
+        content = orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise Fault(INVALID, f"the body is no JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise Fault(INVALID, "the body must be a JSON object")
-    return found
+        raise MlflowError(INVALID, f"the request body is not valid JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise MlflowError(INVALID, "the request body must be a JSON object")
+    return content
 
 
 async def _missing(request: Request) -> Response:
-    what = request.url.path.partition("/mlflow/")[2]
-    return told(
-        Fault(
+    endpoint = request.url.path.partition("/mlflow/")[2]
+    return error_response(
+        MlflowError(
             "ENDPOINT_NOT_FOUND",
-            f"the yard does not have MLflow's {what!r}",
-            hint="it keeps runs, metrics, artifacts and logged models; no registry of models, no traces",
+            f"the yard does not support MLflow's {endpoint!r}",
+            hint="it supports runs, metrics, artifacts and logged models, but no model registry and no traces",
         )
     )

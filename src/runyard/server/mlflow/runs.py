@@ -1,4 +1,4 @@
-"""Runs and what is logged to them, by MLflow's client."""
+"""MLflow's endpoints for runs, metrics, parameters and tags."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, Life
 from runyard.orchestrator.conductor import Conductor
 from runyard.server.mlflow import experiments, models, serializers
-from runyard.server.mlflow.constants import DEFAULT_ID, DELETED, NAME, PARENT, STAGE, USER, of_pairs
-from runyard.server.mlflow.errors import DOES_NOT_EXIST, INVALID, Fault, required, whole
+from runyard.server.mlflow.constants import DEFAULT_ID, DELETED, NAME, PARENT, STAGE, USER, from_pairs
+from runyard.server.mlflow.errors import DOES_NOT_EXIST, INVALID, MlflowError, integer_field, require
 from runyard.store.documents import INPUTS, Documents
 from runyard.store.runs import RunRecord
 from runyard.tracking.external_points import Point, add_points
@@ -29,20 +29,20 @@ _MODELS = "mlflow.log-model.history"
 def create(conductor: Conductor, fields: Fields) -> Any:
     experiment = experiments.by_id(conductor, str(fields.get("experiment_id") or DEFAULT_ID))
     if experiment.stage == DELETED:
-        raise Fault(INVALID, f"experiment {experiment.title!r} is deleted; restore it first")
-    tags: dict[str, str | None] = {**of_pairs(fields.get("tags"))}
-    at = whole(fields, "start_time", 0) / 1000 or clock.now()
-    own = os.urandom(4).hex()
-    name = str(fields.get("run_name") or tags.get(NAME) or f"run-{own}")
+        raise MlflowError(INVALID, f"experiment {experiment.title!r} is deleted; restore it first")
+    tags: dict[str, str | None] = {**from_pairs(fields.get("tags"))}
+    started_at = integer_field(fields, "start_time", 0) / 1000 or clock.now()
+    suffix = os.urandom(4).hex()
+    name = str(fields.get("run_name") or tags.get(NAME) or f"run-{suffix}")
     tags[NAME] = name
     parent = _parent(conductor, tags.get(PARENT))
-    run_id = f"{experiment.name[:200]}_{int(at)}_{own}"
+    run_id = f"{experiment.name[:200]}_{int(started_at)}_{suffix}"
     record = RunRecord(
         run_id=run_id,
         experiment=experiment.name,
         life=Life(managed=False),
-        created_at=at,
-        started_at=at,
+        created_at=started_at,
+        started_at=started_at,
         parent_id=parent.run_id if parent else None,
         root_id=parent.root_id if parent else run_id,
         name=name,
@@ -53,15 +53,15 @@ def create(conductor: Conductor, fields: Fields) -> Any:
 
 
 def get(conductor: Conductor, fields: Fields) -> Any:
-    run_id = required(fields, "run_id", "run_uuid")
+    run_id = require(fields, "run_id", "run_uuid")
     record = conductor.rooms.runs.load(run_id)
-    read_up(conductor, [run_id])
+    ingest_journals(conductor, [run_id])
     return {"run": serializers.run(conductor, record)}
 
 
 def update(conductor: Conductor, fields: Fields) -> Any:
-    """The script of a submitted run may say that it has finished, as often as it likes: its own end decides."""
-    run_id = required(fields, "run_id", "run_uuid")
+    """Update status and name. The status of a submitted run is ignored: the end of its process decides."""
+    run_id = require(fields, "run_id", "run_uuid")
     record = conductor.rooms.runs.load(run_id)
     event = _EVENTS.get(str(fields.get("status") or "").upper())
     if event is not None and not record.life.managed:
@@ -75,35 +75,35 @@ def update(conductor: Conductor, fields: Fields) -> Any:
 
 
 def delete(conductor: Conductor, fields: Fields) -> Any:
-    _tag(conductor, required(fields, "run_id"), {STAGE: DELETED})
+    _tag(conductor, require(fields, "run_id"), {STAGE: DELETED})
     return {}
 
 
 def restore(conductor: Conductor, fields: Fields) -> Any:
-    _tag(conductor, required(fields, "run_id"), {}, remove=[STAGE])
+    _tag(conductor, require(fields, "run_id"), {}, remove=[STAGE])
     return {}
 
 
 def log_metric(conductor: Conductor, fields: Fields) -> Any:
-    _log(conductor, required(fields, "run_id", "run_uuid"), metrics=[fields])
+    _log(conductor, require(fields, "run_id", "run_uuid"), metrics=[fields])
     return {}
 
 
 def log_parameter(conductor: Conductor, fields: Fields) -> Any:
-    _log(conductor, required(fields, "run_id", "run_uuid"), params={required(fields, "key"): _text(fields)})
+    _log(conductor, require(fields, "run_id", "run_uuid"), params={require(fields, "key"): _text(fields)})
     return {}
 
 
 def set_tag(conductor: Conductor, fields: Fields) -> Any:
-    _log(conductor, required(fields, "run_id", "run_uuid"), tags={required(fields, "key"): _text(fields)})
+    _log(conductor, require(fields, "run_id", "run_uuid"), tags={require(fields, "key"): _text(fields)})
     return {}
 
 
 def delete_tag(conductor: Conductor, fields: Fields) -> Any:
-    run_id, key = required(fields, "run_id"), required(fields, "key")
+    run_id, key = require(fields, "run_id"), require(fields, "key")
     conductor.rooms.runs.load(run_id)
     if key not in conductor.rooms.runs.labels([run_id])[run_id][0]:
-        raise Fault(DOES_NOT_EXIST, f"run {run_id} has no tag {key!r}")
+        raise MlflowError(DOES_NOT_EXIST, f"run {run_id} has no tag {key!r}")
     _tag(conductor, run_id, {}, remove=[key])
     return {}
 
@@ -111,70 +111,69 @@ def delete_tag(conductor: Conductor, fields: Fields) -> Any:
 def log_batch(conductor: Conductor, fields: Fields) -> Any:
     _log(
         conductor,
-        required(fields, "run_id"),
+        require(fields, "run_id"),
         metrics=fields.get("metrics") or [],
-        params=of_pairs(fields.get("params")),
-        tags=of_pairs(fields.get("tags")),
+        params=from_pairs(fields.get("params")),
+        tags=from_pairs(fields.get("tags")),
     )
     return {}
 
 
 def log_inputs(conductor: Conductor, fields: Fields) -> Any:
-    run_id = required(fields, "run_id")
+    run_id = require(fields, "run_id")
     conductor.rooms.runs.load(run_id)
-    coming = [_input(one) for one in fields.get("datasets") or ()]
+    datasets = [_dataset_input(item) for item in fields.get("datasets") or ()]
 
-    def added(before: dict[str, Any]) -> dict[str, Any]:
-        known = before.get("datasets", [])
+    def add(content: dict[str, Any]) -> dict[str, Any]:
         return {
-            **before,
-            "datasets": known + [one for one in coming if one not in known],
-            "model_inputs": _merged(before.get("model_inputs", []), fields.get("models") or []),
+            **content,
+            "datasets": _merge(content.get("datasets", []), datasets),
+            "model_inputs": _merge(content.get("model_inputs", []), fields.get("models") or []),
         }
 
-    Documents(conductor.rooms.database).change(INPUTS, run_id, run_id, added)
+    Documents(conductor.rooms.database).change(INPUTS, run_id, run_id, add)
     return {}
 
 
 def log_outputs(conductor: Conductor, fields: Fields) -> Any:
-    run_id = required(fields, "run_id")
+    run_id = require(fields, "run_id")
     conductor.rooms.runs.load(run_id)
 
-    def added(before: dict[str, Any]) -> dict[str, Any]:
-        return {**before, "model_outputs": _merged(before.get("model_outputs", []), fields.get("models") or [])}
+    def add(content: dict[str, Any]) -> dict[str, Any]:
+        return {**content, "model_outputs": _merge(content.get("model_outputs", []), fields.get("models") or [])}
 
-    Documents(conductor.rooms.database).change(INPUTS, run_id, run_id, added)
+    Documents(conductor.rooms.database).change(INPUTS, run_id, run_id, add)
     return {}
 
 
 def log_model(conductor: Conductor, fields: Fields) -> Any:
-    """Clients before MLflow 3 say it in a tag what models a run has."""
-    run_id = required(fields, "run_id")
+    """Record the models of a run in a tag, for clients before MLflow 3."""
+    run_id = require(fields, "run_id")
     conductor.rooms.runs.load(run_id)
-    told = json.loads(conductor.rooms.runs.labels([run_id])[run_id][0].get(_MODELS) or "[]")
+    logged_models = json.loads(conductor.rooms.runs.labels([run_id])[run_id][0].get(_MODELS) or "[]")
     try:
-        told.append(json.loads(required(fields, "model_json")))
+        logged_models.append(json.loads(require(fields, "model_json")))
     except ValueError as error:
-        raise Fault(INVALID, f"model_json is no JSON: {error}") from None
-    _tag(conductor, run_id, {_MODELS: json.dumps(told)})
+        raise MlflowError(INVALID, f"model_json is not valid JSON: {error}") from None
+    _tag(conductor, run_id, {_MODELS: json.dumps(logged_models)})
     return {}
 
 
-def read_up(conductor: Conductor, run_ids: Iterable[str]) -> None:
-    """What a script logged a moment ago by `run.log` is in the answer too."""
+def ingest_journals(conductor: Conductor, run_ids: Iterable[str]) -> None:
+    """Include the values that scripts logged with `run.log` a moment ago."""
     for run_id in run_ids:
         ingest(conductor.rooms.database, run_id, conductor.rooms.folder(run_id).journal)
 
 
 _EVENTS: dict[str, on.Event] = {
     "FINISHED": on.MarkedComplete(),
-    "FAILED": on.MarkedFailed(End(EndReason.MARKED_FAILED, "its MLflow client said that it failed")),
+    "FAILED": on.MarkedFailed(End(EndReason.MARKED_FAILED, "its MLflow client reported a failure")),
     "KILLED": on.CancelRequested(),
 }
 
 
 def _parent(conductor: Conductor, run_id: str | None) -> RunRecord | None:
-    """A parent that is not here stays a tag."""
+    """Load the parent; None if it does not exist, in which case it is only a tag."""
     try:
         return conductor.rooms.runs.load(run_id) if run_id else None
     except RunNotFound:
@@ -190,9 +189,9 @@ def _log(
 ) -> None:
     record = conductor.rooms.runs.load(run_id)
     points: dict[str, list[Point]] = {}
-    for one in metrics:
-        name, point = required(one, "key"), _point(one)
-        if not (one.get("model_id") and _is_known(conductor, run_id, name, point)):
+    for metric in metrics:
+        name, point = require(metric, "key"), _point(metric)
+        if not (metric.get("model_id") and _is_stored(conductor, run_id, name, point)):
             points.setdefault(name, []).append(point)
     if params:
         _check_params(conductor, record, params)
@@ -201,7 +200,7 @@ def _log(
         _tag(conductor, run_id, tags)
     if metrics:
         add_points(conductor.rooms.database, run_id, points)
-        models.add_metrics(conductor, run_id, [one for one in metrics if one.get("model_id")])
+        models.add_metrics(conductor, run_id, [metric for metric in metrics if metric.get("model_id")])
         conductor.bell.ring(run_id)
 
 
@@ -209,32 +208,32 @@ def _point(fields: Fields) -> Point:
     try:
         value = float(fields["value"])
     except (KeyError, TypeError, ValueError):
-        raise Fault(
-            INVALID, f"the value of metric {fields.get('key')!r} is no number: {fields.get('value')!r}"
+        raise MlflowError(
+            INVALID, f"metric {fields.get('key')!r}: expected a number, got {fields.get('value')!r}"
         ) from None
-    step = whole(fields, "step", 0)
+    step = integer_field(fields, "step", 0)
     if not -(2**63) < step < 2**63:
-        raise Fault(INVALID, f"step {step} of metric {fields.get('key')!r} does not fit 64 bits")
-    return Point(step, whole(fields, "timestamp", 0) / 1000 or clock.now(), value)
+        raise MlflowError(INVALID, f"step {step} of metric {fields.get('key')!r} does not fit 64 bits")
+    return Point(step, integer_field(fields, "timestamp", 0) / 1000 or clock.now(), value)
 
 
-def _is_known(conductor: Conductor, run_id: str, name: str, point: Point) -> bool:
-    """When a model is logged, the client says the metrics of its run once more, as the model's."""
-    known = read_points(conductor.rooms.database, run_id, name)
-    same = (known.steps == point.step) & (known.times == point.time) & (known.values == point.value)
-    return bool(same.any())
+def _is_stored(conductor: Conductor, run_id: str, name: str, point: Point) -> bool:
+    """Detect duplicates: when a client logs a model, it sends the metrics of the run again as the model's."""
+    stored = read_points(conductor.rooms.database, run_id, name)
+    equal = (stored.steps == point.step) & (stored.times == point.time) & (stored.values == point.value)
+    return bool(equal.any())
 
 
 def _check_params(conductor: Conductor, record: RunRecord, params: dict[str, str]) -> None:
-    """MLflow's parameters are written once; but a script may write its own arguments in its own words."""
-    known = conductor.rooms.runs.params_of([record.run_id])[record.run_id]
-    arguments = serializers.arguments_of(record)
+    """Refuse to overwrite parameters, as MLflow does; except script arguments, which a script may log reformatted."""
+    stored = conductor.rooms.runs.params_of([record.run_id])[record.run_id]
+    arguments = serializers.script_arguments(record)
     for key, value in params.items():
-        if known.get(key, value) != value and known[key] != arguments.get(key):
-            raise Fault(
+        if stored.get(key, value) != value and stored[key] != arguments.get(key):
+            raise MlflowError(
                 INVALID,
-                f"parameter {key!r} of run {record.run_id} is {known[key]!r} already and cannot become {value!r}",
-                hint="parameters are written once; use a tag for what changes",
+                f"parameter {key!r} of run {record.run_id} is already {stored[key]!r} and cannot be set to {value!r}",
+                hint="parameters cannot be overwritten; use a tag for values that change",
             )
 
 
@@ -247,13 +246,13 @@ def _text(fields: Fields) -> str:
     return str(fields.get("value") if fields.get("value") is not None else "")
 
 
-def _input(given: Fields) -> Fields:
-    dataset = given.get("dataset")
+def _dataset_input(fields: Fields) -> Fields:
+    dataset = fields.get("dataset")
     if not isinstance(dataset, dict) or not {"name", "digest"} <= set(dataset):
-        raise Fault(INVALID, "an input of a run needs a dataset with a name and a digest")
-    context = next((tag.get("value") for tag in given.get("tags") or () if tag["key"] == _CONTEXT), None)
-    return {"dataset": dataset, "tags": given.get("tags") or [], "context": context}
+        raise MlflowError(INVALID, "an input of a run needs a dataset with a name and a digest")
+    context = next((tag.get("value") for tag in fields.get("tags") or () if tag["key"] == _CONTEXT), None)
+    return {"dataset": dataset, "tags": fields.get("tags") or [], "context": context}
 
 
-def _merged(known: list[Fields], coming: list[Fields]) -> list[Fields]:
-    return known + [one for one in coming if one not in known]
+def _merge(stored: list[Fields], items: list[Fields]) -> list[Fields]:
+    return stored + [item for item in items if item not in stored]

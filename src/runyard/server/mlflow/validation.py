@@ -1,13 +1,13 @@
-"""What fields of a request must be, checked in one place: handlers may then take them for what they are."""
+"""Type checks of request fields, so that handlers can rely on their types."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from runyard.server.mlflow.errors import INVALID, Fault
+from runyard.server.mlflow.errors import INVALID, MlflowError
 
 Fields = dict[str, Any]
-_TEXTS = frozenset(
+_STRINGS = frozenset(
     {
         *("run_id", "run_uuid", "experiment_id", "experiment_name", "name", "new_name", "run_name", "user_id", "key"),
         *("metric_key", "filter", "page_token", "status", "path", "model_json", "model_id", "model_type"),
@@ -16,48 +16,48 @@ _TEXTS = frozenset(
 )
 _OBJECTS = frozenset({"metrics", "params", "tags", "datasets", "models"})
 _WITH_KEY = frozenset({"metrics", "params", "tags"})
-_TEXT_LISTS = frozenset({"experiment_ids", "run_ids"})
+_STRING_LISTS = frozenset({"experiment_ids", "run_ids"})
 
 
-def checked(given: Fields) -> Fields:
-    """Without what is null; numbers where a text is wanted are taken for one, as protobuf's JSON does with ids."""
-    return {name: _checked(name, value) for name, value in given.items() if value is not None}
+def validate(fields: Fields) -> Fields:
+    """Check all fields. Null fields are removed; numbers are accepted as strings, as in the JSON of protobuf."""
+    return {name: _validate_field(name, value) for name, value in fields.items() if value is not None}
 
 
-def _checked(name: str, value: Any) -> Any:
-    if name in _TEXTS:
-        return _text(name, value)
+def _validate_field(name: str, value: Any) -> Any:
+    if name in _STRINGS:
+        return _string(name, value)
     if name in _OBJECTS:
-        return [_object(name, one) for one in _list(name, value)]
-    if name in _TEXT_LISTS:
-        return [_text(name, one) for one in _list(name, value)]
-    if name == "order_by":  # texts for runs and experiments, objects for logged models
-        return [one if isinstance(one, dict) else _text(name, one) for one in _list(name, value)]
+        return [_object(name, item) for item in _list(name, value)]
+    if name in _STRING_LISTS:
+        return [_string(name, item) for item in _list(name, value)]
+    if name == "order_by":  # strings for runs and experiments, objects for logged models
+        return [item if isinstance(item, dict) else _string(name, item) for item in _list(name, value)]
     if name == "value" and isinstance(value, (list, dict)):
-        raise Fault(INVALID, f"'value' must be one value, not {_shown(value)}")
+        raise MlflowError(INVALID, f"'value': expected a single value, got {_shorten(value)}")
     return value
 
 
-def _text(name: str, value: Any) -> str:
+def _string(name: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise Fault(INVALID, f"{name!r} must be a text, not {_shown(value)}")
+        raise MlflowError(INVALID, f"{name!r}: expected a string, got {_shorten(value)}")
     return str(value)
 
 
 def _list(name: str, value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise Fault(INVALID, f"{name!r} must be a list, not {_shown(value)}")
+        raise MlflowError(INVALID, f"{name!r}: expected a list, got {_shorten(value)}")
     return value
 
 
 def _object(name: str, value: Any) -> Fields:
     if not isinstance(value, dict):
-        raise Fault(INVALID, f"{name!r} must be a list of objects; {_shown(value)} is none")
+        raise MlflowError(INVALID, f"{name!r}: expected a list of objects, got an item {_shorten(value)}")
     if name in _WITH_KEY and "key" not in value:
-        raise Fault(INVALID, f"{name!r} has {_shown(value)}, which lacks 'key'")
-    return checked(value)
+        raise MlflowError(INVALID, f"{name!r}: missing 'key' in {_shorten(value)}")
+    return validate(value)
 
 
-def _shown(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

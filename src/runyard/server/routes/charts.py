@@ -1,8 +1,9 @@
-"""Series of runs: what there is, and points for charts of many of them at once."""
+"""Series of runs: their list, and the points of many of them for charts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
@@ -10,6 +11,7 @@ from pydantic import BaseModel, Field
 from runyard.errors import RunNotFound, UserErrorException
 from runyard.lifecycle.state import TERMINAL
 from runyard.orchestrator.conductor import Conductor
+from runyard.server.parameters import clamp
 from runyard.server.responses import json_response
 from runyard.tracking.charts import Window, bundle, read_series
 from runyard.tracking.ingest import ingest
@@ -17,13 +19,13 @@ from runyard.tracking.series_index import place_of, series_of, system_run
 from runyard.tracking.value_entries import read_entries
 from runyard.wire.charts import SeriesName, SeriesView
 
-_MOST_SERIES = 1000
+_MAX_SERIES = 1000
 _ENDED = frozenset(state.value for state in TERMINAL)
 
 
 class ChartQuery(BaseModel):
     series: list[SeriesName]
-    most: int = 1000
+    max_points: int = Field(1000, alias="most")
     axis: str = "step"
     begin: float | None = Field(None, alias="from")
     end: float | None = Field(None, alias="to")
@@ -32,63 +34,63 @@ class ChartQuery(BaseModel):
 
 def routes(conductor: Conductor) -> APIRouter:
     router = APIRouter(tags=["charts"])
-    rooms = conductor.rooms
+    components = conductor.rooms
 
-    def read_up(run_ids: Iterable[str]) -> dict[str, float]:
-        """What was logged a moment ago is in the answer. When each run began, on the way."""
-        found = rooms.runs.begun(list(run_ids))
-        for run_id, (state, _) in found.items():
+    def ingest_live(run_ids: Iterable[str]) -> dict[str, float]:
+        """Include the values that were logged a moment ago. Returns the start time of each run."""
+        runs = components.runs.begun(list(run_ids))
+        for run_id, (state, _) in runs.items():
             if state not in _ENDED:
-                folder = rooms.folder(run_id)
-                ingest(rooms.database, run_id, folder.journal)
-                ingest(rooms.database, system_run(run_id), folder.system)
-        return {run_id: at for run_id, (_, at) in found.items()}
+                folder = components.folder(run_id)
+                ingest(components.database, run_id, folder.journal)
+                ingest(components.database, system_run(run_id), folder.system)
+        return {run_id: started_at for run_id, (_, started_at) in runs.items()}
 
     @router.post("/charts")
     def charts(query: ChartQuery) -> Response:
-        """Points of many series: how many (u32), then each with its length in bytes (u32) before its columns.
+        """Return the points of many series: their number (u32), then for each its length in bytes (u32) and columns.
 
-        Without `from` and `to` the whole series in about `most` points that keep every peak; with them that part of
-        the axis. `after` has a cursor for each series (or null): then only what came since.
+        `from` and `to` select a part of the axis; without them the complete series is reduced to about `most` points
+        that keep every peak. `after` has a cursor (or null) for each series, to return only newer points.
         """
-        if len(query.series) > _MOST_SERIES:
-            raise UserErrorException(f"{len(query.series):,} series are more than {_MOST_SERIES:,}, the most at once")
+        if len(query.series) > _MAX_SERIES:
+            raise UserErrorException(f"expected at most {_MAX_SERIES:,} series, got {len(query.series):,}")
         if query.after is not None and len(query.after) != len(query.series):
-            raise UserErrorException("`after` must have one cursor for each of the series")
-        begun = read_up(dict.fromkeys(one.run_id for one in query.series))
-        most = max(2, min(query.most, 10**9))
+            raise UserErrorException("`after` must have one cursor for each series")
+        start_times = ingest_live(dict.fromkeys(series.run_id for series in query.series))
+        max_points = clamp(query.max_points, 2, 10**9)
         cursors = query.after or [None] * len(query.series)
         points = []
-        for one, after in zip(query.series, cursors):
-            if one.run_id not in begun:
-                raise RunNotFound(f"no run {one.run_id!r} in this yard", run_id=one.run_id)
-            window = Window(query.axis, query.begin, query.end, begun[one.run_id])
-            place = place_of(rooms.database, one.run_id, one.name)
-            cursor = None if after is None else max(0, min(after, 2**62))
-            points.append(read_series(rooms.database, *place, window, most=most, after=cursor))
+        for series, after in zip(query.series, cursors):
+            if series.run_id not in start_times:
+                raise RunNotFound(f"no run {series.run_id!r} in this yard", run_id=series.run_id)
+            window = Window(query.axis, query.begin, query.end, start_times[series.run_id])
+            owner, name = place_of(components.database, series.run_id, series.name)
+            cursor = None if after is None else clamp(after, 0)
+            points.append(read_series(components.database, owner, name, window, most=max_points, after=cursor))
         return Response(bundle(points), media_type="application/octet-stream")
 
     @router.get("/runs/{run_id}/series", response_model=list[SeriesView])
     def series(run_id: str) -> Response:
-        """Every metric with its kind, how many points it has, its last value, its least and its greatest."""
-        rooms.runs.load(run_id)
-        read_up([run_id])
-        return json_response(series_of(rooms.database, run_id))
+        """List the metrics with their kind, number of points, last value, minimum and maximum."""
+        components.runs.load(run_id)
+        ingest_live([run_id])
+        return json_response(series_of(components.database, run_id))
 
     @router.get("/runs/{run_id}/system", response_model=list[SeriesView])
     def system(run_id: str) -> Response:
-        """What the agents measured on the run's nodes; the points are read as those of other series."""
-        rooms.runs.load(run_id)
-        read_up([run_id])
-        found = series_of(rooms.database, system_run(run_id))
-        return json_response([SeriesView(f"system/{s.name}", s.kind, s.count, s.last, s.min, s.max) for s in found])
+        """List the measurements of the run's nodes; their points are read like those of other series."""
+        components.runs.load(run_id)
+        ingest_live([run_id])
+        measurements = series_of(components.database, system_run(run_id))
+        return json_response([replace(series, name=f"system/{series.name}") for series in measurements])
 
     @router.get("/runs/{run_id}/values/{name:any}")
     def values(run_id: str, name: str, after: int = 0, limit: int = 1000) -> Response:
-        """The values of a series as they were logged, from a cursor on: rows, tables, images, matrices, texts."""
-        rooms.runs.load(run_id)
-        read_up([run_id])
-        after, limit = max(0, min(after, 2**62)), max(0, min(limit, 100_000))
-        return json_response(read_entries(rooms.database, run_id, name, after=after, limit=limit))
+        """Return the logged values of a series from a cursor on: rows, tables, images, matrices, texts."""
+        components.runs.load(run_id)
+        ingest_live([run_id])
+        limit = clamp(limit, 0, 100_000)
+        return json_response(read_entries(components.database, run_id, name, after=clamp(after, 0), limit=limit))
 
     return router

@@ -1,4 +1,4 @@
-"""Compute targets: this machine, and clusters of nodes on it."""
+"""Compute targets: create, list, update, delete, and their status."""
 
 from __future__ import annotations
 

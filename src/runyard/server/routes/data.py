@@ -1,11 +1,10 @@
-"""Datastores, what is in them, and what is on its way to or from them."""
+"""Datastores, their files, and transfers to and from them."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
 from fastapi import APIRouter, Response
-from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from runyard import clock
@@ -15,7 +14,7 @@ from runyard.data.registry import Datastores
 from runyard.data.transfer_jobs import RUNNING, Transfers
 from runyard.orchestrator.change_notifier import Bell
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.responses import encode_json, json_response
+from runyard.server.responses import encode_event, event_stream_response, json_response
 from runyard.store.datastores import DatastoreRecord
 from runyard.wire.data import (
     DatastoreView,
@@ -26,17 +25,17 @@ from runyard.wire.data import (
     TransferView,
 )
 
-_LOOK_EVERY_S = 0.2
-_SAY_SOMETHING_EVERY_S = 10.0
-_MOST_LISTED = 10_000
+_POLL_S = 0.2
+_KEEP_ALIVE_S = 10.0
+_MAX_ENTRIES = 10_000
 
 
 def routes(conductor: Conductor, transfers: Transfers | None) -> APIRouter:
     router = APIRouter(tags=["data"])
     stores = conductor.rooms.stager.stores
-    moving = transfers or Transfers(conductor.rooms.database, stores)
+    jobs = transfers or Transfers(conductor.rooms.database, stores)
     bell = Bell()
-    moving.on_end = lambda transfer_id: bell.ring(transfer_id, urgent=True)
+    jobs.on_end = lambda transfer_id: bell.ring(transfer_id, urgent=True)
 
     @router.get("/datastores", response_model=list[DatastoreView])
     def datastores() -> Response:
@@ -44,7 +43,10 @@ def routes(conductor: Conductor, transfers: Transfers | None) -> APIRouter:
 
     @router.post("/datastores", response_model=DatastoreView)
     def register(request: RegisterDatastore) -> Response:
-        """Tried before it is taken, unless `skip_validation`. Credentials are kept in a file of the owner's alone."""
+        """Register a datastore after an access check, unless `skip_validation`.
+
+        Credentials are stored in a file that only the owner can read.
+        """
         record = stores.register(
             request.name,
             request.kind,
@@ -56,12 +58,12 @@ def routes(conductor: Conductor, transfers: Transfers | None) -> APIRouter:
 
     @router.get("/datastores/{name}", response_model=DatastoreView)
     def datastore(name: str) -> Response:
-        """`-` is the default one."""
+        """Return a datastore; `-` is the default one."""
         return json_response(_view(stores, stores.default if name == "-" else stores.record(name)))
 
     @router.delete("/datastores/{name}", status_code=204)
     def unregister(name: str) -> Response:
-        """What is in it stays."""
+        """Unregister a datastore; its files are kept."""
         stores.unregister(name)
         return Response(status_code=204)
 
@@ -72,67 +74,67 @@ def routes(conductor: Conductor, transfers: Transfers | None) -> APIRouter:
 
     @router.get("/datastores/{name}/files", response_model=ListingView)
     def files(name: str, below: str = "", recursive: bool = False) -> Response:
-        """The files and folders of one folder, or all files below it."""
+        """List the files and folders of one folder, or with `recursive` all files below it."""
         return json_response(_listing(stores, name, clean_path(below), recursive))
 
     @router.delete("/datastores/{name}/files")
     def delete(name: str, below: str) -> Response:
-        """One file, or everything below a folder; answers how many files it were."""
+        """Delete one file or all files below a folder; returns their number and size."""
         store = stores.open_to_write(name)
-        found = list(store.list(clean_path(below)))
-        for stored in found:
+        files = list(store.list(clean_path(below)))
+        for stored in files:
             store.delete(stored.path)
-        stores.digests.remove(name, [stored.path for stored in found])
-        return json_response({"files": len(found), "bytes": sum(stored.size for stored in found)})
+        stores.digests.remove(name, [stored.path for stored in files])
+        return json_response({"files": len(files), "bytes": sum(stored.size for stored in files)})
 
     @router.get("/transfers", response_model=list[TransferView])
     def newest() -> Response:
-        """The newest first."""
-        return json_response(moving.newest())
+        """List transfers, newest first."""
+        return json_response(jobs.newest())
 
     @router.post("/transfers/{transfer_id}", response_model=TransferView)
     def begin(transfer_id: str, request: TransferRequest) -> Response:
-        """Asked for again under the same id, it is the same transfer."""
-        return json_response(moving.begin(transfer_id, request))
+        """Start a transfer. Idempotent: the same id yields the same transfer."""
+        return json_response(jobs.begin(transfer_id, request))
 
     @router.get("/transfers/{transfer_id}", response_model=TransferView)
     def transfer(transfer_id: str) -> Response:
-        return json_response(moving.view(transfer_id))
+        return json_response(jobs.view(transfer_id))
 
     @router.post("/transfers/{transfer_id}/cancel", response_model=TransferView)
     def cancel(transfer_id: str) -> Response:
-        """What has arrived stays: each file of it is whole."""
-        return json_response(moving.cancel(transfer_id))
+        """Cancel a transfer. Files that were transferred completely are kept."""
+        return json_response(jobs.cancel(transfer_id))
 
     @router.get("/transfers/{transfer_id}/follow")
     async def follow(transfer_id: str) -> Response:
-        """Events `progress`, and at the end `end`: a transfer each."""
-        await run_in_threadpool(moving.view, transfer_id)
-        return StreamingResponse(_events(conductor, moving, bell, transfer_id), media_type="text/event-stream")
+        """Stream events: `progress` and finally `end`, each with a transfer."""
+        await run_in_threadpool(jobs.view, transfer_id)
+        return event_stream_response(_events(conductor, jobs, bell, transfer_id))
 
     return router
 
 
-async def _events(conductor: Conductor, moving: Transfers, bell: Bell, transfer_id: str) -> AsyncIterator[bytes]:
-    told, spoke_at = None, clock.monotonic()
+async def _events(conductor: Conductor, jobs: Transfers, bell: Bell, transfer_id: str) -> AsyncIterator[bytes]:
+    sent_progress, sent_at = None, clock.monotonic()
     async with bell.listen(transfer_id) as listener:
         while True:
-            view = await run_in_threadpool(moving.view, transfer_id)
-            now = (view.state, view.files_done, view.bytes_done, view.doing)
+            view = await run_in_threadpool(jobs.view, transfer_id)
+            progress = (view.state, view.files_done, view.bytes_done, view.doing)
             if view.state != RUNNING:
-                yield b"event: end\ndata: " + encode_json(view) + b"\n\n"
+                yield encode_event("end", view)
                 return
-            if now != told or clock.monotonic() - spoke_at > _SAY_SOMETHING_EVERY_S:
-                told, spoke_at = now, clock.monotonic()
-                yield b"event: progress\ndata: " + encode_json(view) + b"\n\n"
+            if progress != sent_progress or clock.monotonic() - sent_at > _KEEP_ALIVE_S:
+                sent_progress, sent_at = progress, clock.monotonic()
+                yield encode_event("progress", view)
             if conductor.bell.closed:
                 return
-            await listener.next(_LOOK_EVERY_S)
+            await listener.next(_POLL_S)
 
 
 def _view(stores: Datastores, record: DatastoreRecord) -> DatastoreView:
-    is_the_yards = not record.configuration
-    if is_the_yards or record.kind == FOLDER or record.configuration.get("anonymous"):
+    is_built_in = not record.configuration
+    if is_built_in or record.kind == FOLDER or record.configuration.get("anonymous"):
         credentials = "none"
     else:
         credentials = "kept" if stores.has_credentials(record.name) else "environment"
@@ -144,17 +146,17 @@ def _view(stores: Datastores, record: DatastoreRecord) -> DatastoreView:
 def _listing(stores: Datastores, name: str, path: str, recursive: bool) -> ListingView:
     entries: dict[str, StoredEntry] = {}
     files = size = 0
-    cut = len(path) + 1 if path else 0
+    prefix_length = len(path) + 1 if path else 0
     for stored in stores.open(name).list(path):
         files, size = files + 1, size + stored.size
-        rest = stored.path[cut:] if len(stored.path) > cut else stored.path
+        rest = stored.path[prefix_length:] if len(stored.path) > prefix_length else stored.path
         first, slash, _ = rest.partition("/")
         if recursive or not slash:
             entries[stored.path] = StoredEntry(stored.path, stored.size, stored.modified_at)
         else:
             folder = f"{path}/{first}" if path else first
-            known = entries.get(folder, StoredEntry(folder, 0, 0.0, is_folder=True))
-            newest = max(known.modified_at, stored.modified_at)
-            entries[folder] = StoredEntry(folder, known.size + stored.size, newest, is_folder=True)
+            entry = entries.get(folder, StoredEntry(folder, 0, 0.0, is_folder=True))
+            modified_at = max(entry.modified_at, stored.modified_at)
+            entries[folder] = StoredEntry(folder, entry.size + stored.size, modified_at, is_folder=True)
     ordered = [entries[key] for key in sorted(entries)]
-    return ListingView(name, path, ordered[:_MOST_LISTED], files, size, truncated=len(ordered) > _MOST_LISTED)
+    return ListingView(name, path, ordered[:_MAX_ENTRIES], files, size, truncated=len(ordered) > _MAX_ENTRIES)

@@ -1,4 +1,4 @@
-"""Datasets: what they point to, their names and versions, who used them."""
+"""Datasets: content, names and versions, use by runs; and lineage."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from runyard.wire.datasets import (
     SaveDataset,
 )
 
-_LONGEST_WAIT_S = 30.0
-_LONGEST_NAME = 255
+_MAX_WAIT_S = 30.0
+_MAX_NAME_LENGTH = 255
 
 
 def routes(conductor: Conductor) -> APIRouter:
@@ -42,15 +42,15 @@ def routes(conductor: Conductor) -> APIRouter:
 
     @router.get("/datasets", response_model=list[DatasetView])
     def newest() -> Response:
-        """The newest version of each name."""
-        return json_response([_view(one) for one in saved.newest()])
+        """List the newest version of each name."""
+        return json_response([_view(dataset) for dataset in saved.newest()])
 
     @router.post("/datasets", response_model=DatasetView)
     def save(request: SaveDataset) -> Response:
-        """Register a dataset: the next version of a name; without a name it only gets an id."""
-        if request.name is not None and not 0 < len(request.name.strip()) <= _LONGEST_NAME:
-            raise UserErrorException(f"the name of a dataset has 1 to {_LONGEST_NAME} characters")
-        wanted = Dataset(
+        """Save a dataset as the next version of its name; without a name it only gets an id."""
+        if request.name is not None and not 0 < len(request.name.strip()) <= _MAX_NAME_LENGTH:
+            raise UserErrorException(f"the name of a dataset must have 1 to {_MAX_NAME_LENGTH} characters")
+        dataset = Dataset(
             "",
             request.name,
             None,
@@ -59,52 +59,52 @@ def routes(conductor: Conductor) -> APIRouter:
             tags=request.tags,
             run_id=request.run_id,
         )
-        return json_response(_view(datasets.save(wanted, request.create_new_version)))
+        return json_response(_view(datasets.save(dataset, request.create_new_version)))
 
     @router.delete("/datasets", status_code=204)
     def unregister(name: str) -> Response:
-        """All versions of a name; they are still found by their ids."""
+        """Unregister all versions of a name; they can still be accessed by id."""
         saved.unregister(name)
         return Response(status_code=204)
 
     @router.get("/datasets/one", response_model=DatasetView)
-    def one(name: str | None = None, version: int | None = None, id: str | None = None) -> Response:
-        """By id, or by name: the newest version, or that one."""
-        return json_response(_view(_found(datasets, name, version, id)))
+    def get(name: str | None = None, version: int | None = None, id: str | None = None) -> Response:
+        """Return a dataset by id, or by name and version (default: the newest)."""
+        return json_response(_view(_find(datasets, name, version, id)))
 
     @router.get("/datasets/page", response_model=DatasetPage)
     def page(name: str | None = None, version: int | None = None, id: str | None = None) -> Response:
-        """One version, all versions of its name, and the runs that used it, the newest first."""
-        found = _found(datasets, name, version, id)
-        versions = saved.versions(found.name) if found.name else [found]
+        """Return one version, all versions of its name, and the runs that used it, newest first."""
+        dataset = _find(datasets, name, version, id)
+        versions = saved.versions(dataset.name) if dataset.name else [dataset]
         return json_response(
-            DatasetPage(_view(found), [_view(each) for each in versions], _runs(conductor, datasets, found))
+            DatasetPage(_view(dataset), [_view(each) for each in versions], _runs(conductor, datasets, dataset))
         )
 
     @router.get("/datasets/now", response_model=DatasetContent)
     def now(name: str | None = None, version: int | None = None, id: str | None = None) -> Response:
-        """What it points to at this moment, and whether that is what it was when it was saved."""
-        found = _found(datasets, name, version, id)
-        pinned = datasets.pin(found.definition)
-        same = pinned.digest == found.digest if found.digest else None
+        """Return the dataset's current content, compared to its content when it was saved."""
+        dataset = _find(datasets, name, version, id)
+        pinned = datasets.pin(dataset.definition)
+        same = pinned.digest == dataset.digest if dataset.digest else None
         return json_response(DatasetContent(pinned.digest, pinned.files, pinned.bytes, same))
 
     @router.post("/datasets/look", response_model=DatasetFiles)
     def look(request: DatasetQuery) -> Response:
-        """How much there is; an error that says what is missing if there is nothing."""
+        """Return the number and total size of the files. Fails if there are none."""
         members = datasets.files(_definition(request.definition))
         return json_response(DatasetFiles([], len(members.files), members.bytes))
 
     @router.post("/datasets/files", response_model=DatasetFiles)
     def files(request: DatasetQuery) -> Response:
         members = datasets.files(_definition(request.definition))
-        listed = [DatasetFile(m.name, m.stored.size, m.stored.modified_at) for m in members.files]
-        return json_response(DatasetFiles(listed, len(listed), members.bytes))
+        entries = [DatasetFile(m.name, m.stored.size, m.stored.modified_at) for m in members.files]
+        return json_response(DatasetFiles(entries, len(entries), members.bytes))
 
     @router.post("/datasets/pin", response_model=PinState)
     def pin(request: PinDataset) -> Response:
-        """Find out what all contents are. It goes on in the background: ask again until it is done."""
-        wait_s = min(max(request.wait_s, 0.0), _LONGEST_WAIT_S)
+        """Compute the digest of the content in the background. Repeat the request until `done` is true."""
+        wait_s = min(max(request.wait_s, 0.0), _MAX_WAIT_S)
         pinning = datasets.pin_in_background(_definition(request.definition), wait_s)
         if pinning.error is not None:
             raise pinning.error
@@ -114,7 +114,7 @@ def routes(conductor: Conductor) -> APIRouter:
 
     @router.post("/datasets/here", response_model=LocalPath)
     def here(request: DatasetQuery) -> Response:
-        """Where its files are on this machine; brought there if they are not."""
+        """Return the local path of the files; downloads them if needed."""
         return json_response(LocalPath(str(datasets.local_path(_definition(request.definition)))))
 
     @router.patch("/datasets/{dataset_id}", response_model=DatasetView)
@@ -122,40 +122,40 @@ def routes(conductor: Conductor) -> APIRouter:
         return json_response(_view(saved.change(dataset_id, request.description, request.tags)))
 
     @router.get("/diff/data", response_model=list[DataDifference])
-    def data_of_both(a: str, b: str) -> Response:
-        """What two runs were given, input by input, and whether it was the same."""
-        first, second = (_given(datasets, conductor.rooms.runs.load(run_id).run_id) for run_id in (a, b))
+    def data_changes(a: str, b: str) -> Response:
+        """Compare the inputs of two runs."""
+        first, second = (_run_inputs(datasets, conductor.rooms.runs.load(run_id).run_id) for run_id in (a, b))
         names = dict.fromkeys([*first, *second])
         return json_response([_difference(name, first.get(name), second.get(name)) for name in names])
 
     @router.get("/lineage", response_model=LineageView)
     def lineage_of(run: str | None = None, model: str | None = None, dataset: str | None = None) -> Response:
-        """What it came of and what came of it: datasets, runs, models and services, and how they hang together.
+        """Return the graph of datasets, runs, models and services that a run, model or dataset is connected to.
 
         `run` is an id; `model` and `dataset` are a name, or a name and a version such as `mnist:2`.
         """
         database = conductor.rooms.database
         if [run, model, dataset].count(None) != 2:
-            raise UserErrorException("the lineage is asked for by one of run, model and dataset")
+            raise UserErrorException("expected exactly one of run, model and dataset")
         if run is not None:
-            found = lineage.of_run(database, conductor.rooms.runs.load(run).run_id)
+            graph = lineage.of_run(database, conductor.rooms.runs.load(run).run_id)
         elif model is not None:
-            found = lineage.of_model(database, model)
+            graph = lineage.of_model(database, model)
         else:
-            found = lineage.of_dataset(database, dataset or "")
-        edges = [vars(edge) for edge in found.edges.values()]
-        return json_response(LineageView(found.start, list(found.nodes.values()), edges, found.truncated))
+            graph = lineage.of_dataset(database, dataset or "")
+        edges = [vars(edge) for edge in graph.edges.values()]
+        return json_response(LineageView(graph.start, list(graph.nodes.values()), edges, graph.truncated))
 
     return router
 
 
-def _definition(given: dict[str, Any]) -> DatasetDefinition:
-    return validate_definition(from_json(DatasetDefinition, given))
+def _definition(content: dict[str, Any]) -> DatasetDefinition:
+    return validate_definition(from_json(DatasetDefinition, content))
 
 
-def _found(datasets: Datasets, name: str | None, version: int | None, id: str | None) -> Dataset:
+def _find(datasets: Datasets, name: str | None, version: int | None, id: str | None) -> Dataset:
     if (name is None) == (id is None):
-        raise UserErrorException("a dataset is asked for by its name or by its id")
+        raise UserErrorException("expected either the name or the id of a dataset")
     return datasets.saved.by_id(id) if id is not None else datasets.saved.by_name(name or "", version)
 
 
@@ -166,33 +166,33 @@ def _view(dataset: Dataset) -> DatasetView:
         **facts,
         kind=definition.kind,
         definition=to_json(definition),
-        sources=[one.url or f"{one.datastore}/{one.path}" for one in definition.sources],
+        sources=[source.url or f"{source.datastore}/{source.path}" for source in definition.sources],
     )
 
 
-def _given(datasets: Datasets, run_id: str) -> dict[str, RunInput]:
-    found = {}
+def _run_inputs(datasets: Datasets, run_id: str) -> dict[str, RunInput]:
+    inputs = {}
     for use in datasets.saved.uses_of([run_id]):
         label = f"{use.dataset_name}:{use.dataset_version}" if use.dataset_name else f"{use.datastore}/{use.path}"
-        found[use.name] = RunInput(label, use.mode, use.dataset_id, use.digest)
-    return found
+        inputs[use.name] = RunInput(label, use.mode, use.dataset_id, use.digest)
+    return inputs
 
 
 def _difference(name: str, a: RunInput | None, b: RunInput | None) -> DataDifference:
     same: bool | None = False
     if a is not None and b is not None:
-        # a place in a datastore has no digest: whether it was the same then, nobody knows
+        # a path in a datastore has no digest: its earlier content is unknown
         same = a.digest == b.digest if a.digest and b.digest else None if a.label == b.label else False
     return DataDifference(name, a, b, same)
 
 
 def _runs(conductor: Conductor, datasets: Datasets, dataset: Dataset) -> list[dict[str, Any]]:
     uses = datasets.saved.uses_of_datasets([dataset.dataset_id])
-    begun = {r.run_id: r for r in conductor.rooms.runs.find(run_ids=[use.run_id for use in uses], limit=1000)}
-    found = []
-    for use in sorted(uses, key=lambda use: -begun[use.run_id].number if use.run_id in begun else 0):
-        record = begun.get(use.run_id)
-        found.append(
+    records = {r.run_id: r for r in conductor.rooms.runs.find(run_ids=[use.run_id for use in uses], limit=1000)}
+    views = []
+    for use in sorted(uses, key=lambda use: -records[use.run_id].number if use.run_id in records else 0):
+        record = records.get(use.run_id)
+        views.append(
             {
                 "run_id": use.run_id,
                 "name": use.name,
@@ -204,4 +204,4 @@ def _runs(conductor: Conductor, datasets: Datasets, dataset: Dataset) -> list[di
                 "created_at": record.created_at if record else None,
             }
         )
-    return found
+    return views

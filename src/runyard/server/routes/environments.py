@@ -1,4 +1,4 @@
-"""Environments: those that people registered by name, and those that were built."""
+"""Environments: registered definitions, and built environments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Registration:
 
 @dataclass(frozen=True)
 class Prune:
-    """Neither given: all. One that an unfinished run or a service uses is never taken."""
+    """Delete built environments; all if neither field is set. Those in use by runs or services are kept."""
 
     keys: list[str] | None = None
     unused_for_s: float | None = None
@@ -59,7 +59,7 @@ def routes(conductor: Conductor) -> APIRouter:
 
     @router.post("/environments/registered")
     def register(request: Registration) -> Response:
-        """The same definition again keeps its version."""
+        """Register a definition. An unchanged definition keeps its version."""
         return json_response(registered.register(request.name, request.definition))
 
     @router.get("/environments/registered/{name}")

@@ -1,4 +1,4 @@
-"""Experiments: names, labels, and whether people still want to see them. MLflow's clients see the same labels."""
+"""Experiments: names, tags, archiving. MLflow clients use the same tags."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ def routes(conductor: Conductor) -> APIRouter:
 
     @router.get("/experiments")
     def experiments() -> Response:
-        """Oldest first; archived ones too, and said to be."""
-        kept = {document.id: document for document in documents.of(EXPERIMENT)}
-        return json_response([_view(name, at, kept.get(name)) for name, at in runs.experiments()])
+        """List experiments, oldest first, including archived ones."""
+        details = {document.id: document for document in documents.of(EXPERIMENT)}
+        return json_response([_view(name, created_at, details.get(name)) for name, created_at in runs.experiments()])
 
     @router.patch("/experiments/{name}")
     def change(name: str, request: ChangeExperiment) -> Response:
-        """One that has no runs yet begins with its first label."""
+        """Change the tags of an experiment, or archive it; creates the experiment if it does not exist."""
         if not EXPERIMENT_NAME.fullmatch(name):
-            raise UserErrorException(f"{name!r} cannot be the name of an experiment")
+            raise UserErrorException(f"invalid experiment name {name!r}")
         runs.add_experiment(name)
-        began = dict(runs.experiments())[name]
+        created_at = dict(runs.experiments())[name]
 
-        def changed(before: dict[str, Any]) -> dict[str, Any]:
-            tags = {key: value for key, value in before.get("tags", {}).items() if key not in request.remove}
+        def apply(content: dict[str, Any]) -> dict[str, Any]:
+            tags = {key: value for key, value in content.get("tags", {}).items() if key not in request.remove}
             stage = {} if request.archived is None else {"stage": DELETED if request.archived else ACTIVE}
-            return {**before, **stage, "tags": {**tags, **request.set}, "changed_at": clock.now()}
+            return {**content, **stage, "tags": {**tags, **request.set}, "changed_at": clock.now()}
 
-        return json_response(_view(name, began, documents.change(EXPERIMENT, name, name, changed)))
+        return json_response(_view(name, created_at, documents.change(EXPERIMENT, name, name, apply)))
 
     return router
 

@@ -1,4 +1,4 @@
-"""A run as it happens: server-sent events of its status and its logs, pushed."""
+"""Server-sent events of one run for clients that wait for it: status changes and logs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fastapi import APIRouter, Response
-from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from runyard import clock
@@ -17,17 +16,17 @@ from runyard.errors import UserErrorException
 from runyard.lifecycle.state import RunState
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.run_files import list_files
-from runyard.server.responses import encode_json, json_response, run_view
+from runyard.server.responses import KEEP_ALIVE, encode_event, event_stream_response, json_response, run_view
 from runyard.spec.json import replace_non_finite
 from runyard.tracking.ingest import ingest
 from runyard.tracking.logs import read_log
 from runyard.tracking.metrics import read_last
 from runyard.wire.runs import FileView, RunSummary, RunView
 
-_LOOK_EVERY_S = 0.05  # how often a log that somebody reads is looked at; ends and states are pushed
-_SAY_SOMETHING_EVERY_S = 15.0
-_CHUNK = 256 * 1024
-# of a gang, the first process speaks for all; the logs of the others are among the run's files
+_LOG_POLL_S = 0.05  # logs are polled while they are followed; state changes are pushed
+_KEEP_ALIVE_S = 15.0
+_CHUNK_BYTES = 256 * 1024
+# of a gang, only the first process is streamed; the logs of the others are among the run's files
 _STREAMED = re.compile(r"hyperdrive\.txt|[23]0_.*|70_driver_log(_rank_0|_worker_0|_chief_0)?\.txt")
 
 
@@ -38,17 +37,17 @@ def routes(conductor: Conductor) -> APIRouter:
     async def follow(
         run_id: str, logs: bool = True, after: str = "", exact: bool = False, summary: bool = False, files: bool = False
     ) -> Response:
-        """Events `status` (a run), `log` ({name, offset, text}), and at the end `end` (a run).
+        """Stream events: `status` (a run), `log` ({name, offset, text}), and finally `end` (a run).
 
-        `after` says what the caller has of each log already, as `name:offset,…`. With `exact`, each character of
-        a text is one byte of the log, whatever its encoding. With `summary` there is a `summary` before the end, with
-        `files` a list of its files: who waits for a run asks for them next.
+        `after` skips the part of each log that the client has, as `name:offset,…`. With `exact`, each character of a
+        text is one byte of the log, independent of its encoding. With `summary` and `files`, events of these names
+        precede the end: a client that waits for a run requests them next.
         """
         await run_in_threadpool(conductor.rooms.runs.load, run_id)  # an unknown run is an error, not an empty stream
         folder = conductor.rooms.folder(run_id)
-        tails = _Tails(folder.logs, _offsets(after), exact)
+        tails = _LogTails(folder.logs, _offsets(after), exact)
         events = _events(conductor, run_id, logs, tails, summary, files)
-        return StreamingResponse(events, media_type="text/event-stream")
+        return event_stream_response(events)
 
     @router.get("/runs/{run_id}/summary", response_model=RunSummary)
     def summary(run_id: str) -> Response:
@@ -61,43 +60,44 @@ def routes(conductor: Conductor) -> APIRouter:
 
 def _offsets(after: str) -> dict[str, int]:
     try:
-        return {name: int(at) for name, _, at in (part.rpartition(":") for part in after.split(",") if part)}
+        pairs = (part.rpartition(":") for part in after.split(",") if part)
+        return {name: int(offset) for name, _, offset in pairs}
     except ValueError:
-        raise UserErrorException(f"after={after!r} is not of the form name:offset,…") from None
+        raise UserErrorException(f"after: expected name:offset,…, got {after!r}") from None
 
 
 async def _events(
-    conductor: Conductor, run_id: str, logs: bool, tails: _Tails, summary: bool, files: bool
+    conductor: Conductor, run_id: str, logs: bool, tails: _LogTails, summary: bool, files: bool
 ) -> AsyncIterator[bytes]:
-    told: tuple[int, str] | None = None
-    spoke_at = 0.0
-    rung = True
+    sent_status: tuple[int, str] | None = None
+    sent_at = 0.0
+    notified = True
     async with conductor.bell.listen(run_id) as listener:
         while True:
-            # the state is read before the logs: what is read after an end is all there will ever be
-            if rung:
-                run = await run_in_threadpool(_current, conductor, run_id)
+            # the state is read before the logs: logs that are read after the end are complete
+            if notified:
+                run = await run_in_threadpool(_load_view, conductor, run_id)
             ended = RunState(run.status).is_terminal
             if logs:
                 for event in tails.read():
-                    spoke_at = clock.monotonic()
+                    sent_at = clock.monotonic()
                     yield event
             if ended:
                 if summary:
-                    yield _event("summary", encode_json(await run_in_threadpool(_summary, conductor, run_id)))
+                    yield encode_event("summary", await run_in_threadpool(_summary, conductor, run_id))
                 if files:
-                    yield _event("files", encode_json(await run_in_threadpool(_files, conductor, run_id)))
-                yield _event("end", encode_json(run))
+                    yield encode_event("files", await run_in_threadpool(_files, conductor, run_id))
+                yield encode_event("end", run)
                 return
-            if (run.version, run.activity) != told:
-                told, spoke_at = (run.version, run.activity), clock.monotonic()
-                yield _event("status", encode_json(run))
-            elif clock.monotonic() - spoke_at > _SAY_SOMETHING_EVERY_S:
-                spoke_at = clock.monotonic()
-                yield b": still here\n\n"
+            if (run.version, run.activity) != sent_status:
+                sent_status, sent_at = (run.version, run.activity), clock.monotonic()
+                yield encode_event("status", run)
+            elif clock.monotonic() - sent_at > _KEEP_ALIVE_S:
+                sent_at = clock.monotonic()
+                yield KEEP_ALIVE
             if conductor.bell.closed:
                 return
-            rung = await listener.next(_LOOK_EVERY_S if logs else _SAY_SOMETHING_EVERY_S)
+            notified = await listener.next(_LOG_POLL_S if logs else _KEEP_ALIVE_S)
 
 
 def _summary(conductor: Conductor, run_id: str) -> RunSummary:
@@ -105,17 +105,17 @@ def _summary(conductor: Conductor, run_id: str) -> RunSummary:
 
 
 def _files(conductor: Conductor, run_id: str) -> list[FileView]:
-    rooms = conductor.rooms
-    return [FileView(*file) for file in list_files(rooms, rooms.runs.load(run_id))]
+    components = conductor.rooms
+    return [FileView(*file) for file in list_files(components, components.runs.load(run_id))]
 
 
-def _current(conductor: Conductor, run_id: str) -> RunView:
+def _load_view(conductor: Conductor, run_id: str) -> RunView:
     return run_view(conductor, conductor.rooms.runs.load(run_id))
 
 
 @dataclass
-class _Tails:
-    """The logs of a run, in the order of their names, each from where the reader is."""
+class _LogTails:
+    """The logs of a run in the order of their names, each read from the client's offset."""
 
     folder: Path
     offsets: dict[str, int]
@@ -127,22 +127,16 @@ class _Tails:
         return "latin-1" if self.exact else "utf-8"
 
     def read(self) -> Iterator[bytes]:
-        """One event at a time: a log of gigabytes must not stand in memory to be told."""
+        """Yield one event at a time: a log of gigabytes must not be loaded into memory."""
         for path in sorted(self.folder.glob("*.txt")) if self.folder.is_dir() else []:
             if not _STREAMED.fullmatch(path.name):
                 continue
             decoder = self.decoders.setdefault(path.name, codecs.getincrementaldecoder(self.encoding)("replace"))
             while True:
                 offset = self.offsets.get(path.name, 0)
-                data, following = read_log(path, offset, _CHUNK)
+                data, end = read_log(path, offset, _CHUNK_BYTES)
                 if not data:
                     break
-                self.offsets[path.name] = following
+                self.offsets[path.name] = end
                 text = decoder.decode(data)
-                yield _event(
-                    "log", encode_json({"name": f"azureml-logs/{path.name}", "offset": following, "text": text})
-                )
-
-
-def _event(name: str, data: bytes) -> bytes:
-    return b"event: " + name.encode() + b"\ndata: " + data + b"\n\n"
+                yield encode_event("log", {"name": f"azureml-logs/{path.name}", "offset": end, "text": text})

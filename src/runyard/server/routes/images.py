@@ -1,4 +1,4 @@
-"""What the SDK called images until 2019: a service that is described and not deployed yet."""
+"""Images of the SDK before 2019: descriptions of services that are not deployed yet."""
 
 from __future__ import annotations
 

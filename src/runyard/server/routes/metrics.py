@@ -1,12 +1,13 @@
-"""Metrics: all of a run as the SDK gives them, and one metric's points by cursor."""
+"""Metrics: the values of all metrics as the SDK returns them, and the points of one metric by cursor."""
 
 from __future__ import annotations
 
 import json
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 
 from runyard.orchestrator.conductor import Conductor
+from runyard.server.parameters import clamp
 from runyard.tracking.ingest import ingest
 from runyard.tracking.metrics import encode_points, read_chart, read_metrics, read_points
 from runyard.tracking.series_index import place_of
@@ -15,40 +16,45 @@ from runyard.wire.runs import MetricsQuery
 
 def routes(conductor: Conductor) -> APIRouter:
     router = APIRouter(tags=["metrics"])
-    rooms = conductor.rooms
+    components = conductor.rooms
 
-    def read_up(run_ids: list[str]) -> None:
-        """What was logged a moment ago is in the answer: journals are read on before they are asked about."""
+    def ingest_journals(run_ids: list[str]) -> None:
+        """Include the values that were logged a moment ago."""
         for run_id in run_ids:
-            ingest(rooms.database, run_id, rooms.folder(run_id).journal)
+            ingest(components.database, run_id, components.folder(run_id).journal)
 
     @router.post("/metrics")
     def metrics(query: MetricsQuery) -> Response:
-        """Run id -> metric name -> value; `recursive` adds the runs below."""
-        wanted = list(query.run_ids)
+        """Return run id -> metric name -> value; `recursive` includes descendants."""
+        run_ids = list(query.run_ids)
         for run_id in query.run_ids:
-            rooms.runs.load(run_id)
+            components.runs.load(run_id)
             if query.recursive:
-                wanted += rooms.runs.descendants(run_id)
-        read_up(wanted)
-        # Python's own JSON: it keeps NaN, infinity and whole numbers of any size, which are metrics like others
-        body = json.dumps(read_metrics(rooms.database, wanted, query.name))
+                run_ids += components.runs.descendants(run_id)
+        ingest_journals(run_ids)
+        # Python's own JSON supports NaN, infinity and integers of any size, which are valid metric values
+        body = json.dumps(read_metrics(components.database, run_ids, query.name))
         return Response(body, media_type="application/json")
 
     @router.get("/runs/{run_id}/metrics/{name:any}")
-    def points(run_id: str, name: str, after: int = 0, limit: int | None = None, most: int | None = None) -> Response:
-        """One metric's points as binary columns (see runyard.wire.points); `most` asks for a down-sampled chart."""
-        rooms.runs.load(run_id)
-        read_up([run_id])
-        place, name = place_of(rooms.database, run_id, name)
-        if place != run_id:
-            ingest(rooms.database, place, rooms.folder(run_id).system)
-        if most is not None:
-            found = read_chart(rooms.database, place, name, max(1, min(most, 10**9)))
+    def points(
+        run_id: str,
+        name: str,
+        after: int = 0,
+        limit: int | None = None,
+        max_points: int | None = Query(None, alias="most"),
+    ) -> Response:
+        """Return a metric's points as binary columns (see runyard.wire.points); `most` down-samples them."""
+        components.runs.load(run_id)
+        ingest_journals([run_id])
+        owner, name = place_of(components.database, run_id, name)
+        if owner != run_id:
+            ingest(components.database, owner, components.folder(run_id).system)
+        if max_points is not None:
+            series = read_chart(components.database, owner, name, clamp(max_points, 1, 10**9))
         else:
-            after = max(0, min(after, 2**62))
-            limit = None if limit is None else max(0, min(limit, 2**62))
-            found = read_points(rooms.database, place, name, after=after, limit=limit)
-        return Response(encode_points(found), media_type="application/octet-stream")
+            limit = None if limit is None else clamp(limit, 0)
+            series = read_points(components.database, owner, name, after=clamp(after, 0), limit=limit)
+        return Response(encode_points(series), media_type="application/octet-stream")
 
     return router

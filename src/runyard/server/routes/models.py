@@ -1,26 +1,20 @@
-"""Registered models: versions, files, aliases, stages, two of them side by side."""
+"""Registered models: versions, files, aliases, stages, comparison of two versions."""
 
 from __future__ import annotations
 
-import json
-import tempfile
 from pathlib import Path
-from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Request, Response
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect
+from fastapi import APIRouter, Request, Response
 
-from runyard.errors import UserErrorException
 from runyard.models.compare import compare
 from runyard.models.files import uploaded_owner
 from runyard.models.registry import Models, Users
 from runyard.orchestrator.conductor import Conductor
 from runyard.server.file_responses import file_response, zip_response
+from runyard.server.parameters import parse_object
 from runyard.server.responses import json_response
-from runyard.spec.folder import HomeFolder
+from runyard.server.uploads import CLIENT_CLOSED_REQUEST, store_upload
 from runyard.store.models import Alias, ModelRecord
-from runyard.tracking.artifacts import INCOMING
 from runyard.wire.models import (
     AddLocalFile,
     AliasView,
@@ -37,43 +31,28 @@ from runyard.wire.models import (
 )
 from runyard.wire.runs import FileView
 
-_AT_ONCE_BYTES = 4 << 20
-
 
 def routes(conductor: Conductor, models: Models) -> APIRouter:
     router = APIRouter(tags=["models"])
-    rooms = conductor.rooms
+    components = conductor.rooms
 
     @router.put("/model-uploads/{upload_id}/{name:any}", response_model=FileView)
     async def upload(upload_id: str, name: str, request: Request) -> Response:
-        """The body is a file of a model that is about to be registered. It is kept whole or not at all."""
-        owner = uploaded_owner(upload_id)
-        handle, arrived = tempfile.mkstemp(prefix=INCOMING, dir=HomeFolder(rooms.home).artifacts)
-        try:
-            with open(handle, "wb") as file:
-                waiting = bytearray()  # pieces come small, and each way to a thread costs more than it carries
-                async for chunk in request.stream():
-                    waiting += chunk
-                    if len(waiting) >= _AT_ONCE_BYTES:
-                        await run_in_threadpool(file.write, waiting)
-                        waiting = bytearray()
-                await run_in_threadpool(file.write, waiting)
-            kept = await run_in_threadpool(rooms.artifacts.keep_file, owner, name, Path(arrived), move=True)
-        except ClientDisconnect:
-            return Response(status_code=499)  # nobody reads it
-        finally:
-            await run_in_threadpool(Path(arrived).unlink, missing_ok=True)
-        return json_response(FileView(kept.path, kept.size))
+        """Store the body as a file of a model that is about to be registered, completely or not at all."""
+        stored = await store_upload(request, components.home, components.artifacts, uploaded_owner(upload_id), name)
+        if stored is None:
+            return Response(status_code=CLIENT_CLOSED_REQUEST)
+        return json_response(FileView(stored.path, stored.size))
 
     @router.post("/model-uploads/{upload_id}", response_model=FileView)
-    def take(upload_id: str, request: AddLocalFile) -> Response:
-        """As above, of a file of this machine: it is read where it is."""
-        kept = rooms.artifacts.keep_file(uploaded_owner(upload_id), request.name, Path(request.source))
-        return json_response(FileView(kept.path, kept.size))
+    def add_local_file(upload_id: str, request: AddLocalFile) -> Response:
+        """Store a file of the yard's machine, without an upload."""
+        stored = components.artifacts.keep_file(uploaded_owner(upload_id), request.name, Path(request.source))
+        return json_response(FileView(stored.path, stored.size))
 
     @router.post("/models", response_model=ModelView)
     def register(request: RegisterModel) -> Response:
-        """The next version of a model, of files that were sent before or of files of a run."""
+        """Register the next version of a model, from uploaded files or files of a run."""
         return json_response(_view(models, models.register(request)))
 
     @router.get("/models", response_model=list[ModelView])
@@ -87,54 +66,54 @@ def routes(conductor: Conductor, models: Models) -> APIRouter:
         dataset_id: str | None = None,
         latest: bool = False,
     ) -> Response:
-        """By name, of each the newest version first. `tags` and `properties` are JSON objects; null asks for the key.
+        """List versions by name, newest first. `tags` and `properties` are JSON objects; null matches every value.
 
-        `latest`: only the newest version of each name, among those that fit.
+        `latest` selects only the newest matching version of each name.
         """
-        found = models.matching(
+        versions = models.matching(
             name=name,
             run_id=run_id,
             framework=framework,
             stage=stage,
-            tags=_labels(tags, "tags"),
-            properties=_labels(properties, "properties"),
+            tags=parse_object(tags, "tags"),
+            properties=parse_object(properties, "properties"),
             dataset_id=dataset_id,
             latest=latest,
         )
         aliases, users = models.aliases(name), models.users()
-        return json_response([_view(models, one, aliases.get(one.name, []), users) for one in found])
+        return json_response([_view(models, model, aliases.get(model.name, []), users) for model in versions])
 
     @router.get("/models/{name}", response_model=NamedModel)
     def named(name: str) -> Response:
-        models.get(name)  # an unknown name is an error, not an empty list
+        models.get(name)  # raises if the name is unknown
         aliases = models.aliases(name).get(name, [])
         users = models.users()
-        versions = [_view(models, one, aliases, users) for one in models.matching(name=name)]
-        told = [ModelEvent(**vars(deed)) for deed in models.history(name)]
-        return json_response(NamedModel(name, versions, [AliasView(**vars(one)) for one in aliases], told))
+        versions = [_view(models, model, aliases, users) for model in models.matching(name=name)]
+        history = [ModelEvent(**vars(event)) for event in models.history(name)]
+        return json_response(NamedModel(name, versions, [AliasView(**vars(alias)) for alias in aliases], history))
 
     @router.get("/models/{name}/versions/{version}", response_model=ModelPage)
     def version_of(name: str, version: str) -> Response:
-        """`version` is a number, an alias, or `latest`."""
-        found = models.get(name, version)
-        files = [ModelFile(file.path, file.size, file.digest) for file in models.files(name, found.version)]
-        told = [ModelEvent(**vars(deed)) for deed in models.history(name, found.version)]
-        return json_response(ModelPage(_view(models, found), found.environment_lock, files, told))
+        """Return one version; `version` is a number, an alias, or `latest`."""
+        model = models.get(name, version)
+        files = [ModelFile(file.path, file.size, file.digest) for file in models.files(name, model.version)]
+        history = [ModelEvent(**vars(event)) for event in models.history(name, model.version)]
+        return json_response(ModelPage(_view(models, model), model.environment_lock, files, history))
 
     @router.patch("/models/{name}/versions/{version}", response_model=ModelView)
     def change(name: str, version: str, request: ChangeModel) -> Response:
-        """Description, tags, properties (written once), datasets, samples, resources."""
+        """Update description, tags, properties (which cannot be overwritten), datasets, samples, resources."""
         return json_response(_view(models, models.change(name, models.get(name, version).version, request)))
 
     @router.delete("/models/{name}/versions/{version}", status_code=204)
     def delete(name: str, version: str, by: str | None = None) -> Response:
-        """Refused while a service uses the version or an alias names it."""
+        """Delete a version. Fails while a service uses it or an alias refers to it."""
         models.delete(name, models.get(name, version).version, by=by)
         return Response(status_code=204)
 
     @router.post("/models/{name}/versions/{version}/stage", response_model=ModelView)
     def stage(name: str, version: str, request: SetStage) -> Response:
-        """`none`, `candidate`, `approved`, `rejected` or `archived`; who said so, and when, is kept."""
+        """Set the stage: `none`, `candidate`, `approved`, `rejected` or `archived`; recorded in the history."""
         number = models.get(name, version).version
         return json_response(
             _view(models, models.set_stage(name, number, request.stage, by=request.by, note=request.note))
@@ -142,7 +121,7 @@ def routes(conductor: Conductor, models: Models) -> APIRouter:
 
     @router.post("/models/{name}/aliases/{alias}", response_model=ModelView)
     def set_alias(name: str, alias: str, request: SetAlias) -> Response:
-        """The alias is that version's alone from now on."""
+        """Point an alias to a version; another version of the name loses it."""
         models.set_alias(name, alias, request.version, by=request.by)
         return json_response(_view(models, models.get(name, request.version)))
 
@@ -153,27 +132,20 @@ def routes(conductor: Conductor, models: Models) -> APIRouter:
 
     @router.get("/models/{name}/versions/{version}/compare", response_model=ModelComparison)
     def comparison(name: str, version: str, other: str) -> Response:
-        """This version on the left, `other` (`name:version`) on the right."""
+        """Compare this version (left) with `other` (`name:version`, right)."""
         return json_response(compare(models, models.get(name, version), models.find(other)))
 
     @router.get("/models/{name}/versions/{version}/files.zip")
     def zipped(name: str, version: str) -> Response:
-        found = models.get(name, version)
-        paths = [file.path for file in models.files(name, found.version)]
-        files = ((path, models.path_of(name, found.version, path)) for path in paths)
-        return zip_response(files, f"{name}-{found.version}.zip")
+        number = models.get(name, version).version
+        files = ((file.path, models.path_of(name, number, file.path)) for file in models.files(name, number))
+        return zip_response(files, f"{name}-{number}.zip")
 
     @router.get("/models/{name}/versions/{version}/files/{path:any}")
-    def file(
-        name: str,
-        version: str,
-        path: str,
-        inline: bool = False,
-        asked: Annotated[str | None, Header(alias="Range")] = None,
-    ) -> Response:
-        """The content, or a range of it; `inline=1` with a type that a browser shows and never runs."""
-        place = models.path_of(name, models.get(name, version).version, path)
-        return file_response(place, Path(path).name, asked_range=asked, inline=inline)
+    def file(name: str, version: str, path: str, inline: bool = False) -> Response:
+        """Return the content or ranges of it; `inline=1` sets a type that a browser displays but never executes."""
+        stored_path = models.path_of(name, models.get(name, version).version, path)
+        return file_response(stored_path, Path(path).name, inline=inline)
 
     return router
 
@@ -181,24 +153,12 @@ def routes(conductor: Conductor, models: Models) -> APIRouter:
 def _view(
     models: Models, model: ModelRecord, aliases: list[Alias] | None = None, users: Users | None = None
 ) -> ModelView:
-    """``aliases`` of its name and all ``users``: asked for once where many are shown."""
-    known = models.aliases(model.name).get(model.name, []) if aliases is None else aliases
-    shown = {name: getattr(model, name) for name in ModelView.__dataclass_fields__ if name not in _ADDED}
-    named = [one.alias for one in known if one.version == model.version]
+    """Pass the ``aliases`` of the name and all ``users`` to avoid one query per version in lists."""
+    aliases = models.aliases(model.name).get(model.name, []) if aliases is None else aliases
     services = (models.users() if users is None else users).get((model.name, model.version), ())
-    return ModelView(**shown, aliases=named, used_by=sorted(services))
+    fields = {name: getattr(model, name) for name in ModelView.__dataclass_fields__ if name not in _COMPUTED_FIELDS}
+    names = [alias.alias for alias in aliases if alias.version == model.version]
+    return ModelView(**fields, aliases=names, used_by=sorted(services))
 
 
-_ADDED = ("aliases", "used_by")
-
-
-def _labels(text: str | None, what: str) -> dict[str, str | None] | None:
-    if text is None:
-        return None
-    try:
-        labels: Any = json.loads(text)
-    except ValueError as error:
-        raise UserErrorException(f"{what} is not JSON: {error}", hint=f'such as {what}={{"area": "digits"}}') from error
-    if not isinstance(labels, dict):
-        raise UserErrorException(f"{what} must be a JSON object, not {text}")
-    return labels
+_COMPUTED_FIELDS = ("aliases", "used_by")

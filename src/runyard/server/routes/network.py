@@ -1,4 +1,4 @@
-"""Where the yard listens on the network. These are for its owner alone, over the unix socket."""
+"""The yard's TCP listener. These endpoints are available over the unix socket only."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from runyard.wire.yard import ListenOptions, StudioAddress
 
 
 def routes(net: Network, warm_up: Callable[[], object]) -> APIRouter:
-    """``warm_up`` is done in the background while the browser starts."""
+    """Run ``warm_up`` in the background while the browser starts."""
     router = APIRouter(tags=["yard"])
 
     @router.get("/studio", response_model=StudioAddress | None)
-    def where() -> Response:
-        """The address of the studio, with the token; null when the yard does not listen on the network."""
+    def address() -> Response:
+        """Return the address of the studio and the token; null if the yard does not listen on TCP."""
         return json_response(net.address)
 
     @router.post("/studio", response_model=StudioAddress)
     def listen(request: ListenOptions) -> Response:
-        """Listen on the network. Where it listens already, it stays."""
+        """Listen on TCP. The current address is kept unless another one is requested."""
         threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
         return json_response(net.open(request))
 
     @router.delete("/studio", status_code=204)
     def close() -> Response:
-        """Do not listen on the network any more."""
+        """Stop listening on TCP."""
         net.close()
         return Response(status_code=204)
 

@@ -1,8 +1,6 @@
-"""Runs: submit, begin, look, list, end, label."""
+"""Runs: submit, begin, get, list, end, label."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from fastapi import APIRouter, Response
 
@@ -11,6 +9,7 @@ from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, RunState
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.submit import begin, dry_run, snapshot_taken, submit, submit_folder
+from runyard.server.parameters import clamp, parse_object
 from runyard.server.responses import json_response, run_view, run_views
 from runyard.wire.runs import (
     BeginRun,
@@ -31,22 +30,22 @@ def routes(conductor: Conductor) -> APIRouter:
 
     @router.post("/runs", response_model=RunView)
     def submit_run(request: SubmitRun) -> Response:
-        """Submit a run. The same id again is the same run."""
+        """Submit a run. Idempotent: the same id yields the same run."""
         return json_response(run_view(conductor, submit(conductor, request)))
 
     @router.post("/runs/from-folder", response_model=RunView)
     def submit_run_of_folder(request: SubmitFolder) -> Response:
-        """Submit a run of the code in a folder of this machine, frozen here."""
+        """Submit a run of the code in a folder of this machine; the yard takes the snapshot."""
         return json_response(run_view(conductor, submit_folder(conductor, request)))
 
     @router.post("/runs/dry-run")
     def dry_run_of(request: SubmitRun) -> Response:
-        """What a submission would start: host, command and variables of every process. Nothing is started."""
+        """Show the host, command and variables of every process that a submission would start."""
         return json_response({"text": dry_run(conductor, request)})
 
     @router.post("/runs/begin", response_model=RunView)
     def begin_run(request: BeginRun) -> Response:
-        """Open a run whose process is the caller's own."""
+        """Start a run in the caller's own process."""
         return json_response(run_view(conductor, begin(conductor, request)))
 
     @router.get("/runs", response_model=RunPage)
@@ -62,21 +61,21 @@ def routes(conductor: Conductor) -> APIRouter:
         before: int | None = None,
         limit: int = 100,
     ) -> Response:
-        """Newest first. `tags` and `properties` are JSON objects; a null value asks only for the key.
+        """List runs, newest first. `tags` and `properties` are JSON objects; null matches every value of the key.
 
-        `fragment` asks for the runs whose id, or a part of it after a `_`, begins with it, or which ends with it.
+        `fragment` selects runs whose id, or a part of it after a `_`, begins with it, and those whose id ends with it.
         """
-        limit = max(1, min(limit, 10_000))
+        limit = clamp(limit, 1, 10_000)
         records = store.find(
             experiment=experiment,
             parent_id=parent,
             type=type,
-            tags=_object(tags, "tags"),
-            properties=_object(properties, "properties"),
-            states=None if status is None else [_state(word) for word in status.split(",")],
+            tags=parse_object(tags, "tags"),
+            properties=parse_object(properties, "properties"),
+            states=None if status is None else [_parse_state(word) for word in status.split(",")],
             include_children=include_children,
             fragment=fragment,
-            before=None if before is None else max(0, min(before, 2**62)),  # what a column holds
+            before=None if before is None else clamp(before, 0),
             limit=limit + 1,
         )
         page, more = records[:limit], len(records) > limit
@@ -127,23 +126,8 @@ def routes(conductor: Conductor) -> APIRouter:
     return router
 
 
-def _object(text: str | None, what: str) -> dict[str, str | None] | None:
-    if text is None:
-        return None
-    import orjson
-
-    try:
-        value: Any = orjson.loads(text)
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        raise UserErrorException(f"{what} must be a JSON object, not {text!r}")
-    return value
-
-
-def _state(word: str) -> RunState:
+def _parse_state(word: str) -> RunState:
     for state in RunState:
         if state.value.lower() == word.strip().lower():
             return state
-    known = ", ".join(s.value for s in RunState)
-    raise UserErrorException(f"there is no run status {word!r}", hint=f"the statuses: {known}")
+    raise UserErrorException(f"unknown run status {word!r}", hint=f"use {', '.join(RunState)}")

@@ -1,4 +1,4 @@
-"""Web services: deployed, changed, asked, watched, deleted."""
+"""Web services: deploy, update, invoke, monitor, delete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from runyard.serving.manager import Services
 from runyard.store.services import ServiceRecord, VersionRecord
 from runyard.wire.services import ChangeService, DeployService, Invocation, NewKey, NewVersion
 
-_LONGEST_WAIT_S = 30.0
+_MAX_WAIT_S = 30.0
 
 
 def routes(services: Services) -> APIRouter:
@@ -27,29 +27,29 @@ def routes(services: Services) -> APIRouter:
 
     @router.get("/services")
     def all_services(model: str | None = None) -> Response:
-        """`model`: those that serve `name`, or `name:version`."""
-        found = [view(services, record) for record in services.store.all()]
-        return json_response([one for one in found if model is None or _serves(one, model)])
+        """List services; `model` selects those that serve `name` or `name:version`."""
+        views = [service_view(services, record) for record in services.store.all()]
+        return json_response([view for view in views if model is None or _serves(view, model)])
 
     @router.post("/services")
     def deploy(request: DeployService) -> Response:
-        """Answers at once; the service says by its state when it is up."""
-        return json_response(view(services, services.deploy(request)), 201)
+        """Deploy a service. Returns immediately; the service's `state` shows when it is ready."""
+        return json_response(service_view(services, services.deploy(request)), 201)
 
     @router.get("/services/{name}")
     async def service(name: str, after: int | None = None, wait_s: float = 20.0) -> Response:
-        """With `after`, the `change` of an earlier answer: as soon as something is different, or after `wait_s`."""
+        """Return a service. With `after`, the `change` of an earlier response, wait up to `wait_s` for a change."""
         record = await run_in_threadpool(services.store.get, name)
         if after is not None:
-            deadline = clock.monotonic() + min(wait_s, _LONGEST_WAIT_S)
+            deadline = clock.monotonic() + min(wait_s, _MAX_WAIT_S)
             while services.change_number <= after and clock.monotonic() < deadline:
-                await asyncio.sleep(0.02)  # a thread for each who waits would soon be all threads
+                await asyncio.sleep(0.02)  # blocking a thread per waiting client would exhaust the pool
             record = await run_in_threadpool(services.store.get, name)
-        return json_response(await run_in_threadpool(view, services, record))
+        return json_response(await run_in_threadpool(service_view, services, record))
 
     @router.patch("/services/{name}")
     def change(name: str, request: ChangeService) -> Response:
-        return json_response(view(services, services.change(name, request)))
+        return json_response(service_view(services, services.change(name, request)))
 
     @router.delete("/services/{name}", status_code=204)
     def delete(name: str) -> Response:
@@ -59,12 +59,12 @@ def routes(services: Services) -> APIRouter:
     @router.post("/services/{name}/versions")
     def add_version(name: str, request: NewVersion) -> Response:
         services.add_version(name, request)
-        return json_response(view(services, services.store.get(name)), 201)
+        return json_response(service_view(services, services.store.get(name)), 201)
 
     @router.post("/services/{name}/traffic")
     def set_traffic(name: str, request: dict[str, int]) -> Response:
-        """`{"1": 90, "2": 10}`: a version that gets nothing ends."""
-        return json_response(view(services, services.set_traffic(name, request)))
+        """Set the traffic shares in percent, such as `{"1": 90, "2": 10}`. A version without traffic is stopped."""
+        return json_response(service_view(services, services.set_traffic(name, request)))
 
     @router.get("/services/{name}/keys")
     def keys(name: str) -> Response:
@@ -83,13 +83,13 @@ def routes(services: Services) -> APIRouter:
 
     @router.get("/services/{name}/requests")
     def requests(name: str, limit: int = 100) -> Response:
-        """The last requests, the newest first."""
+        """List the last requests, newest first."""
         services.store.get(name)
         return json_response(last_requests(services.keeping(name).folder, min(limit, 10_000)))
 
     @router.get("/services/{name}/stats")
     def statistics(name: str) -> Response:
-        """What was counted since the service was made, and its last five minutes, a point a second."""
+        """Return the totals since the service was created, and one point per second of the last five minutes."""
         services.store.get(name)
         folder = services.keeping(name).folder
         return json_response({**stats(folder.counts), "history": services.history.points(name)})
@@ -102,27 +102,27 @@ def routes(services: Services) -> APIRouter:
             path = folder.openapi(int(version))
             if path.exists():
                 return json_response(json.loads(path.read_bytes()))
-        raise WebserviceException(f"the service {name!r} does not serve yet")
+        raise WebserviceException(f"the service {name!r} is not ready yet")
 
     @router.post("/services/{name}/invoke")
     def invoke(name: str, request: Invocation) -> Response:
-        """The body, sent to the service with its key: for whoever has the yard's token and wants to try it."""
+        """Send the body to the service with its key, so that signed-in users can try it without the key."""
         services.store.get(name)
         return json_response(invoke_service(services.keeping(name), request.body))
 
     return router
 
 
-def view(services: Services, record: ServiceRecord) -> dict[str, Any]:
+def service_view(services: Services, record: ServiceRecord) -> dict[str, Any]:
     keeping = services.keeping(record.name)
-    found = keeping.found()
-    number = services.change_number
+    status_report = keeping.found()
+    change_number = services.change_number  # read before the state: a change after this is reported again
     configuration = record.configuration
-    address = f"http://{_called(configuration['host'])}:{configuration['port']}"
+    address = f"http://{_url_host(configuration['host'])}:{configuration['port']}"
     return {
         "name": record.name,
         "kind": record.kind,
-        "state": services.state(record, found),
+        "state": services.state(record, status_report),
         "error": record.error,
         "doing": services.doing.get(record.name, ""),
         "configuration": configuration,
@@ -135,14 +135,14 @@ def view(services: Services, record: ServiceRecord) -> dict[str, Any]:
         "created_by": record.created_by,
         "created_at": record.created_at,
         "changed_at": record.changed_at,
-        "change": number,
+        "change": change_number,
         "lately": services.history.lately(record.name),
-        "versions": [_version(one, found, record) for one in services.store.versions(record.name)],
+        "versions": [_version_view(version, status_report, record) for version in services.store.versions(record.name)],
     }
 
 
-def _version(version: VersionRecord, found: dict[str, Any], record: ServiceRecord) -> dict[str, Any]:
-    told = found.get("versions", {}).get(str(version.version), {})
+def _version_view(version: VersionRecord, status_report: dict[str, Any], record: ServiceRecord) -> dict[str, Any]:
+    status = status_report.get("versions", {}).get(str(version.version), {})
     return {
         "version": version.version,
         "state": version.state,
@@ -153,15 +153,15 @@ def _version(version: VersionRecord, found: dict[str, Any], record: ServiceRecor
         "snapshot_id": version.spec.get("snapshot_id"),
         "environment_key": version.environment_key,
         "created_at": version.created_at,
-        "workers": told.get("workers", []),
+        "workers": status.get("workers", []),
     }
 
 
 def _serves(service: dict[str, Any], model: str) -> bool:
-    served = [one for version in service["versions"] if version["traffic"] for one in version["models"]]
-    return any(model in (one, one.rpartition(":")[0]) for one in served)
+    models = [name for version in service["versions"] if version["traffic"] for name in version["models"]]
+    return any(model in (name, name.rpartition(":")[0]) for name in models)
 
 
-def _called(host: str) -> str:
-    everywhere = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
-    return everywhere.get(host, f"[{host}]" if ":" in host else host)
+def _url_host(host: str) -> str:
+    wildcards = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
+    return wildcards.get(host, f"[{host}]" if ":" in host else host)

@@ -1,4 +1,4 @@
-"""Code as it was: taking it in, giving it back."""
+"""Snapshots of code: upload and download."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from runyard.wire.snapshots import OfferSnapshot, SnapshotResponse
 
 def routes(conductor: Conductor) -> APIRouter:
     router = APIRouter(tags=["snapshots"])
-    depot = conductor.rooms.snapshots
+    store = conductor.rooms.snapshots
 
     @router.post("/snapshots", response_model=SnapshotResponse)
     def offer(request: OfferSnapshot) -> Response:
-        """Take a snapshot in; or say which content is missing, to be packed and offered again."""
+        """Store a snapshot, or list the missing content, which the client packs before it repeats the request."""
         data = base64.b64decode(request.manifest)
         pack = None
         if request.pack is not None:
             if Path(request.pack).name != request.pack:
-                raise SnapshotException(f"{request.pack!r} is not the name of a pack")
-            pack = depot.incoming / request.pack
+                raise SnapshotException(f"invalid pack name {request.pack!r}")
+            pack = store.incoming / request.pack
         else:
-            wanted = {entry.digest for entry in Manifest.from_bytes(data).entries if entry.digest}
-            missing = depot.missing(sorted(wanted))
+            digests = {entry.digest for entry in Manifest.from_bytes(data).entries if entry.digest}
+            missing = store.missing(sorted(digests))
             if missing:
                 return json_response(SnapshotResponse(None, missing))
-        return json_response(SnapshotResponse(depot.add(data, pack)))
+        return json_response(SnapshotResponse(store.add(data, pack)))
 
     @router.get("/snapshots/{snapshot_id}")
-    def is_there(snapshot_id: str) -> Response:
-        return json_response({"snapshot_id": snapshot_id, "there": depot.has(snapshot_id)})
+    def exists(snapshot_id: str) -> Response:
+        return json_response({"snapshot_id": snapshot_id, "there": store.has(snapshot_id)})
 
     @router.get("/snapshots/{snapshot_id}/zip")
     def as_zip(snapshot_id: str) -> Response:
-        with tempfile.NamedTemporaryFile(dir=depot.incoming, suffix=".zip", delete=False) as made:
-            path = Path(made.name)
+        with tempfile.NamedTemporaryFile(dir=store.incoming, suffix=".zip", delete=False) as file:
+            path = Path(file.name)
         try:
-            depot.zip(snapshot_id, path)
+            store.zip(snapshot_id, path)
         except BaseException:
             path.unlink(missing_ok=True)
             raise

@@ -1,4 +1,4 @@
-"""Sweeps: started, looked at, and what can be learnt from them."""
+"""Sweeps: submit, get, list, and the importance of parameters."""
 
 from __future__ import annotations
 
@@ -23,38 +23,38 @@ def routes(conductor: Conductor, driver: SweepDriver | None) -> APIRouter:
 
     @router.post("/sweeps", response_model=RunView)
     def submit(request: SubmitSweep) -> Response:
-        """Start a sweep. It is a run itself, of type `hyperdrive`; its children are runs below it."""
+        """Submit a sweep. The sweep is a run of type `hyperdrive`; its trials are child runs."""
         record = submit_sweep(conductor, store, request)
         if driver is not None:
-            driver.take_up(record.run_id)
+            driver.add(record.run_id)
         return json_response(run_view(conductor, record))
 
     @router.post("/sweeps/{sweep_id}/rerun", response_model=RunView)
     def rerun(sweep_id: str, request: RerunChildren) -> Response:
-        """A new sweep of exactly these children, with the values that they had."""
+        """Submit a new sweep that repeats exactly these children with the same parameter values."""
         record = rerun_children(conductor, store, sweep_id, request)
         if driver is not None:
-            driver.take_up(record.run_id)
+            driver.add(record.run_id)
         return json_response(run_view(conductor, record))
 
     @router.get("/sweeps")
     def listing() -> Response:
-        """Every sweep with the number of its children, newest first."""
+        """List the sweeps with the number of their children, newest first."""
         return json_response(store.listing())
 
     @router.get("/sweeps/{sweep_id}", response_model=SweepView)
     def sweep(sweep_id: str) -> Response:
-        return json_response(_view(conductor, sweep_id, _known(store, sweep_id), store.trials(sweep_id)))
+        return json_response(_view(conductor, sweep_id, _load_spec(store, sweep_id), store.trials(sweep_id)))
 
     @router.get("/sweeps/{sweep_id}/importance", response_model=Importance)
     def importances(sweep_id: str) -> Response:
-        """How much of the metric's spread each parameter explains."""
-        return json_response(importance(_known(store, sweep_id), store.trials(sweep_id)))
+        """Return the share of the metric's variance that each parameter explains."""
+        return json_response(importance(_load_spec(store, sweep_id), store.trials(sweep_id)))
 
     return router
 
 
-def _known(store: SweepStore, sweep_id: str) -> SweepSpec:
+def _load_spec(store: SweepStore, sweep_id: str) -> SweepSpec:
     spec = store.load(sweep_id)
     if spec is None:
         raise RunNotFound(f"no sweep {sweep_id!r} in this yard", hint="`runyard runs` lists runs and sweeps")
@@ -63,20 +63,20 @@ def _known(store: SweepStore, sweep_id: str) -> SweepSpec:
 
 def _view(conductor: Conductor, sweep_id: str, spec: SweepSpec, trials: list[Trial]) -> SweepView:
     record = conductor.rooms.runs.load(sweep_id)
-    begun, errors = conductor.rooms.runs.begun_below(sweep_id), conductor.rooms.runs.errors_below(sweep_id)
-    unknown = ("NotStarted", None)
+    states, errors = conductor.rooms.runs.begun_below(sweep_id), conductor.rooms.runs.errors_below(sweep_id)
+    not_started = ("NotStarted", None)
     children = [
         TrialView(
             trial.number,
             trial.run_id,
             trial.parameters,
-            begun.get(trial.run_id, unknown)[0],
+            states.get(trial.run_id, not_started)[0],
             trial.best,
             trial.reports,
             trial.stopped,
             trial.resumes,
             errors.get(trial.run_id, ""),
-            begun.get(trial.run_id, unknown)[1],
+            states.get(trial.run_id, not_started)[1],
         )
         for trial in trials
     ]
