@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.place import Place
 from bench.row import Goal, Row, Size, not_measured
 from bench.turns import in_turns, seconds_of
-from runyard.environments.manager import EnvironmentDepot
+from runyard.environments.manager import EnvironmentManager
 from runyard.environments.venv import find_uv
 from runyard.errors import RunyardException
 from runyard.spec.environment import EnvironmentSpec
@@ -28,9 +28,9 @@ def environments(place: Place, size: Size) -> Iterator[Row]:
     numbers = itertools.count()
 
     def ours() -> float:
-        depot = EnvironmentDepot(place.root / f"depot{next(numbers)}")
-        took = seconds_of(lambda: _prepare(depot, packages, place.root))()
-        shutil.rmtree(depot.root)
+        manager = EnvironmentManager(place.root / f"depot{next(numbers)}")
+        took = seconds_of(lambda: _prepare(manager, packages, place.root))()
+        shutil.rmtree(manager.root)
         return took
 
     def bare() -> float:
@@ -46,18 +46,18 @@ def environments(place: Place, size: Size) -> Iterator[Row]:
         return
     yield Row(what, times["ours"], ("`uv venv` and `uv pip install`", times["bare"]), Goal(2, times=True))
 
-    depot = EnvironmentDepot(place.root / "known")
-    _prepare(depot, packages, place.root)
-    known = in_turns({"known": seconds_of(lambda: _prepare(depot, packages, place.root))}, size.rounds)
+    manager = EnvironmentManager(place.root / "known")
+    _prepare(manager, packages, place.root)
+    known = in_turns({"known": seconds_of(lambda: _prepare(manager, packages, place.root))}, size.rounds)
     yield Row("the same, known already", known["known"], goal=Goal(0.005))
 
 
-def _prepare(depot: EnvironmentDepot, packages: tuple[str, ...], folder: Path) -> None:
-    depot.prepare(
+def _prepare(manager: EnvironmentManager, packages: tuple[str, ...], folder: Path) -> None:
+    manager.prepare(
         EnvironmentSpec(pip=packages),
         has_gpu=False,
         say=lambda text: None,
-        abandoned=threading.Event(),
+        canceled=threading.Event(),
         run_folder=folder,
         kit=folder,
         run_id="bench_1",

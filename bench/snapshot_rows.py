@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter, sleep, time
 
-from runyard.snapshots import Depot, freeze, pack_missing
+from runyard.snapshots import SnapshotStore, freeze, pack_missing
 
 FILES = 10_000
 MEGABYTES = 300
@@ -53,27 +53,27 @@ def time_again(tree: Path, scratch: Path, *, rounds: int = 5) -> dict[str, float
     snapshot(tree, scratch)
     changed = next(tree.rglob("*.bin"))
     times: dict[str, list[float]] = {"walk_s": [], "freeze_s": [], "snapshot_s": []}
-    depot = Depot(scratch / "depot")
-    depot.missing(["00" * 32])  # the yard is warm
+    store = SnapshotStore(scratch / "depot")
+    store.missing(["00" * 32])  # the yard is warm
     for number in range(rounds):
         changed.write_bytes(b"changed %d" % number)
         times["walk_s"].append(_timed(lambda: walk(tree)))
         times["freeze_s"].append(_timed(lambda: freeze(tree, index_folder=scratch / "index")))
         changed.write_bytes(b"changed again %d" % number)
         times["walk_s"].append(_timed(lambda: walk(tree)))
-        times["snapshot_s"].append(_timed(lambda: snapshot(tree, scratch, depot)))
+        times["snapshot_s"].append(_timed(lambda: snapshot(tree, scratch, store)))
     shutil.rmtree(scratch, ignore_errors=True)
     return {name: min(seconds) for name, seconds in times.items()}
 
 
-def snapshot(tree: Path, scratch: Path, depot: Depot | None = None) -> str:
+def snapshot(tree: Path, scratch: Path, store: SnapshotStore | None = None) -> str:
     """What a submission does with its folder."""
-    depot = depot or Depot(scratch / "depot")
-    frozen = freeze(tree, index_folder=scratch / "index", pack_to=depot.incoming / f"{os.urandom(8).hex()}.pack")
-    if depot.has(frozen.id):
+    store = store or SnapshotStore(scratch / "depot")
+    frozen = freeze(tree, index_folder=scratch / "index", pack_to=store.incoming / f"{os.urandom(8).hex()}.pack")
+    if store.has(frozen.id):
         return frozen.id
-    pack = pack_missing(frozen, depot.missing(frozen.manifest.digests), depot.incoming / f"{os.urandom(8).hex()}.pack")
-    return depot.add(frozen.manifest.to_bytes(), pack)
+    pack = pack_missing(frozen, store.missing(frozen.manifest.digests), store.incoming / f"{os.urandom(8).hex()}.pack")
+    return store.add(frozen.manifest.to_bytes(), pack)
 
 
 def walk(folder: Path) -> int:

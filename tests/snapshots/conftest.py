@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from runyard.snapshots import Depot, Frozen, freeze, pack_missing
+from runyard.snapshots import Snapshot, SnapshotStore, freeze, pack_missing
 
 Tree = dict[str, bytes]
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Callable[[Tree], Path]:
-    """Writes files below a new folder; a name that ends with a slash is an empty folder."""
+    """Writes files to a new folder; a name that ends with a slash is an empty folder."""
 
     def write(files: Tree) -> Path:
         root = tmp_path / "project"
@@ -30,25 +30,25 @@ def project(tmp_path: Path) -> Callable[[Tree], Path]:
 
 
 @pytest.fixture
-def frozen_of(tmp_path: Path) -> Callable[..., Frozen]:
-    def run(root: Path, **options: object) -> Frozen:
+def freeze_folder(tmp_path: Path) -> Callable[..., Snapshot]:
+    def run(root: Path, **options: object) -> Snapshot:
         return freeze(root, index_folder=tmp_path / "index", **options)  # type: ignore[arg-type]
 
     return run
 
 
 @pytest.fixture
-def depot(tmp_path: Path) -> Depot:
-    return Depot(tmp_path / "depot")
+def store(tmp_path: Path) -> SnapshotStore:
+    return SnapshotStore(tmp_path / "store")
 
 
 @pytest.fixture
-def store(tmp_path: Path, depot: Depot) -> Callable[..., str]:
-    """Freezes a folder and hands it over, as a submission does."""
+def add_snapshot(tmp_path: Path, store: SnapshotStore) -> Callable[..., str]:
+    """Creates and uploads a snapshot of a folder, as a submission does."""
 
-    def run(root: Path, depot: Depot = depot) -> str:
-        frozen = freeze(root, index_folder=tmp_path / "index", pack_to=depot.incoming / "first.pack")
-        pack = pack_missing(frozen, depot.missing(frozen.manifest.digests), depot.incoming / "second.pack")
-        return depot.add(frozen.manifest.to_bytes(), pack)
+    def run(root: Path, store: SnapshotStore = store) -> str:
+        snapshot = freeze(root, index_folder=tmp_path / "index", pack_to=store.incoming / "first.pack")
+        pack = pack_missing(snapshot, store.missing(snapshot.manifest.digests), store.incoming / "second.pack")
+        return store.add(snapshot.manifest.to_bytes(), pack)
 
     return run

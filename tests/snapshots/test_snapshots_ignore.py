@@ -10,14 +10,14 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from runyard.snapshots import Frozen, freeze
+from runyard.snapshots import Snapshot, freeze
 
 Project = Callable[[dict[str, bytes]], Path]
-Freeze = Callable[..., Frozen]
+Freeze = Callable[..., Snapshot]
 
 
-def paths(frozen: Frozen) -> set[str]:
-    return {entry.path for entry in frozen.manifest.entries}
+def paths(snapshot: Snapshot) -> set[str]:
+    return {entry.path for entry in snapshot.manifest.entries}
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def _git(folder: Path, *arguments: str) -> bytes:
     return subprocess.run(["git", *arguments], cwd=folder, env=environment, check=True, capture_output=True).stdout
 
 
-def _kept_by_git(repository: Path) -> set[bytes]:
+def _files_of_git(repository: Path) -> set[bytes]:
     return set(_git(repository, "ls-files", "--others", "--exclude-standard", "-z").split(b"\0")) - {b""}
 
 
@@ -56,7 +56,7 @@ FOLDERS = st.lists(NAMES, max_size=3).map("/".join)
 @example(files={("a/b", "c"), ("a", "keep")}, ignores={"": "a/*\n!a/keep", "a/b": "!c"})
 @example(files={("", "a "), ("", "a")}, ignores={"": "a\\ \n"})
 @example(files={("", "a")}, ignores={"": "\ufeffa\r\n"})
-def test_what_git_ignores_is_what_a_snapshot_ignores(
+def test_snapshot_ignores_the_same_files_as_git(
     repository: Path, files: set[tuple[str, str]], ignores: dict[str, str]
 ) -> None:
     """B11.75."""
@@ -68,7 +68,7 @@ def test_what_git_ignores_is_what_a_snapshot_ignores(
 @given(
     files=st.sets(st.tuples(FOLDERS, NAMES), max_size=15), ignores=st.dictionaries(FOLDERS, IGNORE_FILES, max_size=3)
 )
-def test_what_git_ignores_is_what_a_snapshot_ignores_at_length(
+def test_snapshot_ignores_the_same_files_as_git_long(
     repository: Path, files: set[tuple[str, str]], ignores: dict[str, str]
 ) -> None:
     _agree(repository, files, ignores)
@@ -82,13 +82,13 @@ def _agree(repository: Path, files: set[tuple[str, str]], ignores: dict[str, str
         _write(repository, folder, name, b"content")
     for folder, content in ignores.items():
         _write(repository, folder, ".gitignore", content.encode())
-    frozen = freeze(repository, index_folder=repository.parent / "index")
-    kept = {os.fsencode(entry.path) for entry in frozen.manifest.entries if entry.kind == "file"}
-    assert kept == _kept_by_git(repository)
+    snapshot = freeze(repository, index_folder=repository.parent / "index")
+    files_of_snapshot = {os.fsencode(entry.path) for entry in snapshot.manifest.entries if entry.kind == "file"}
+    assert files_of_snapshot == _files_of_git(repository)
 
 
 def _write(root: Path, folder: str, name: str, content: bytes) -> None:
-    """Unless one of its parents is a file, or it is itself a folder, by the luck of the draw."""
+    """Skips random paths whose parent is a file, or that are folders already."""
     path = root / folder / name
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -97,48 +97,48 @@ def _write(root: Path, folder: str, name: str, content: bytes) -> None:
         return
 
 
-def test_amlignore_replaces_gitignore_in_every_folder(project: Project, frozen_of: Freeze) -> None:
+def test_amlignore_replaces_gitignore_in_every_folder(project: Project, freeze_folder: Freeze) -> None:
     """B11.75."""
     root = project(
         {".amlignore": b"*.csv\n", ".gitignore": b"*.py\n", "a.csv": b"", "a.py": b"", "sub/.gitignore": b"*\n"}
         | {"sub/b.py": b""}
     )
-    assert paths(frozen_of(root)) == {".amlignore", ".gitignore", "a.py", "sub/.gitignore", "sub/b.py"}
+    assert paths(freeze_folder(root)) == {".amlignore", ".gitignore", "a.py", "sub/.gitignore", "sub/b.py"}
 
 
-def test_runyardignore_counts_in_addition_and_has_the_last_word(project: Project, frozen_of: Freeze) -> None:
+def test_runyardignore_takes_precedence_over_gitignore(project: Project, freeze_folder: Freeze) -> None:
     root = project(
         {".gitignore": b"*.pt\n", ".runyardignore": b"notes/\n!best.pt\n", "a.pt": b"", "best.pt": b"", "notes/x": b""}
     )
-    assert paths(frozen_of(root)) == {".gitignore", ".runyardignore", "best.pt"}
+    assert paths(freeze_folder(root)) == {".gitignore", ".runyardignore", "best.pt"}
 
 
-def test_a_file_below_an_excluded_folder_cannot_come_back(project: Project, frozen_of: Freeze) -> None:
+def test_a_file_in_an_excluded_folder_cannot_be_included(project: Project, freeze_folder: Freeze) -> None:
     root = project({".gitignore": b"data/\n!data/keep\n", "data/keep": b"", "train.py": b""})
-    assert paths(frozen_of(root)) == {".gitignore", "train.py"}
+    assert paths(freeze_folder(root)) == {".gitignore", "train.py"}
 
 
-def test_caches_and_virtual_environments_are_never_part_of_it(project: Project, frozen_of: Freeze) -> None:
+def test_caches_and_virtual_environments_are_always_excluded(project: Project, freeze_folder: Freeze) -> None:
     root = project(
         {"train.py": b"", ".git/HEAD": b"", "__pycache__/train.cpython-311.pyc": b"", "old.pyc": b""}
         | {"pkg/.ipynb_checkpoints/x": b"", "my env/pyvenv.cfg": b"", "my env/bin/python": b""}
         | {"conda/conda-meta/history": b"", ".runyardignore": b"!*.pyc\n!__pycache__/\n"}
     )
-    assert paths(frozen_of(root)) == {"train.py", ".runyardignore"}
+    assert paths(freeze_folder(root)) == {"train.py", ".runyardignore"}
 
 
-def test_a_folder_that_is_itself_a_virtual_environment_is_still_frozen(project: Project, frozen_of: Freeze) -> None:
-    assert paths(frozen_of(project({"pyvenv.cfg": b"", "train.py": b""}))) == {"pyvenv.cfg", "train.py"}
+def test_a_folder_that_is_itself_a_virtual_environment_is_still_frozen(project: Project, freeze_folder: Freeze) -> None:
+    assert paths(freeze_folder(project({"pyvenv.cfg": b"", "train.py": b""}))) == {"pyvenv.cfg", "train.py"}
 
 
-def test_an_ignore_file_that_is_a_link_is_not_followed(project: Project, frozen_of: Freeze, tmp_path: Path) -> None:
+def test_an_ignore_file_that_is_a_link_is_not_followed(project: Project, freeze_folder: Freeze, tmp_path: Path) -> None:
     root = project({"train.py": b"", "rules": b"*.py\n"})
     (root / ".gitignore").symlink_to("rules")
-    assert "train.py" in paths(frozen_of(root))
+    assert "train.py" in paths(freeze_folder(root))
 
 
-def test_changed_ignore_rules_count_for_files_that_did_not_change(project: Project, frozen_of: Freeze) -> None:
+def test_changed_ignore_rules_apply_to_unchanged_files(project: Project, freeze_folder: Freeze) -> None:
     root = project({"a.csv": b"", "train.py": b""})
-    assert "a.csv" in paths(frozen_of(root))
+    assert "a.csv" in paths(freeze_folder(root))
     project({".runyardignore": b"*.csv\n"})
-    assert "a.csv" not in paths(frozen_of(root))
+    assert "a.csv" not in paths(freeze_folder(root))

@@ -14,7 +14,7 @@ NAMES = st.binary(min_size=1, max_size=6).filter(
 
 
 @given(st.sets(NAMES, max_size=8), st.booleans(), st.integers(0, 2**62))
-def test_every_name_survives_the_way_to_bytes_and_back(names: set[bytes], executable: bool, size: int) -> None:
+def test_every_name_survives_serialization(names: set[bytes], executable: bool, size: int) -> None:
     entries = [Entry(name.decode("utf-8", "surrogateescape"), "file", executable, size, DIGEST) for name in names]
     manifest = Manifest(entries)
     again = Manifest.from_bytes(manifest.to_bytes())
@@ -28,19 +28,19 @@ def test_the_order_of_entries_does_not_matter() -> None:
     assert [entry.path for entry in Manifest(entries).entries] == ["a", "a-", "b"]
 
 
-def test_digests_are_named_once() -> None:
+def test_digests_have_no_duplicates() -> None:
     manifest = Manifest([Entry("a", "file", digest=DIGEST), Entry("b", "file", digest=DIGEST), Entry("c", "dir")])
     assert manifest.digests == [DIGEST]
 
 
-def test_an_empty_folder_has_an_id_too() -> None:
+def test_an_empty_manifest_has_an_id() -> None:
     assert Manifest.from_bytes(Manifest(()).to_bytes()).id == Manifest(()).id
 
 
 @pytest.mark.parametrize(
     "path", ["/etc/passwd", "../x", "a/../../x", "a/..", "..", ".", "a//b", "a/./b", "", "a/", "/", "./a"]
 )
-def test_a_path_that_could_leave_the_folder_is_refused(path: str) -> None:
+def test_a_path_outside_the_folder_is_refused(path: str) -> None:
     data = Manifest([Entry(path, "file", digest=DIGEST), Entry("z", "dir")]).to_bytes()
     with pytest.raises(SnapshotException, match="outside its folder"):
         Manifest.from_bytes(data)

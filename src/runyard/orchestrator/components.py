@@ -9,8 +9,8 @@ from pathlib import Path
 from runyard.compute.registry import Target, Targets
 from runyard.data.datasets import Datasets
 from runyard.data.staging import Stager
-from runyard.environments.manager import EnvironmentDepot
-from runyard.snapshots.store import Depot
+from runyard.environments.manager import EnvironmentManager
+from runyard.snapshots.store import SnapshotStore
 from runyard.spec.folder import HomeFolder, RunFolder
 from runyard.store.database import Database
 from runyard.store.runs import RunRecord, RunStore
@@ -24,8 +24,8 @@ class Rooms:
     kit: Path
     database: Database
     runs: RunStore
-    snapshots: Depot
-    environments: EnvironmentDepot
+    snapshots: SnapshotStore
+    environments: EnvironmentManager
     artifacts: Artifacts
     targets: Targets
     stager: Stager

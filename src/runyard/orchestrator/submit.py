@@ -10,7 +10,7 @@ from runyard import clock
 from runyard.environments.prepared import Prepared
 from runyard.errors import EnvironmentException, SnapshotException, UserErrorException
 from runyard.lifecycle import events as on
-from runyard.lifecycle.state import MAY_BE_RETRIED, Life
+from runyard.lifecycle.state import RETRYABLE_REASONS, Life
 from runyard.lifecycle.warning import notes
 from runyard.orchestrator import data, prepare
 from runyard.orchestrator.components import Rooms
@@ -58,7 +58,7 @@ def submit(conductor: Conductor, request: SubmitRun, *, is_checked: bool = False
     ready = _ready(rooms, record.run_id, spec, is_checked)
     rooms.folder(record.run_id).logs.mkdir(parents=True, exist_ok=True)
     properties: Labels = {"ContentSnapshotId": request.snapshot_id, **request.properties}
-    rooms.datasets.saved.note_uses(record.run_id, spec.data)
+    rooms.datasets.saved.record_uses(record.run_id, spec.data)
     return conductor.admit(record, on.Submitted(), request.tags, properties, ready)
 
 
@@ -89,15 +89,15 @@ def submit_folder(conductor: Conductor, request: SubmitFolder) -> RunRecord:
     """The yard freezes the code itself: its imports are warm, while a command's would take longer than all the rest."""
     check_names(request.run_id, request.experiment)
     began = clock.now()
-    depot = conductor.rooms.snapshots
-    pack = depot.incoming / f"{secrets.token_hex(8)}.pack"
+    store = conductor.rooms.snapshots
+    pack = store.incoming / f"{secrets.token_hex(8)}.pack"
     index = HomeFolder(conductor.rooms.home).snapshots / "index"
     frozen = freeze(Path(request.source_directory), index_folder=index, pack_to=pack)
     try:
-        if not depot.has(frozen.id):
+        if not store.has(frozen.id):
             wanted = sorted({entry.digest for entry in frozen.manifest.entries if entry.digest})
-            missing = depot.missing(wanted)
-            depot.add(frozen.manifest.to_bytes(), pack_missing(frozen, missing, depot.incoming / f"{pack.stem}-2.pack"))
+            missing = store.missing(wanted)
+            store.add(frozen.manifest.to_bytes(), pack_missing(frozen, missing, store.incoming / f"{pack.stem}-2.pack"))
     finally:
         pack.unlink(missing_ok=True)
     spec = to_json(from_json(RunSpec, request.spec))  # whole: people read it in the run's details
@@ -181,7 +181,7 @@ def begin(conductor: Conductor, request: BeginRun) -> RunRecord:
     if request.hold:
         folder.client_lock.touch()
     properties: Labels = {"ContentSnapshotId": request.snapshot_id} if request.snapshot_id else {}
-    record = conductor.admit(record, on.Begun(), request.tags, properties)
+    record = conductor.admit(record, on.Opened(), request.tags, properties)
     if request.hold:
         conductor.live.add(record.run_id)
     return record
@@ -232,7 +232,7 @@ def _check_watched(spec: RunSpec) -> None:
 def _check_attempts(spec: RunSpec) -> None:
     if spec.max_attempts < 1:
         raise UserErrorException(f"max_attempts must be at least 1, not {spec.max_attempts}")
-    known = [reason.value for reason in MAY_BE_RETRIED]
+    known = [reason.value for reason in RETRYABLE_REASONS]
     for reason in spec.retry_on:
         if reason not in known:
             raise UserErrorException(

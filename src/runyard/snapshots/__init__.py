@@ -1,33 +1,33 @@
-"""The code of a run as it was at submit: frozen by content, stored once, copied out for each run.
+"""Snapshots of source folders: identified by content, stored once, copied out for each run.
 
-On the people's side::
+The client runs::
 
-    frozen = freeze(folder, index_folder=..., pack_to=depot.incoming / name)   # reads only what changed
-    if not depot.has(frozen.id):
-        pack = pack_missing(frozen, depot.missing(frozen.manifest.digests), depot.incoming / other_name)
-        depot.add(frozen.manifest.to_bytes(), pack)
+    snapshot = freeze(folder, index_folder=..., pack_to=store.incoming / name)   # reads only changed files
+    if not store.has(snapshot.id):
+        pack = pack_missing(snapshot, store.missing(snapshot.manifest.digests), store.incoming / other_name)
+        store.add(snapshot.manifest.to_bytes(), pack)
 
-and on the yard's: ``depot.materialize(frozen.id, folder)``. Between the two are only a list of hashes, the bytes of a
-manifest and the path of a pack, so that `Depot` may live in another process. Only the standard library is used.
+and the yard ``store.materialize(snapshot.id, folder)``. Client and store exchange only a list of digests, the bytes of
+a manifest and the path of a pack, so `SnapshotStore` can be in another process. Standard library only.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from runyard.snapshots.freeze import Frozen, freeze
+from runyard.snapshots.freeze import Snapshot, freeze
 from runyard.snapshots.manifest import Entry, Manifest
 from runyard.snapshots.pack_upload import pack_missing, write_pack
 
 if TYPE_CHECKING:
-    from runyard.snapshots.store import Depot
+    from runyard.snapshots.store import SnapshotStore
 
-__all__ = ["Depot", "Entry", "Frozen", "Manifest", "freeze", "pack_missing", "write_pack"]
+__all__ = ["Entry", "Manifest", "Snapshot", "SnapshotStore", "freeze", "pack_missing", "write_pack"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Depot":  # the yard's side: whoever only submits does not wait for its imports
-        from runyard.snapshots.store import Depot
+    if name == "SnapshotStore":  # only the yard needs it: clients do not pay for its imports
+        from runyard.snapshots.store import SnapshotStore
 
-        return Depot
+        return SnapshotStore
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

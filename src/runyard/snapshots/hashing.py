@@ -1,4 +1,4 @@
-"""The contents of files, each read once: hashed and, if asked, packed in the same pass, by as many threads as help."""
+"""Reads files once: hashes them and, if requested, adds them to a pack in the same pass, in several threads."""
 
 from __future__ import annotations
 
@@ -9,113 +9,117 @@ from hashlib import sha256
 from typing import NamedTuple, Optional
 
 from runyard.errors import SnapshotException
-from runyard.snapshots.manifest import decode, shown
+from runyard.snapshots.manifest import decode, printable
 from runyard.snapshots.pack import CHUNK_BYTES, PackWriter
 
 _SMALL_BYTES = 512 << 10
 _BUFFER_BYTES = 2 << 20
-_FILES_AT_A_TIME = 32
-_WORTH_THREADS_BYTES = 8 << 20
-_MOST_THREADS = 4
+_BATCH_FILES = 32
+_USE_THREADS_ABOVE_BYTES = 8 << 20
+_MAX_THREADS = 4
 # O_NOFOLLOW and O_NONBLOCK: a file may have become a link or a pipe since the folder was listed
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
-Progress = Callable[[int, int], None]  # files and bytes that were read since the last call; in the calling thread
+ReadCallback = Callable[[int, int], None]  # files and bytes read since the last call; called in the calling thread
 
 
-class Unread(NamedTuple):
-    folder: bytes  # below the root; b"" or with a slash at its end
+class UnreadFile(NamedTuple):
+    folder: bytes  # relative to the root; b"" or ending with a slash
     name: bytes
     size: int
-    stored: str = ""  # a content that needs no packing: what this file had when it was last frozen
-    remember: bool = True  # may be recognised by its stat the next time
-    about: Optional[os.stat_result] = None  # as it was when the folder was listed
+    stored_digest: str = ""  # content at the last snapshot, which needs no packing
+    add_to_index: bool = True
+    status: Optional[os.stat_result] = None  # when the folder was listed
 
 
-class Taken(NamedTuple):
-    file: Unread
+class HashedFile(NamedTuple):
+    file: UnreadFile
     digest: str
     size: int
-    about: os.stat_result
-    stable: bool  # the file did not change while it was read
+    status: os.stat_result
+    is_stable: bool  # the file did not change during the read
 
 
-def take_all(
-    root: bytes, files: Sequence[Unread], pack: Optional[PackWriter] = None, progress: Optional[Progress] = None
-) -> list[Taken]:
-    """Reads the files and packs what is new. A file that is gone meanwhile is left out.
+def hash_files(
+    root: bytes,
+    files: Sequence[UnreadFile],
+    pack: Optional[PackWriter] = None,
+    on_read: Optional[ReadCallback] = None,
+) -> list[HashedFile]:
+    """Hash files and add new contents to the pack. Files that no longer exist are omitted.
 
-    A file that changes while it is read is read once more. If it changes again, what was read the second time counts:
-    the pack has exactly those bytes, so the snapshot is still whole.
+    A file that changes while it is read is read a second time. If it changes again, the bytes of the second read
+    count: the pack contains exactly those, so the snapshot is consistent.
     """
     small = [file for file in files if file.size <= _SMALL_BYTES]
-    gang = _Gang(root, small, pack, progress)
+    workers = _Workers(root, small, pack, on_read)
     total = sum(file.size for file in small)
-    gang.work_with(min(_MOST_THREADS, os.cpu_count() or 1) - 1 if total >= _WORTH_THREADS_BYTES else 0)
-    taken = gang.taken
+    workers.run(min(_MAX_THREADS, os.cpu_count() or 1) - 1 if total >= _USE_THREADS_ABOVE_BYTES else 0)
+    hashed = workers.hashed
     for file in files:
         if file.size > _SMALL_BYTES:
-            one = _take_big(root, file, pack)
-            if one is not None:
-                taken.append(one)
-            if progress is not None:
-                progress(1, file.size)
-    return taken
+            result = _hash_large(root, file, pack)
+            if result is not None:
+                hashed.append(result)
+            if on_read is not None:
+                on_read(1, file.size)
+    return hashed
 
 
-def unreadable(path: bytes, error: OSError) -> SnapshotException:
-    name = shown(decode(path))
+def read_error(path: bytes, error: OSError) -> SnapshotException:
+    name = printable(decode(path))
     return SnapshotException(
-        f"{name} cannot be read: {error.strerror}",
-        hint=f"make it readable (chmod u+r, and u+x for a folder), or leave it out: write /{name} into .runyardignore",
+        f"cannot read {name}: {error.strerror}",
+        hint=f"make it readable (chmod u+r, and u+x for a folder), or exclude it: add /{name} to .runyardignore",
         inner_exception=error,
         path=decode(path),
     )
 
 
-class _Gang:
-    """Threads that take small files by the handful. Hashing and reading let go of the interpreter, so two help."""
+class _Workers:
+    """Threads that read small files in batches. Reading and hashing release the interpreter lock."""
 
     def __init__(
-        self, root: bytes, files: Sequence[Unread], pack: Optional[PackWriter], progress: Optional[Progress]
+        self, root: bytes, files: Sequence[UnreadFile], pack: Optional[PackWriter], on_read: Optional[ReadCallback]
     ) -> None:
-        self.taken: list[Taken] = []
-        self._root, self._pack, self._progress = root, pack, progress
-        self._handfuls = [files[at : at + _FILES_AT_A_TIME] for at in range(0, len(files), _FILES_AT_A_TIME)][::-1]
+        self.hashed: list[HashedFile] = []
+        self._root, self._pack, self._on_read = root, pack, on_read
+        self._batches = [files[start : start + _BATCH_FILES] for start in range(0, len(files), _BATCH_FILES)][::-1]
 
-    def work_with(self, helpers: int) -> None:
+    def run(self, helpers: int) -> None:
+        """Read all files in this thread and ``helpers`` others."""
         if not helpers:
-            self._work(self._progress)
+            self._work(self._on_read)
             return
-        from concurrent.futures import ThreadPoolExecutor  # most submissions read a file or two, alone
+        from concurrent.futures import ThreadPoolExecutor  # not needed by most submissions, which read few files
 
         with ThreadPoolExecutor(helpers, "runyard-freeze") as pool:
-            helping = [pool.submit(self._work) for _ in range(helpers)]
-            self._work(self._progress)
-            for helper in helping:
-                helper.result()
+            futures = [pool.submit(self._work) for _ in range(helpers)]
+            self._work(self._on_read)
+            for future in futures:
+                future.result()
 
-    def _work(self, progress: Optional[Progress] = None) -> None:
-        told = 0
-        bench = _Bench(self._root, self._pack)
+    def _work(self, on_read: Optional[ReadCallback] = None) -> None:
+        reported = 0
+        reader = _BatchReader(self._root, self._pack)
         try:
-            while self._handfuls:
+            while self._batches:
                 try:
-                    handful = self._handfuls.pop()
+                    batch = self._batches.pop()
                 except IndexError:
-                    return  # another thread was quicker
-                self.taken += bench.take(handful)
-                if progress is not None:
-                    news = self.taken[told:]
-                    told += len(news)
-                    progress(len(news), sum(one.size for one in news))
+                    return  # another thread took the last one
+                self.hashed += reader.read(batch)
+                if on_read is not None:
+                    new = self.hashed[reported:]
+                    reported += len(new)
+                    on_read(len(new), sum(result.size for result in new))
         except BaseException:
-            self._handfuls.clear()  # the others stop too
+            self._batches.clear()  # stop the other threads
             raise
 
 
-class _Bench:
-    """One thread's buffer: fresh memory for each file would cost as much as reading it."""
+class _BatchReader:
+    """Reads into one buffer per thread: allocating memory for each file would cost as much as reading it."""
 
     def __init__(self, root: bytes, pack: Optional[PackWriter]) -> None:
         self._root, self._pack = root, pack
@@ -123,117 +127,120 @@ class _Bench:
         self._filled = 0
         self._blobs: list[tuple[str, memoryview]] = []
 
-    def take(self, files: Sequence[Unread]) -> list[Taken]:
-        taken = []
+    def read(self, files: Sequence[UnreadFile]) -> list[HashedFile]:
+        hashed = []
         for file in files:
             if self._filled + file.size > _BUFFER_BYTES:
-                self._empty()
-            one = self._take(file)
-            if one is not None:
-                taken.append(one)
-        self._empty()
-        return taken
+                self._flush()
+            result = self._read(file)
+            if result is not None:
+                hashed.append(result)
+        self._flush()
+        return hashed
 
-    def _take(self, file: Unread) -> Optional[Taken]:
-        handle = _opened(self._root, file)
-        if handle < 0:
+    def _read(self, file: UnreadFile) -> Optional[HashedFile]:
+        descriptor = _open(self._root, file)
+        if descriptor < 0:
             return None
         try:
-            # the common case: one read, and the file is still as it was when the folder was listed
+            # the common case: one read, and the file has not changed since the folder was listed
             data = self._buffer[self._filled : self._filled + file.size]
-            read = os.readv(handle, [data])
-            after = os.fstat(handle)
+            size = os.readv(descriptor, [data])
+            after = os.fstat(descriptor)
             if after.st_mode & 0o170000 != stat.S_IFREG:
                 return None
-            stable = read == file.size and file.about is not None and _same(file.about, after)
-            if not stable:
-                data, before, after = self._read_again(handle)
-                stable = len(data) == before.st_size and _same(before, after)
+            is_stable = size == file.size and file.status is not None and _is_unchanged(file.status, after)
+            if not is_stable:
+                data, before, after = _read_again(descriptor)
+                is_stable = len(data) == before.st_size and _is_unchanged(before, after)
         except OSError as error:
-            raise unreadable(file.folder + file.name, error) from error
+            raise read_error(file.folder + file.name, error) from error
         finally:
-            os.close(handle)
+            os.close(descriptor)
         digest = sha256(data).hexdigest()
-        if self._pack is not None and digest != file.stored:
+        if self._pack is not None and digest != file.stored_digest:
             self._blobs.append((digest, data))
             self._filled += len(data)
-        return Taken(file, digest, len(data), after, stable)
+        return HashedFile(file, digest, len(data), after, is_stable)
 
-    def _read_again(self, handle: int) -> tuple[memoryview, os.stat_result, os.stat_result]:
-        before = os.fstat(handle)
-        room = memoryview(bytearray(before.st_size))  # it may have grown beyond the buffer
-        read = 0
-        while read < before.st_size:
-            more = os.preadv(handle, [room[read:]], read)
-            if more == 0:
-                break
-            read += more
-        return room[:read], before, os.fstat(handle)
-
-    def _empty(self) -> None:
+    def _flush(self) -> None:
         if self._blobs and self._pack is not None:
             self._pack.add_all(self._blobs)
         self._blobs.clear()
         self._filled = 0
 
 
-def _take_big(root: bytes, file: Unread, pack: Optional[PackWriter]) -> Optional[Taken]:
-    handle = _opened(root, file)
-    if handle < 0:
+def _read_again(descriptor: int) -> tuple[memoryview, os.stat_result, os.stat_result]:
+    before = os.fstat(descriptor)
+    buffer = memoryview(bytearray(before.st_size))  # the file may have grown beyond the shared buffer
+    size = 0
+    while size < before.st_size:
+        count = os.preadv(descriptor, [buffer[size:]], size)
+        if count == 0:
+            break
+        size += count
+    return buffer[:size], before, os.fstat(descriptor)
+
+
+def _hash_large(root: bytes, file: UnreadFile, pack: Optional[PackWriter]) -> Optional[HashedFile]:
+    descriptor = _open(root, file)
+    if descriptor < 0:
         return None
     try:
-        before = os.fstat(handle)
+        before = os.fstat(descriptor)
         if before.st_mode & 0o170000 != stat.S_IFREG:
             return None
-        taken, start = _stream(handle, file, before, pack)
-        if not taken.stable:
+        result, start = _stream(descriptor, file, before, pack)
+        if not result.is_stable:
             if pack is not None:
                 pack.rewind(start)
-            taken, start = _stream(handle, file, os.fstat(handle), pack)
-        if pack is not None and taken.digest != file.stored:
-            pack.keep(taken.digest, start)
+            result, start = _stream(descriptor, file, os.fstat(descriptor), pack)
+        if pack is not None and result.digest != file.stored_digest:
+            pack.finish_blob(result.digest, start)
         elif pack is not None:
             pack.rewind(start)
-        return taken
+        return result
     finally:
-        os.close(handle)
+        os.close(descriptor)
 
 
-def _stream(handle: int, file: Unread, before: os.stat_result, pack: Optional[PackWriter]) -> tuple[Taken, int]:
-    """Appends the content to the pack; also says where it starts there."""
+def _stream(
+    descriptor: int, file: UnreadFile, before: os.stat_result, pack: Optional[PackWriter]
+) -> tuple[HashedFile, int]:
+    """Hash a file and append it to the pack; return also its start position in the pack."""
     start = pack.position if pack is not None else 0
     hashing = sha256()
     buffer = memoryview(bytearray(CHUNK_BYTES))
     size = 0
-    while size < before.st_size:  # and no further: a log that somebody writes would never end
+    while size < before.st_size:  # not until the end of the file: it may grow forever
         try:
-            read = os.preadv(handle, [buffer[: before.st_size - size]], size)
+            count = os.preadv(descriptor, [buffer[: before.st_size - size]], size)
         except OSError as error:
-            raise unreadable(file.folder + file.name, error) from error
-        if read == 0:
+            raise read_error(file.folder + file.name, error) from error
+        if count == 0:
             break
-        hashing.update(buffer[:read])
-        size += read
+        hashing.update(buffer[:count])
+        size += count
         if pack is not None:
-            pack.append(buffer[:read])
-    digest = hashing.hexdigest()
-    after = os.fstat(handle)
-    stable = size == before.st_size and _same(before, after)
-    return Taken(file, digest, size, after, stable), start
+            pack.append(buffer[:count])
+    after = os.fstat(descriptor)
+    is_stable = size == before.st_size and _is_unchanged(before, after)
+    return HashedFile(file, hashing.hexdigest(), size, after, is_stable), start
 
 
-def _opened(root: bytes, file: Unread) -> int:
+def _open(root: bytes, file: UnreadFile) -> int:
+    """A descriptor, or -1 if the file was deleted since the folder was listed."""
     path = file.folder + file.name
     try:
         return os.open(root + b"/" + path, _FLAGS)
     except FileNotFoundError:
-        return -1  # gone since the folder was listed: as if it had never been there
+        return -1
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise read_error(path, error) from error
 
 
-def _same(before: os.stat_result, after: os.stat_result) -> bool:
-    # a write changes the ctime too, and nobody can set it back; some file systems only keep the mtime
+def _is_unchanged(before: os.stat_result, after: os.stat_result) -> bool:
+    # a write changes also the ctime, which programs cannot set; some file systems only have an mtime
     return (
         before.st_ctime_ns == after.st_ctime_ns
         and before.st_mtime_ns == after.st_mtime_ns

@@ -1,7 +1,7 @@
-"""What the last freeze of a folder saw: with it an unchanged file is recognised by its stat and not read again.
+"""The index of a folder's last snapshot: files with an unchanged stat are not read again.
 
-The index is a cache. Losing it costs time, never a wrong snapshot: a damaged one, one of another folder or of another
-version counts as none.
+The index is a cache. Losing it costs time but never produces a wrong snapshot: a damaged index, or one of another
+folder or version, is ignored.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 from runyard.errors import SnapshotException
-from runyard.snapshots.atomic import whole_file
+from runyard.snapshots.write_errors import replace_file
 
-# of a file: its stat as `pack_stat` packs it, then its record in the manifest. Bytes, because 10,000 of them are loaded
-# and saved in a third of the time that tuples take.
-Seen = bytes
-# folder (b"" or with a slash at its end) -> name -> Seen
-Tree = dict[bytes, dict[bytes, Seen]]
+# a file's stat, packed by `pack_stat`, followed by its record in the manifest; bytes, because loading and saving
+# 10,000 of them takes a third of the time that tuples take
+IndexEntry = bytes
+# folder (b"" or ending with a slash) -> file name -> entry
+Tree = dict[bytes, dict[bytes, IndexEntry]]
 
 _MAGIC = b"runyard index 1\n"
 _DIGEST_BYTES = 32
 _SETTLE_NS = 2_000_000_000
 _STAT = struct.Struct("<qqQQI")
-pack_stat = _STAT.pack  # mtime_ns, ctime_ns, size, inode, mode: the same again means the same content, once settled
+pack_stat = _STAT.pack  # mtime_ns, ctime_ns, size, inode, mode: equal values mean equal content, once settled
 KEY_BYTES = _STAT.size
-_NEVER = bytes(KEY_BYTES)
+_UNSETTLED = bytes(KEY_BYTES)
 
 
 class Index(NamedTuple):
@@ -42,34 +42,34 @@ class Index(NamedTuple):
         except OSError:
             return {}
         start = len(_MAGIC) + _DIGEST_BYTES
-        # the hash comes first: marshal may crash the interpreter on bytes that it did not write
+        # the hash is checked first: marshal may crash the interpreter on damaged data
         if not data.startswith(_MAGIC) or sha256(data[start:]).digest() != data[len(_MAGIC) : start]:
             return {}
         root, tree = marshal.loads(data[start:])
         return tree if root == self.root else {}
 
     def save(self, tree: Tree) -> None:
-        payload = marshal.dumps((self.root, tree), 4)  # 4 is read by every Python from 3.4 on
-        # a cache that cannot be written (a full disk, a read-only home) is no reason to refuse a submission
-        with contextlib.suppress(OSError, SnapshotException), whole_file(self.path, durable=False) as partial:
-            partial.write_bytes(_MAGIC + sha256(payload).digest() + payload)
+        payload = marshal.dumps((self.root, tree), 4)  # version 4 is readable by Python 3.4 and later
+        # a cache that cannot be written (full disk, read-only home) must not prevent a submission
+        with contextlib.suppress(OSError, SnapshotException), replace_file(self.path) as draft:
+            draft.write_bytes(_MAGIC + sha256(payload).digest() + payload)
 
 
 def index_of(root: bytes, folder: Path) -> Index:
     return Index(folder / f"{sha256(root).hexdigest()[:32]}.index", root)
 
 
-def seen(about: os.stat_result, record: bytes, *, read_at_s: float) -> Seen:
-    """What to remember of a file whose content was read at that time.
+def index_entry(status: os.stat_result, record: bytes, *, read_at_s: float) -> IndexEntry:
+    """The entry of a file whose content was read at that time.
 
-    A file that was written in the last moments may be written again within the same tick of the file system's clock,
-    and then looks unchanged. It is remembered with a stat that matches nothing, so that the next freeze reads it again.
-    Only the ctime tells: the mtime is whatever a program set it to.
+    A file that was written moments ago can be written again within the same tick of the file system's clock, and then
+    looks unchanged. Its entry gets a stat that never matches, so that the next snapshot reads the file again. Only
+    the ctime is used: programs can set the mtime to any value.
     """
-    if about.st_ctime_ns + _SETTLE_NS > read_at_s * 1e9:
-        return _NEVER + record
-    return pack_stat(about.st_mtime_ns, about.st_ctime_ns, about.st_size, about.st_ino, about.st_mode) + record
+    if status.st_ctime_ns + _SETTLE_NS > read_at_s * 1e9:
+        return _UNSETTLED + record
+    return pack_stat(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_mode) + record
 
 
-def is_settled(remembered: Seen) -> bool:
-    return not remembered.startswith(_NEVER)
+def is_settled(entry: IndexEntry) -> bool:
+    return not entry.startswith(_UNSETTLED)

@@ -1,8 +1,8 @@
-"""What a snapshot consists of: every path with its kind and the hash of its content. Its own hash is the snapshot's id.
+"""The manifest of a snapshot: every path with its kind and the hash of its content. Its own hash is the snapshot's id.
 
-The bytes are one header line and then, for each entry, ``path NUL what NUL``, sorted by path. ``what`` is ``f digest
-size`` for a file, ``x digest size`` for an executable one, ``l target`` for a link, ``d`` for an empty folder. NUL is
-the one byte that no path has, so names with spaces, newlines or bytes that are not UTF-8 need no quoting.
+The format is a header line followed by ``path NUL value NUL`` for each entry, sorted by path. The value is ``f digest
+size`` for a file, ``x digest size`` for an executable one, ``l target`` for a link, ``d`` for an empty folder. No path
+contains NUL, so names with spaces, newlines or invalid UTF-8 need no quoting.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import NamedTuple, Optional
 from runyard.errors import SnapshotException
 
 HEADER = b"runyard manifest 1\n"
-_WHAT = re.compile(rb"[fx] [0-9a-f]{64} (?:0|[1-9][0-9]{0,18})|l .+|d", re.DOTALL).fullmatch
+_is_value = re.compile(rb"[fx] [0-9a-f]{64} (?:0|[1-9][0-9]{0,18})|l .+|d", re.DOTALL).fullmatch
 
 
 class Entry(NamedTuple):
-    path: str  # relative, with slashes; bytes that are not UTF-8 are surrogates, as in os.fsdecode
-    kind: str  # "file", "link", or "dir" for a folder with nothing in it
+    path: str  # relative, with slashes; invalid UTF-8 as surrogates, as in os.fsdecode
+    kind: str  # "file", "link", or "dir" for an empty folder
     executable: bool = False
     size: int = 0
     digest: str = ""  # sha256 of a file's content, in hex
@@ -35,23 +35,23 @@ class Entry(NamedTuple):
 
 
 class Manifest:
-    """The entries of a snapshot, sorted. Cheap to make from records: entries are only parsed when somebody looks."""
+    """The entries of a snapshot, sorted. Creating one from records is cheap: entries are parsed on first access."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
-        self._data = _joined(entry.record() for entry in entries)
+        self._data = _serialize(entry.record() for entry in entries)
         self._id = ""
         self._entries: Optional[tuple[Entry, ...]] = None
 
     @classmethod
     def of_records(cls, records: Iterable[bytes]) -> Manifest:
-        """From records that this process made itself, in any order."""
+        """Create a manifest from trusted records, in any order."""
         manifest = cls(())
-        manifest._data = _joined(records)
+        manifest._data = _serialize(records)
         return manifest
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest:
-        """From outside: refused if it is damaged or if any path could lead out of the folder it is unpacked into."""
+        """Parse untrusted data. Raises SnapshotException if it is damaged or a path leads outside of the folder."""
         manifest = cls(())
         manifest._data = data
         _check(data)
@@ -78,9 +78,9 @@ class Manifest:
 
     @property
     def digests(self) -> list[str]:
-        """Of the files' contents, each once."""
-        _, whats = _fields(self._data)
-        return list(dict.fromkeys([what[2:66].decode() for what in whats if what[:2] in (b"f ", b"x ")]))
+        """The digests of all file contents, without duplicates."""
+        _, values = _fields(self._data)
+        return list(dict.fromkeys([value[2:66].decode() for value in values if value[:2] in (b"f ", b"x ")]))
 
     @property
     def size(self) -> int:
@@ -103,14 +103,14 @@ def file_record(path: bytes, executable: bool, size: int, digest: str) -> bytes:
     return b"%b\0%b %b %d\0" % (path, b"x" if executable else b"f", digest.encode(), size)
 
 
-def digest_of(record: bytes) -> str:
-    """Of a file's record."""
-    at = record.rindex(b"\0", 0, -1) + 3
-    return record[at : at + 64].decode()
+def record_digest(record: bytes) -> str:
+    """The digest in a file's record."""
+    start = record.rindex(b"\0", 0, -1) + 3
+    return record[start : start + 64].decode()
 
 
 def encode(path: str) -> bytes:
-    # not os.fsencode: the id of a snapshot must not depend on the locale of the process that makes it
+    # not os.fsencode: the id of a snapshot must not depend on the locale of the process
     return path.encode("utf-8", "surrogateescape")
 
 
@@ -118,13 +118,13 @@ def decode(path: bytes) -> str:
     return path.decode("utf-8", "surrogateescape")
 
 
-def shown(path: str) -> str:
-    """A path that can be printed: bytes that are not UTF-8 as ``\\xff``, a newline as ``\\n``."""
+def printable(path: str) -> str:
+    """Escape a path for output: invalid UTF-8 as ``\\xff``, a newline as ``\\n``."""
     text = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
-def _joined(records: Iterable[bytes]) -> bytes:
+def _serialize(records: Iterable[bytes]) -> bytes:
     return HEADER + b"".join(sorted(records))
 
 
@@ -134,63 +134,63 @@ def _fields(data: bytes) -> tuple[list[bytes], list[bytes]]:
 
 
 def _parse(data: bytes) -> Iterator[Entry]:
-    for path, what in zip(*_fields(data)):
-        kind = what[:1]
+    for path, value in zip(*_fields(data)):
+        kind = value[:1]
         if kind == b"l":
-            yield Entry(decode(path), "link", target=decode(what[2:]))
+            yield Entry(decode(path), "link", target=decode(value[2:]))
         elif kind == b"d":
             yield Entry(decode(path), "dir")
         else:
-            yield Entry(decode(path), "file", kind == b"x", int(what[67:]), what[2:66].decode())
+            yield Entry(decode(path), "file", kind == b"x", int(value[67:]), value[2:66].decode())
 
 
 def _check(data: bytes) -> None:
-    # whole lists at a time: one entry after the other takes as long as walking the folder did
+    # checks complete lists: a loop over entries takes as long as scanning the folder
     if not data.startswith(HEADER) or not data.endswith((b"\0", HEADER)):
-        raise _damaged("it does not begin or end as one")
-    paths, whats = _fields(data)
+        raise _format_error("the header or the end is missing")
+    paths, values = _fields(data)
     if data.count(b"\0") % 2:
-        raise _damaged("a record is cut off")
-    if not all(map(_WHAT, whats)):
-        path = next(path for path, what in zip(paths, whats) if not _WHAT(what))
-        raise _damaged(f"the record of {decode(path)!r} cannot be read")
+        raise _format_error("a record is cut off")
+    if not all(map(_is_value, values)):
+        path = next(path for path, value in zip(paths, values) if not _is_value(value))
+        raise _format_error(f"invalid record of {decode(path)!r}")
     if not all(map(operator.lt, paths, paths[1:])):
-        raise _damaged("its paths are not sorted, or one comes twice")
+        raise _format_error("its paths are not sorted, or contain duplicates")
     joined = b"/" + b"/\n/".join(paths) + b"/"
     if paths and (b"//" in joined or b"/./" in joined or b"/../" in joined):
-        raise _unsafe(next(path for path in paths if not {b"", b".", b".."}.isdisjoint(path.split(b"/"))))
+        raise _unsafe_path_error(next(path for path in paths if not {b"", b".", b".."}.isdisjoint(path.split(b"/"))))
     _check_folders(paths)
-    for path, what in zip(paths, whats):
-        if what.startswith(b"l ") and leads_outside(decode(path), decode(what[2:])):
+    for path, value in zip(paths, values):
+        if value.startswith(b"l ") and leads_outside(decode(path), decode(value[2:])):
             raise SnapshotException(
-                f"the snapshot has a link {decode(path)!r} to {decode(what[2:])!r}, which leads outside its folder",
+                f"the snapshot has a link {decode(path)!r} to {decode(value[2:])!r}, which leads outside its folder",
                 hint="freeze the folder again with this version of Runyard",
                 path=decode(path),
             )
 
 
 def _check_folders(paths: list[bytes]) -> None:
-    taken = frozenset(paths)
+    entries = frozenset(paths)
     folders = {path.rpartition(b"/")[0] for path in paths}
     while folders:
-        for folder in folders & taken:
-            # a parent that is itself an entry is a file or a link: writing below a link would leave the folder
-            raise _unsafe(next(path for path in paths if path.startswith(folder + b"/")))
+        for folder in folders & entries:
+            # a parent that is itself an entry is a file or a link; writing through the link would leave the folder
+            raise _unsafe_path_error(next(path for path in paths if path.startswith(folder + b"/")))
         folders = {folder.rpartition(b"/")[0] for folder in folders if folder}
 
 
 def leads_outside(path: str, target: str) -> bool:
-    landing = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
-    return landing == ".." or landing.startswith(("/", "../"))
+    resolved = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+    return resolved == ".." or resolved.startswith(("/", "../"))
 
 
-def _damaged(why: str) -> SnapshotException:
-    return SnapshotException(f"this is not a manifest of a snapshot: {why}", hint="submit the folder again")
+def _format_error(reason: str) -> SnapshotException:
+    return SnapshotException(f"invalid snapshot manifest: {reason}", hint="submit the folder again")
 
 
-def _unsafe(path: bytes) -> SnapshotException:
+def _unsafe_path_error(path: bytes) -> SnapshotException:
     return SnapshotException(
-        f"the snapshot has an entry {decode(path)!r}, which could be written outside its folder",
+        f"the snapshot has an entry {decode(path)!r}, which leads outside its folder",
         hint="freeze the folder again with this version of Runyard",
         path=decode(path),
     )

@@ -1,4 +1,4 @@
-"""From the one who froze a folder to the depot: a pack with what the depot lacks, and with nothing else."""
+"""Builds the pack that a client uploads: exactly the contents that the store lacks."""
 
 from __future__ import annotations
 
@@ -8,69 +8,70 @@ from pathlib import Path
 from typing import Optional
 
 from runyard.errors import SnapshotException
-from runyard.snapshots.atomic import whole_file
-from runyard.snapshots.freeze import Frozen
-from runyard.snapshots.hashing import Unread, take_all
-from runyard.snapshots.manifest import decode, encode, shown
+from runyard.snapshots.freeze import Snapshot
+from runyard.snapshots.hashing import UnreadFile, hash_files
+from runyard.snapshots.manifest import decode, encode, printable
 from runyard.snapshots.pack import OpenPack, Pack, PackWriter
+from runyard.snapshots.write_errors import replace_file
 
 
-def pack_missing(frozen: Frozen, missing: Iterable[str], destination: Path) -> Optional[Path]:
-    """The pack to hand over for those digests: the one that `freeze` wrote if it is just that, else a new one.
+def pack_missing(snapshot: Snapshot, missing: Iterable[str], destination: Path) -> Optional[Path]:
+    """A pack with the missing digests: the one that `freeze` wrote if it matches, else a new one.
 
-    Returns None when nothing is missing. The pack of `freeze` is removed when it is not the one to hand over.
+    Returns None if nothing is missing. The pack of `freeze` is deleted if it is not the returned one.
     """
-    wanted = frozenset(missing)
-    if frozen.pack is not None and wanted == frozen.packed:
-        return frozen.pack
-    if wanted:
-        write_pack(frozen, wanted, destination)
-    if frozen.pack is not None and frozen.pack != destination:
-        frozen.pack.unlink(missing_ok=True)
-    return destination if wanted else None
+    digests = frozenset(missing)
+    if snapshot.pack is not None and digests == snapshot.packed:
+        return snapshot.pack
+    if digests:
+        write_pack(snapshot, digests, destination)
+    if snapshot.pack is not None and snapshot.pack != destination:
+        snapshot.pack.unlink(missing_ok=True)
+    return destination if digests else None
 
 
-def write_pack(frozen: Frozen, digests: Iterable[str], destination: Path) -> None:
-    """Writes the contents with those digests, each once; what `freeze` packed is taken from there.
+def write_pack(snapshot: Snapshot, digests: Iterable[str], destination: Path) -> None:
+    """Write a pack with these contents, copied from the pack of `freeze` where possible.
 
-    Raises SnapshotException if a file that has to be read again is not what was frozen any more.
+    Raises:
+        SnapshotException: A file that must be read again has changed since the snapshot.
     """
-    wanted = set(digests)
-    with whole_file(destination, durable=False) as partial, PackWriter(partial) as pack:
-        if frozen.pack is not None:
-            source = Pack(frozen.pack)
-            with source.open() as opened:
-                _copy(source, opened, wanted, pack)
-        _read_again(frozen, wanted - pack.digests, pack)
-    lacking = wanted - pack.digests
-    if lacking:
+    requested = set(digests)
+    with replace_file(destination) as draft, PackWriter(draft) as pack:
+        if snapshot.pack is not None:
+            source = Pack(snapshot.pack)
+            with source.open() as source_file:
+                _copy(source, source_file, requested, pack)
+        _read_again(snapshot, requested - pack.digests, pack)
+    missing = requested - pack.digests
+    if missing:
         destination.unlink()
         raise SnapshotException(
-            f"{len(lacking)} of the contents asked for are not in this snapshot, {min(lacking)[:12]} among them",
+            f"{len(missing)} of the requested contents are not in this snapshot, for example {min(missing)[:12]}",
             hint="submit again",
         )
 
 
-def _copy(source: Pack, opened: OpenPack, wanted: set[str], pack: PackWriter) -> None:
-    for digest, place in source.places.items():
-        if digest.hex() in wanted:
+def _copy(source: Pack, source_file: OpenPack, requested: set[str], pack: PackWriter) -> None:
+    for digest, location in source.locations.items():
+        if digest.hex() in requested:
             start = pack.position
-            for chunk in opened.chunks(digest, place):
+            for chunk in source_file.chunks(digest, location):
                 pack.append(memoryview(chunk))
-            pack.keep(digest.hex(), start)
+            pack.finish_blob(digest.hex(), start)
 
 
-def _read_again(frozen: Frozen, wanted: Set[str], pack: PackWriter) -> None:
-    frozen_as = {encode(entry.path): entry for entry in frozen.manifest.files if entry.digest in wanted}
-    files = [Unread(b"", path, entry.size) for path, entry in frozen_as.items()]
-    for taken in take_all(os.fsencode(frozen.root), files, pack):
-        if taken.digest != frozen_as.pop(taken.file.name).digest:
-            raise _changed(taken.file.name, "its content is another one now")
-    for path in frozen_as:
-        raise _changed(path, "it is gone")
+def _read_again(snapshot: Snapshot, digests: Set[str], pack: PackWriter) -> None:
+    entries = {encode(entry.path): entry for entry in snapshot.manifest.files if entry.digest in digests}
+    files = [UnreadFile(b"", path, entry.size) for path, entry in entries.items()]
+    for result in hash_files(os.fsencode(snapshot.root), files, pack):
+        if result.digest != entries.pop(result.file.name).digest:
+            raise _changed_error(result.file.name, "its content is different")
+    for path in entries:
+        raise _changed_error(path, "it was deleted")
 
 
-def _changed(path: bytes, why: str) -> SnapshotException:
+def _changed_error(path: bytes, reason: str) -> SnapshotException:
     return SnapshotException(
-        f"{shown(decode(path))} changed while it was being submitted: {why}", hint="submit again", path=decode(path)
+        f"{printable(decode(path))} changed during the submission: {reason}", hint="submit again", path=decode(path)
     )

@@ -1,4 +1,4 @@
-"""Files that look like secrets: a snapshot is kept and shown to others, so they stay behind unless asked for."""
+"""Detects files that look like secrets: snapshots are stored and shared, so these files are excluded by default."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _HEAD_BYTES = 4096
 
 def looks_secret(root: bytes, path: bytes, name: bytes) -> bool:
     if not (name.startswith(_HEADS) or name.endswith(_TAILS)):
-        return False  # nearly every file ends here: two calls, no regular expression
+        return False  # most files: two calls, no regular expression
     if _BY_NAME.fullmatch(name):
         return True
     if name == b"credentials":
         return (b"/" + path).endswith(b"/.aws/credentials")
     if name.endswith((b".pem", b".key")):
-        return b"PRIVATE KEY" in _head(root + b"/" + path)  # certificates are .pem files too, and no secret
+        return b"PRIVATE KEY" in _head(root + b"/" + path)  # .pem files can also be certificates, which are not secret
     if name.endswith(b"account.json"):
         return b'"private_key"' in _head(root + b"/" + path)
     return False
@@ -35,7 +35,7 @@ def _head(path: bytes) -> bytes:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
-        return b""  # freezing it will say why it cannot be read
+        return b""  # the error is reported when the file is hashed
     try:
         return os.read(descriptor, _HEAD_BYTES)
     except OSError:

@@ -1,7 +1,7 @@
-"""Git's glob language as regular expressions over bytes.
+"""Translates git's glob patterns to regular expressions over bytes.
 
-Git matches bytes, not characters (``?`` is half of an ``é``), and so does this. The corners follow what git does, which
-is not always what its manual says; the test-suite compares both on generated trees.
+Like git, this matches bytes, not characters (``?`` is half of an ``é``). Corner cases follow the behavior of git, which
+differs from its manual in places; the test suite compares both on generated trees.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CLASSES = {
 
 
 def literal_length(pattern: bytes) -> int:
-    """How many leading bytes stand for themselves."""
+    """The number of leading bytes without special meaning."""
     for position, byte in enumerate(pattern):
         if byte in _SPECIAL:
             return position
@@ -37,9 +37,9 @@ def literal_length(pattern: bytes) -> int:
 
 
 def translate(pattern: bytes) -> Optional[bytes]:
-    """The regular expression for a whole match of a relative path, or None for a pattern that can never match."""
-    # git compares the literal head first and globs the rest on its own: after a head like "foo" a "**" counts as
-    # standing at the start. Translating the pattern as one piece would read foo**/bar differently.
+    """The regular expression for a full match of a relative path; None for a pattern that never matches."""
+    # git compares the literal head first and matches the rest separately, so "**" after a head such as "foo" counts
+    # as being at the start. Translating the pattern as a whole would give foo**/bar another meaning.
     head = literal_length(pattern)
     tail = _translate_tail(pattern[head:])
     return None if tail is None else re.escape(pattern[:head]) + tail
@@ -47,34 +47,34 @@ def translate(pattern: bytes) -> Optional[bytes]:
 
 def _translate_tail(glob: bytes) -> Optional[bytes]:
     out = []
-    at = 0
-    while at < len(glob):
-        byte = glob[at : at + 1]
+    position = 0
+    while position < len(glob):
+        byte = glob[position : position + 1]
         if byte == b"*":
-            regex, at = _stars(glob, at)
+            regex, position = _stars(glob, position)
         elif byte == b"?":
-            regex, at = b"[^/]", at + 1
+            regex, position = b"[^/]", position + 1
         elif byte == b"[":
-            bracket = _bracket(glob, at)
+            bracket = _bracket(glob, position)
             if bracket is None:
                 return None
-            regex, at = bracket
+            regex, position = bracket
         elif byte == b"\\":
-            if at + 1 == len(glob):
+            if position + 1 == len(glob):
                 return None
-            regex, at = re.escape(glob[at + 1 : at + 2]), at + 2
+            regex, position = re.escape(glob[position + 1 : position + 2]), position + 2
         else:
-            regex, at = re.escape(byte), at + 1
+            regex, position = re.escape(byte), position + 1
         out.append(regex)
     return b"".join(out)
 
 
-def _stars(glob: bytes, at: int) -> tuple[bytes, int]:
-    end = at
+def _stars(glob: bytes, position: int) -> tuple[bytes, int]:
+    end = position
     while glob[end : end + 1] == b"*":
         end += 1
-    at_start = at == 0 or glob[at - 1 : at] == b"/"
-    if end - at >= 2 and at_start:
+    is_at_start = position == 0 or glob[position - 1 : position] == b"/"
+    if end - position >= 2 and is_at_start:
         if glob[end : end + 1] == b"/":
             return b"(?:.*/)?", end + 1
         if end == len(glob) or glob[end : end + 2] == b"\\/":
@@ -82,57 +82,57 @@ def _stars(glob: bytes, at: int) -> tuple[bytes, int]:
     return b"[^/]*", end
 
 
-def _bracket(glob: bytes, at: int) -> Optional[tuple[bytes, int]]:
-    at += 1
-    negated = glob[at : at + 1] in (b"!", b"^")
+def _bracket(glob: bytes, position: int) -> Optional[tuple[bytes, int]]:
+    position += 1
+    negated = glob[position : position + 1] in (b"!", b"^")
     if negated:
-        at += 1
+        position += 1
     members: set[int] = set()
     previous = -1
     first = True
-    while first or glob[at : at + 1] != b"]":
+    while first or glob[position : position + 1] != b"]":
         first = False
-        if at >= len(glob):
+        if position >= len(glob):
             return None
-        byte = glob[at]
-        follower = glob[at + 1 : at + 2]
+        byte = glob[position]
+        follower = glob[position + 1 : position + 2]
         if byte == ord("\\"):
             if not follower:
                 return None
             previous = follower[0]
             members.add(previous)
-            at += 2
+            position += 2
         elif byte == ord("-") and previous >= 0 and follower and follower != b"]":
-            at += 1
-            if glob[at] == ord("\\"):
-                at += 1
-                if at >= len(glob):
+            position += 1
+            if glob[position] == ord("\\"):
+                position += 1
+                if position >= len(glob):
                     return None
-            members.update(range(previous, glob[at] + 1))
+            members.update(range(previous, glob[position] + 1))
             previous = -1
-            at += 1
+            position += 1
         elif byte == ord("[") and follower == b":":
-            end = glob.find(b"]", at + 2)
+            end = glob.find(b"]", position + 2)
             if end < 0:
                 return None
-            if end - at - 3 < 0 or glob[end - 1 : end] != b":":
+            if end - position - 3 < 0 or glob[end - 1 : end] != b":":
                 members.add(byte)
                 previous = byte
-                at += 1
+                position += 1
                 continue
-            named = _CLASSES.get(glob[at + 2 : end - 1])
-            if named is None:
+            character_class = _CLASSES.get(glob[position + 2 : end - 1])
+            if character_class is None:
                 return None
-            members |= named
+            members |= character_class
             previous = -1
-            at = end + 1
+            position = end + 1
         else:
             members.add(byte)
             previous = byte
-            at += 1
+            position += 1
     if negated:
         members = set(range(1, 256)) - members
     members.discard(ord("/"))
     if not members:
-        return b"(?!)", at + 1
-    return b"[" + b"".join(b"\\x%02x" % byte for byte in sorted(members)) + b"]", at + 1
+        return b"(?!)", position + 1
+    return b"[" + b"".join(b"\\x%02x" % byte for byte in sorted(members)) + b"]", position + 1

@@ -1,4 +1,4 @@
-"""A snapshot as a zip file, the form in which people get one back."""
+"""Exports a snapshot as a zip file."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def write_zip(path: Path, manifest: Manifest, contents: Iterable[tuple[Entry, It
 
 
 def _info(name: str, mode: int) -> zipfile.ZipInfo:
-    # the date is fixed: the same snapshot gives the same bytes
-    info = zipfile.ZipInfo(_SURROGATE.sub(lambda found: f"%{ord(found[0]) - 0xDC00:02X}", name), (1980, 1, 1, 0, 0, 0))
-    info.create_system = 3  # Unix: only then the modes count
+    # a fixed date: the same snapshot produces the same bytes
+    info = zipfile.ZipInfo(_SURROGATE.sub(lambda match: f"%{ord(match[0]) - 0xDC00:02X}", name), (1980, 1, 1, 0, 0, 0))
+    info.create_system = 3  # Unix: other systems ignore the modes
     info.external_attr = mode << 16
     return info

@@ -24,7 +24,7 @@ from runyard.data.datasets import Datasets
 from runyard.data.registry import Datastores
 from runyard.data.staging import Stager
 from runyard.data.transfer_jobs import Transfers
-from runyard.environments.manager import EnvironmentDepot
+from runyard.environments.manager import EnvironmentManager
 from runyard.environments.node_package import kit
 from runyard.models.files import forget_uploads
 from runyard.models.registry import Models
@@ -36,7 +36,7 @@ from runyard.orchestrator.watch import Watcher
 from runyard.posix import unix_socket
 from runyard.server.app import create_app
 from runyard.serving.manager import Services
-from runyard.snapshots.store import Depot
+from runyard.snapshots.store import SnapshotStore
 from runyard.spec.data import RUN_FILES_STORE
 from runyard.spec.folder import HomeFolder
 from runyard.store.computes import ComputeStore
@@ -77,8 +77,8 @@ class Yard:
             kit=node_package,
             database=database,
             runs=RunStore(database),
-            snapshots=Depot(files.snapshots),
-            environments=EnvironmentDepot(files.environments),
+            snapshots=SnapshotStore(files.snapshots),
+            environments=EnvironmentManager(files.environments),
             artifacts=artifacts,
             targets=Targets(
                 ComputeStore(database), Around(home, node_package, compute, self._hear, self._say, self._place)

@@ -20,7 +20,7 @@ from runyard.sdk.core.labels import as_labels
 from runyard.sdk.training.build_spec import Submission
 from runyard.sdk.training.data_inputs import data_of
 from runyard.sdk.training.run_configuration import THROW_AWAY_CLUSTER
-from runyard.snapshots.freeze import Frozen, freeze
+from runyard.snapshots.freeze import Snapshot, freeze
 from runyard.snapshots.pack_upload import pack_missing
 from runyard.spec.json import to_json
 from runyard.wire.runs import BeginRun, SubmitRun
@@ -104,7 +104,7 @@ def _placed(workspace: Workspace, submission: Submission) -> RunSpec:
     return replace(spec, target=ComputeTarget.create(workspace, f"once-{size}-{most}", wanted).name)
 
 
-def _post_with_code(connection: Connection, route: str, body: dict[str, Any], frozen: Frozen) -> dict[str, Any]:
+def _post_with_code(connection: Connection, route: str, body: dict[str, Any], frozen: Snapshot) -> dict[str, Any]:
     try:
         view: dict[str, Any] = connection.post(route, body)
     except SnapshotException:  # the yard does not have this code yet
@@ -173,7 +173,7 @@ def take_snapshot(connection: Connection, directory: Path) -> str:
     return _frozen_and_there(connection, directory).id
 
 
-def hand_over(connection: Connection, frozen: Frozen) -> None:
+def hand_over(connection: Connection, frozen: Snapshot) -> None:
     """Content travels once, as one pack; the yard checks every hash before it takes the snapshot in."""
     offer = {"manifest": base64.b64encode(frozen.manifest.to_bytes()).decode(), "pack": None}
     answer = connection.post("/api/snapshots", offer)
@@ -186,7 +186,7 @@ def hand_over(connection: Connection, frozen: Frozen) -> None:
             pack.unlink(missing_ok=True)  # the yard has moved it by now, unless something failed
 
 
-def _frozen_and_there(connection: Connection, directory: Path) -> Frozen:
+def _frozen_and_there(connection: Connection, directory: Path) -> Snapshot:
     frozen = _freeze(connection, directory)
     try:
         if not connection.get(f"/api/snapshots/{frozen.id}")["there"]:
@@ -196,13 +196,13 @@ def _frozen_and_there(connection: Connection, directory: Path) -> Frozen:
     return frozen
 
 
-def _freeze(connection: Connection, directory: Path) -> Frozen:
+def _freeze(connection: Connection, directory: Path) -> Snapshot:
     pack = _incoming(connection)
     if not pack.parent.is_dir():
         prepare_home(connection.home)
         pack.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     index = connection.home / "snapshots" / "index"
-    return freeze(directory, index_folder=index, pack_to=pack, say=log.info)
+    return freeze(directory, index_folder=index, pack_to=pack, report=log.info)
 
 
 def _incoming(connection: Connection) -> Path:
@@ -210,7 +210,7 @@ def _incoming(connection: Connection) -> Path:
     return connection.home / "snapshots" / "incoming" / f"{os.getpid()}-{secrets.token_hex(8)}.pack"
 
 
-def _drop_pack(frozen: Frozen) -> None:
+def _drop_pack(frozen: Snapshot) -> None:
     if frozen.pack is not None:
         frozen.pack.unlink(missing_ok=True)
 
