@@ -55,7 +55,7 @@ def test_a_deployment_that_failed_says_how_to_try_again(cli: CommandLine) -> Non
     assert "ValueError: no model" in failed.err
     assert "the same command with --update tries again; runyard services delete failing" in failed.err
     taken = cli(*command)
-    assert "is here already" in taken.err
+    assert "already exists" in taken.err
     assert "--update" in taken.err
     assert "runyard services delete failing" in taken.err
     cli.script("score.py", SCORE)

@@ -42,7 +42,7 @@ def test_while_a_version_is_deployed_keys_are_replaced_for_good_and_nothing_else
     flag = tmp_path / "go"
     broken = until(flag) + "    raise RuntimeError('no such weights')\ndef run(text): return 1\n"
     service.update(inference_config=a_script(tmp_path / "broken", broken))
-    with pytest.raises(WebserviceException, match="is being deployed just now"):
+    with pytest.raises(WebserviceException, match="is being deployed"):
         service.update(workers=2)
     renewing = threading.Thread(target=service.regen_key, args=("Primary",), daemon=True)
     renewing.start()
@@ -65,7 +65,7 @@ def test_a_service_moves_to_another_port(workspace: Workspace, tmp_path: Path) -
     assert before.ask("x").status == 200
     taken = {one._view["configuration"]["port"]: one.name for one in Webservice.list(workspace)}
     port = free_port("127.0.0.1", 0, taken)
-    with pytest.raises(WebserviceException, match=r"of 0\.0\.0\.0 cannot be listened at"):
+    with pytest.raises(WebserviceException, match=r"cannot listen on port \d+ of 0\.0\.0\.0"):
         service.update(host="0.0.0.0")  # where its own port is taken, by itself
     service.update(port=port)
     assert str(port) in service.scoring_uri

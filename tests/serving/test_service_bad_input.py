@@ -88,7 +88,7 @@ def test_names_ports_and_models_that_cannot_be(workspace: Workspace, tmp_path: P
     code = a_script(tmp_path, "def init(): pass\ndef run(text): return 1\n")
     free = LocalWebservice.deploy_configuration()
     for name in ("ab", "Upper", "ends-", "1st", "a" * 33, "under_score"):
-        with pytest.raises(WebserviceException, match="cannot be named"):
+        with pytest.raises(WebserviceException, match="invalid service name"):
             Model.deploy(workspace, name, [], code, free)
     with pytest.raises(WebserviceException, match="nobody-has-this"):
         Model.deploy(workspace, a_name(), ["nobody-has-this"], code, free)
@@ -96,14 +96,14 @@ def test_names_ports_and_models_that_cannot_be(workspace: Workspace, tmp_path: P
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(WebserviceException, match=f"port {port} of 127.0.0.1 cannot be listened at"):
+        with pytest.raises(WebserviceException, match=f"cannot listen on port {port} of 127.0.0.1"):
             Model.deploy(workspace, a_name(), [], code, LocalWebservice.deploy_configuration(port=port))
     service = Model.deploy(workspace, a_name(), [], code, free)
     service.wait_for_deployment()
-    with pytest.raises(WebserviceException, match="is here already"):
+    with pytest.raises(WebserviceException, match="already exists"):
         Model.deploy(workspace, service.name, [], code, free)
     taken = LocalWebservice.deploy_configuration(port=service.port)
-    with pytest.raises(WebserviceException, match=f"is taken by the service '{service.name}'"):
+    with pytest.raises(WebserviceException, match=f"used by the service '{service.name}'"):
         Model.deploy(workspace, a_name(), [], code, taken)
     again = Model.deploy(workspace, service.name, [], code, free, overwrite=True)
     again.wait_for_deployment()

@@ -8,13 +8,13 @@ from typing import Any
 
 from runyard import clock
 from runyard.errors import WebserviceException
-from runyard.serving.supervisor_client import Keeping
+from runyard.serving.supervisor_client import SupervisorClient
 
 _MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 
 
-def invoke(keeping: Keeping, body: str) -> dict[str, Any]:
-    config = keeping.wanted()
+def invoke(supervisor: SupervisorClient, body: str) -> dict[str, Any]:
+    config = supervisor.desired_state()
     if config is None:
         raise WebserviceException("the service is not ready yet", hint="`runyard services list` shows its state")
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.host, config.host)

@@ -1,1 +1,1 @@
-"""Web services: a keeper for each, workers in its own Python, and the office that the yard has for all of them."""
+"""Web services: a supervisor per service, workers in the service's environment, and the manager in the yard."""

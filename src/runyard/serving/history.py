@@ -1,4 +1,4 @@
-"""How a service did in the last minutes: requests a second and latencies, a look a second."""
+"""Recent history of services: requests per second and latencies, sampled once per second."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 from runyard import clock
 from runyard.scoring import counters
 
-_KEPT = 300
-_LATELY = 10
+_MAX_POINTS = 300
+_RECENT_POINTS = 10
 
 
 class History:
@@ -28,7 +28,7 @@ class History:
             if now <= at:
                 return
             point = {"at": now, **_figures(counters.since(numbers, before), now - at)}
-            self._points.setdefault(name, deque(maxlen=_KEPT)).append(point)
+            self._points.setdefault(name, deque(maxlen=_MAX_POINTS)).append(point)
 
     def forget(self, name: str) -> None:
         with self._lock:
@@ -39,16 +39,16 @@ class History:
         with self._lock:
             return list(self._points.get(name, ()))
 
-    def lately(self, name: str) -> dict[str, float]:
-        """For lists: requests a second over the last seconds, and the latencies of the last one that had any."""
-        points = self.points(name)[-_LATELY:]
-        asked = sum(point["requests_per_second"] for point in points) / max(1, len(points))
+    def recent(self, name: str) -> dict[str, float]:
+        """For listings: requests per second over the last seconds, and the latest known latencies."""
+        points = self.points(name)[-_RECENT_POINTS:]
+        rate = sum(point["requests_per_second"] for point in points) / max(1, len(points))
         last = next((point for point in reversed(points) if point["requests_per_second"]), {})
-        return {"requests_per_second": round(asked, 2), **{key: last[key] for key in last if key.endswith("_ms")}}
+        return {"requests_per_second": round(rate, 2), **{key: last[key] for key in last if key.endswith("_ms")}}
 
 
 def stats(folder: Path) -> dict[str, Any]:
-    """All that was ever counted, together and by version."""
+    """Totals since the deployment, overall and by version."""
     rows = list(counters.read(folder))
     versions = sorted({version for version, _, _ in rows})
     return {

@@ -1,4 +1,4 @@
-"""Images: a name, models and a scoring script together, to be deployed under any number of names."""
+"""Images of the SDK v1: models and a scoring script under one name, deployable any number of times."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from runyard.errors import WebserviceException
 from runyard.models.registry import Models
-from runyard.orchestrator.components import Rooms
+from runyard.orchestrator.components import Components
 from runyard.serving import validation
 from runyard.spec.json import from_json
 from runyard.spec.service import VersionSpec
@@ -17,21 +17,21 @@ NAME = re.compile(r"[a-z0-9][-.a-z0-9]{1,30}[a-z0-9]")
 
 
 class Images:
-    def __init__(self, rooms: Rooms, models: Models) -> None:
-        self._rooms, self._models = rooms, models
-        self.store = ImageStore(rooms.database)
+    def __init__(self, components: Components, models: Models) -> None:
+        self._components, self._models = components, models
+        self.store = ImageStore(components.database)
 
     def create(self, request: CreateImage) -> ImageRecord:
         if not NAME.fullmatch(request.name):
             raise WebserviceException(
-                f"an image cannot be named {request.name!r}",
-                hint="3 to 32 characters: lower-case letters, digits, '-' and '.', a letter or digit first and last",
+                f"invalid image name {request.name!r}",
+                hint="use 3 to 32 lowercase letters, digits, '-' or '.', with a letter or digit at both ends",
             )
-        chosen = validation.chosen_models(self._models, request.models)
-        validation.checked_spec(self._rooms, self._models, chosen, from_json(VersionSpec, request.spec))
+        records = validation.find_models(self._models, request.models)
+        validation.validate_spec(self._components, self._models, records, from_json(VersionSpec, request.spec))
         return self.store.add(
             request.name,
-            models=[[one.name, one.version] for one in chosen],
+            models=[[record.name, record.version] for record in records],
             spec=request.spec,
             description=request.description,
             tags=request.tags,
@@ -44,8 +44,8 @@ class Images:
         if request.tags is not None:
             values["tags"] = request.tags
         if request.properties is not None:
-            written = {k for k, v in request.properties.items() if before.properties.get(k, v) != v}
-            if written:
-                raise WebserviceException(f"the properties {', '.join(sorted(written))} are written once")
+            changed = {k for k, v in request.properties.items() if before.properties.get(k, v) != v}
+            if changed:
+                raise WebserviceException(f"properties cannot be changed: {', '.join(sorted(changed))}")
             values["properties"] = {**before.properties, **request.properties}
         return self.store.change(name, version, **values) if values else before

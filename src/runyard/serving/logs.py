@@ -1,4 +1,4 @@
-"""The last lines of a service's logs, read from their ends: they may be long."""
+"""Last lines of a service's logs, read from the end because the files may be large."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any
 from runyard.spec.service import ServiceFolder
 
 _CHUNK = 256 * 1024
-_MOST = 64 * 1024 * 1024
+_MAX_BYTES = 64 * 1024 * 1024
 
 
 def last_lines(folder: ServiceFolder, count: int) -> str:
-    """How it was deployed, then what its scripts said."""
-    deployed, said = _tail(folder.deploy_log, count), _tail(folder.service_log, count)
-    return "\n".join([*deployed, *said][-count:] if count > 0 else [])
+    """The deployment log followed by the output of the scoring scripts."""
+    lines = [*_tail(folder.deploy_log, count), *_tail(folder.service_log, count)]
+    return "\n".join(lines[-count:] if count > 0 else [])
 
 
 def last_requests(folder: ServiceFolder, count: int) -> list[dict[str, Any]]:
-    found = []
+    requests = []
     for line in reversed(_tail(folder.request_log, count)):
         try:
-            found.append(json.loads(line))
-        except ValueError:  # half a line, of a disk that was full
+            requests.append(json.loads(line))
+        except ValueError:  # a partial line, written when the disk was full
             continue
-    return found
+    return requests
 
 
 def _tail(path: Path, count: int) -> list[str]:
@@ -33,11 +33,11 @@ def _tail(path: Path, count: int) -> list[str]:
         return []
     try:
         with open(path, "rb") as file:
-            place, data = file.seek(0, 2), b""
-            while place > 0 and data.count(b"\n") <= count and len(data) < _MOST:
-                size = min(_CHUNK, place)
-                place -= size
-                file.seek(place)
+            position, data = file.seek(0, 2), b""
+            while position > 0 and data.count(b"\n") <= count and len(data) < _MAX_BYTES:
+                size = min(_CHUNK, position)
+                position -= size
+                file.seek(position)
                 data = file.read(size) + data
     except OSError:
         return []

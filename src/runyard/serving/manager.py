@@ -1,4 +1,4 @@
-"""All services of a yard: deployed, changed, asked about, deleted; each change in a thread of its own."""
+"""Manages all services of a yard; each deployment runs in a separate thread."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any, TypeVar, cast
 from runyard import clock
 from runyard.errors import RunyardException, WebserviceException
 from runyard.models.registry import Models
-from runyard.orchestrator.components import Rooms
+from runyard.orchestrator.components import Components
 from runyard.serving import deployment, validation
 from runyard.serving.history import History
-from runyard.serving.monitor import Lookout
-from runyard.serving.supervisor_client import Keeping, free_port, new_key
+from runyard.serving.monitor import ServiceMonitor
+from runyard.serving.supervisor_client import SupervisorClient, free_port, new_key
 from runyard.spec.folder import HomeFolder
 from runyard.spec.json import from_json, to_json
 from runyard.spec.service import ServiceConfiguration, ServiceFolder, VersionSpec
@@ -28,94 +28,101 @@ from runyard.wire.services import ChangeService, DeployService, NewVersion
 log = logging.getLogger(__name__)
 TRANSITIONING, HEALTHY, UNHEALTHY, FAILED = "Transitioning", "Healthy", "Unhealthy", "Failed"
 
-_PORTS_TRIED = 10
-_SETTLES_S = 10.0  # for workers to hear of a change; one that does not was busy, and hears of it later
+_MAX_PORT_ATTEMPTS = 10
+_APPLY_S = 10.0  # for workers to apply a change; a busy worker applies it later
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _one_at_a_time(method: F) -> F:
+def _serialized(method: F) -> F:
     @functools.wraps(method)
-    def locked(self: Services, *args: Any, **kwargs: Any) -> Any:
+    def locked(self: ServiceManager, *args: Any, **kwargs: Any) -> Any:
         with self._changing:
             return method(self, *args, **kwargs)
 
     return cast(F, locked)
 
 
-class Services:
-    """Blocks only as long as a row takes; what takes longer is said by a service's state."""
+class ServiceManager:
+    """Methods return quickly; the progress of a deployment is visible in the service's state."""
 
-    def __init__(self, rooms: Rooms, models: Models) -> None:
-        self._rooms, self._models = rooms, models
-        self.store = ServiceStore(rooms.database)
-        self._root = HomeFolder(rooms.home).services
-        self._kept: dict[str, Keeping] = {}
+    def __init__(self, components: Components, models: Models) -> None:
+        self._components, self._models = components, models
+        self.store = ServiceStore(components.database)
+        self._root = HomeFolder(components.home).services
+        self._supervisors: dict[str, SupervisorClient] = {}
         self._deploying: dict[str, tuple[threading.Event, threading.Thread]] = {}
-        self.doing: dict[str, str] = {}  # of services that are being deployed: at what it is
-        self._counting = threading.Lock()
-        self._changing = threading.RLock()  # of two changes of one service, the second finds that there is a first
-        self._number = int(clock.now())  # above all that a former yard of this home has told
-        self._ended = threading.Event()
-        self._any_port: set[str] = set()  # services that may be anywhere, as long as they have not been somewhere
+        self.activities: dict[str, str] = {}  # current step of each deployment
+        self._number_lock = threading.Lock()
+        self._changing = threading.RLock()  # a second change of a service must see the first
+        self._number = int(clock.now())  # above every number of an earlier yard of this home
+        self._stopped = threading.Event()
+        self._any_port: set[str] = set()  # services whose port may still change, because they have never served
         self.history = History()
-        models.watch_use(self._using)
+        models.watch_use(self._services_by_model)
 
     def start(self) -> None:
-        """What a former yard left: services go on, deployments begin again, what was deleted is taken away."""
+        """Recover after a restart: resume deployments, finish deletions, restart supervisors."""
         self._root.mkdir(exist_ok=True)
-        known = {record.name: record for record in self.store.all()}
+        records = {record.name: record for record in self.store.all()}
         for folder in map(ServiceFolder, self._root.iterdir()):
-            if folder.deleted.exists():
+            if folder.deleted_marker.exists():
                 self.store.remove(folder.root.name)
-                known.pop(folder.root.name, None)
-                self._take_away(Keeping(folder))
-            elif folder.root.name not in known:  # of a database that was put back: what serves goes on
-                log.warning("the service of %s is not in the database: it is left as it is", folder.root)
-        for record in known.values():
+                records.pop(folder.root.name, None)
+                self._remove(SupervisorClient(folder))
+            elif folder.root.name not in records:  # the database was restored from a backup: keep serving
+                log.warning("the service in %s is not in the database and is left unchanged", folder.root)
+        for record in records.values():
             unfinished = [v for v in self.store.versions(record.name) if v.state == TRANSITIONING]
             if unfinished:
-                self._go(record.name, unfinished[-1], deployment.begun(self.keeping(record.name), unfinished[-1]))
+                self._start_deployment(
+                    record.name,
+                    unfinished[-1],
+                    deployment.interrupted_traffic(self.supervisor(record.name), unfinished[-1]),
+                )
                 continue
-            self.keeping(record.name).look_after()
-            if record.state == TRANSITIONING:  # killed between two of its rows
+            self.supervisor(record.name).ensure_running()
+            if record.state == TRANSITIONING:  # the yard was killed between two updates
                 state = HEALTHY if record.traffic else FAILED
-                self.store.change(record.name, state=state, error=record.error or "the yard ended as it was deployed")
-        Lookout(self, self._ended).start()
+                self.store.change(
+                    record.name, state=state, error=record.error or "the yard stopped during the deployment"
+                )
+        ServiceMonitor(self, self._stopped).start()
 
     def stop(self) -> None:
-        """Of the yard: services go on."""
-        self._ended.set()
+        """Stop monitoring when the yard stops; services keep running."""
+        self._stopped.set()
 
     @property
-    def are_there(self) -> bool:
-        """A yard with services stays, to look after them."""
-        return any(keeping.is_kept() for keeping in list(self._kept.values())) or bool(self._deploying)
+    def busy(self) -> bool:
+        """A yard with running services does not stop when idle, because it monitors them."""
+        return any(client.is_running() for client in list(self._supervisors.values())) or bool(self._deploying)
 
     def is_deploying(self, name: str) -> bool:
         return name in self._deploying
 
-    def keeping(self, name: str) -> Keeping:
-        return self._kept.setdefault(name, Keeping(ServiceFolder(self._root / name)))
+    def supervisor(self, name: str) -> SupervisorClient:
+        return self._supervisors.setdefault(name, SupervisorClient(ServiceFolder(self._root / name)))
 
-    @_one_at_a_time
+    @_serialized
     def deploy(self, request: DeployService) -> ServiceRecord:
-        name = validation.checked_name(request.name)
-        validation.checked_kind(request.kind)
-        configuration = validation.checked_configuration(request.configuration)
-        keys = [key for key in map(validation.checked_key, request.keys) if key]
+        name = validation.validate_name(request.name)
+        validation.validate_kind(request.kind)
+        configuration = validation.parse_configuration(request.configuration)
+        keys = [key for key in map(validation.validate_key, request.keys) if key]
         existing = self.store.find(name)
         if existing is not None and not request.overwrite:
             raise WebserviceException(
-                f"a service named {name!r} is here already",
-                hint=f"runyard deploy {name} … --update, or service.update(…), changes it without a pause; "
+                f"a service named {name!r} already exists",
+                hint=f"runyard deploy {name} … --update, or service.update(…), changes it without downtime; "
                 f"deploy(…, overwrite=True) replaces it; runyard services delete {name} frees the name",
             )
         spec = from_json(VersionSpec, request.spec)
-        chosen = validation.chosen_models(self._models, request.models)
-        validation.checked_spec(self._rooms, self._models, chosen, spec)
+        models = validation.find_models(self._models, request.models)
+        validation.validate_spec(self._components, self._models, models, spec)
+        model_ids: list[list[Any]] = [[model.name, model.version] for model in models]
         if existing is not None:
-            return self._replaced(existing, request, configuration, [[one.name, one.version] for one in chosen])
+            return self._replace(existing, request, configuration, model_ids)
         port = free_port(configuration.host, configuration.port, self._ports())
         self._any_port = {*self._any_port - {name}, *([] if configuration.port else [name])}
         now = clock.now()
@@ -132,119 +139,121 @@ class Services:
             created_by=request.created_by,
         )
         if not self.store.add(record):
-            return self.deploy(request)  # somebody else was faster, so the name is taken now
+            return self.deploy(request)  # a concurrent request has created it
         try:
-            self._keep_keys(name, [*keys, new_key(), new_key()][:2])
-            version = self.store.add_version(name, [[one.name, one.version] for one in chosen], request.spec)
-        except BaseException:  # a full disk: the name would be taken, with nobody who deploys it
+            self._store_keys(name, [*keys, new_key(), new_key()][:2])
+            version = self.store.add_version(name, model_ids, request.spec)
+        except BaseException:  # such as a full disk: the name would be in use without a deployment
             self.store.remove(name)
-            self._take_away(self.keeping(name))
+            self._remove(self.supervisor(name))
             raise
-        self._go(name, version, {str(version.version): 100})
+        self._start_deployment(name, version, {str(version.version): 100})
         return self.store.get(name)
 
-    @_one_at_a_time
+    @_serialized
     def change(self, name: str, request: ChangeService) -> ServiceRecord:
         record = self.store.get(name)
         if request.configuration or request.models is not None or request.spec is not None:
-            self._steady(name)  # or the version on its way is wanted no more, and its deployment waits for ever
+            self._check_not_deploying(name)  # else its version is no longer desired, and the deployment waits forever
         values = {
             k: v for k, v in asdict(request).items() if k in ("description", "tags", "properties") and v is not None
         }
         if request.configuration:
             merged = {**record.configuration, **request.configuration}
             merged["limits"] = {**record.configuration.get("limits", {}), **request.configuration.get("limits", {})}
-            configuration = validation.checked_configuration(merged)
+            configuration = validation.parse_configuration(merged)
             values["configuration"] = to_json(replace(configuration, port=self._port(record, configuration)))
         if values:
             record = self.store.change(name, **values)
         if request.models is not None or request.spec is not None:
             version = self._new_version(record, request.models, request.spec)
-            self._go(name, version, {str(version.version): 100})
+            self._start_deployment(name, version, {str(version.version): 100})
         elif "configuration" in values:
             self._apply(record)
         self.notify()
         return self.store.get(name)
 
-    @_one_at_a_time
+    @_serialized
     def add_version(self, name: str, request: NewVersion) -> VersionRecord:
         record = self.store.get(name)
-        share = validation.checked_share(request.traffic_percentile)
-        validation.checked_socket(name, self.keeping(name).folder.socket(record.last_version + 1))
+        share = validation.validate_share(request.traffic_percentile)
+        validation.validate_socket_path(name, self.supervisor(name).folder.socket(record.last_version + 1))
         version = self._new_version(record, request.models, request.spec)
-        self._go(name, version, validation.with_share(record.traffic, str(version.version), share))
+        self._start_deployment(name, version, validation.with_share(record.traffic, str(version.version), share))
         return version
 
-    @_one_at_a_time
+    @_serialized
     def set_traffic(self, name: str, traffic: dict[str, int]) -> ServiceRecord:
         record = self.store.get(name)
         ready = {str(v.version) for v in self.store.versions(name) if v.state == HEALTHY}
         absent = [version for version in traffic if version not in ready]
         if absent:
             raise WebserviceException(
-                f"version {', '.join(absent)} of {name!r} does not serve",
-                hint=f"versions that do: {', '.join(sorted(ready)) or 'none'}; runyard services show {name} says more",
+                f"version {', '.join(absent)} of {name!r} is not serving",
+                hint=f"serving versions: {', '.join(sorted(ready)) or 'none'}; see runyard services show {name}",
             )
-        self._steady(name)
-        kept = {version: share for version, share in validation.checked_traffic(traffic).items() if share}
-        keeping = self.keeping(name)
-        deployment.settle(keeping, keeping.change(lambda wanted: replace(wanted, traffic=kept)), _SETTLES_S)
-        for version in set(record.traffic) - set(kept):
+        self._check_not_deploying(name)
+        shares = {version: share for version, share in validation.validate_traffic(traffic).items() if share}
+        supervisor = self.supervisor(name)
+        generation = supervisor.change(lambda state: replace(state, traffic=shares))
+        deployment.wait_until_applied(supervisor, generation, _APPLY_S)
+        for version in set(record.traffic) - set(shares):
             self.store.change_version(name, int(version), state=RETIRED)
-        changed = self.store.change(name, traffic=kept)
+        changed = self.store.change(name, traffic=shares)
         self.notify()
         return changed
 
     def delete(self, name: str) -> None:
-        self._abandon(name)
-        with self._changing:  # a service of the same name that is deployed meanwhile must not lose its folder
+        self._cancel_deployment(name)
+        with self._changing:  # a new service of the same name must not lose its folder
             self.store.get(name)
-            self._abandon(name)
-            # marked first: a yard that is killed in the middle leaves a folder that the next one takes away
-            keeping = self.keeping(name)
+            self._cancel_deployment(name)
+            # marked first: if the yard is killed, the next one finishes the deletion
+            supervisor = self.supervisor(name)
             with suppress(FileNotFoundError):
-                keeping.folder.deleted.touch()
+                supervisor.folder.deleted_marker.touch()
             self.store.remove(name)
-            self._take_away(keeping)
-            self._kept.pop(name, None)
+            self._remove(supervisor)
+            self._supervisors.pop(name, None)
             self.history.forget(name)
         self.notify()
 
     def keys(self, name: str) -> tuple[str, str]:
         self.store.get(name)
-        wanted = self.keeping(name).wanted()
-        if wanted is None or len(wanted.keys) != 2:
+        state = self.supervisor(name).desired_state()
+        if state is None or len(state.keys) != 2:
             raise WebserviceException(f"the service {name!r} has no keys yet")
-        return wanted.keys[0], wanted.keys[1]
+        return state.keys[0], state.keys[1]
 
-    def set_key(self, name: str, which: str, value: str | None) -> tuple[str, str]:
+    def set_key(self, name: str, key_name: str, value: str | None) -> tuple[str, str]:
         self.keys(name)
-        place, key = validation.place_of_key(which), validation.checked_key(value) or new_key()
-        keeping = self.keeping(name)
-        deployment.settle(keeping, keeping.change(lambda wanted: validation.with_key(wanted, place, key)), _SETTLES_S)
+        index, key = validation.key_index(key_name), validation.validate_key(value) or new_key()
+        supervisor = self.supervisor(name)
+        generation = supervisor.change(lambda state: validation.with_key(state, index, key))
+        deployment.wait_until_applied(supervisor, generation, _APPLY_S)
         return self.keys(name)
 
     @property
     def change_number(self) -> int:
-        """Counts what changes: whoever has seen a number has seen everything up to it."""
+        """Increases with every change, so that clients can wait for news."""
         return self._number
 
-    def state(self, record: ServiceRecord, found: dict[str, Any]) -> str:
-        if record.name in self._deploying:  # to the very end: whoever reads that it is over may change it again
+    def state(self, record: ServiceRecord, status: dict[str, Any]) -> str:
+        if record.name in self._deploying:  # until the very end: a client that sees another state may start a change
             return TRANSITIONING
         if record.state != HEALTHY:
             return record.state
-        return HEALTHY if deployment.serves(found, record.traffic) else UNHEALTHY
+        return HEALTHY if deployment.serves(status, record.traffic) else UNHEALTHY
 
-    def _replaced(
+    def _replace(
         self,
         existing: ServiceRecord,
         request: DeployService,
         configuration: ServiceConfiguration,
         models: list[list[Any]],
     ) -> ServiceRecord:
-        """The same name, all else as asked for; the old version serves until the new one does."""
-        self._steady(existing.name)
+        """Deploy a new version under the same name; the old version serves until the new one does."""
+        self._check_not_deploying(existing.name)
         port = self._port(existing, configuration)
         self.store.change(
             existing.name,
@@ -255,146 +264,155 @@ class Services:
             properties=request.properties,
         )
         if request.keys:
-            self._keep_keys(existing.name, [*request.keys, new_key()][:2])
+            self._store_keys(existing.name, [*request.keys, new_key()][:2])
         version = self.store.add_version(existing.name, models, request.spec)
-        self._go(existing.name, version, {str(version.version): 100})
+        self._start_deployment(existing.name, version, {str(version.version): 100})
         return self.store.get(existing.name)
 
     def _new_version(
         self, record: ServiceRecord, models: Sequence[str] | None, spec: dict[str, Any] | None
     ) -> VersionRecord:
-        self._steady(record.name)
+        self._check_not_deploying(record.name)
         versions = [v for v in self.store.versions(record.name) if str(v.version) in record.traffic]
-        every = self.store.versions(record.name)
-        before = max(versions, key=lambda v: record.traffic[str(v.version)], default=every[-1] if every else None)
+        all_versions = self.store.versions(record.name)
+        newest = all_versions[-1] if all_versions else None
+        before = max(versions, key=lambda v: record.traffic[str(v.version)], default=newest)
         if models is not None:
-            chosen = validation.chosen_models(self._models, models)
+            records = validation.find_models(self._models, models)
         else:
-            chosen = [self._models.get(name, number) for name, number in (before.models if before else [])]
-        described = spec if spec is not None else (before.spec if before else {})
-        validation.checked_spec(self._rooms, self._models, chosen, from_json(VersionSpec, described))
-        return self.store.add_version(record.name, [[one.name, one.version] for one in chosen], described)
+            records = [self._models.get(name, number) for name, number in (before.models if before else [])]
+        description = spec if spec is not None else (before.spec if before else {})
+        validation.validate_spec(self._components, self._models, records, from_json(VersionSpec, description))
+        return self.store.add_version(record.name, [[model.name, model.version] for model in records], description)
 
-    def _steady(self, name: str) -> None:
+    def _check_not_deploying(self, name: str) -> None:
         if name in self._deploying:
             raise WebserviceException(
-                f"the service {name!r} is being deployed just now", hint="service.wait_for_deployment() waits for it"
+                f"the service {name!r} is being deployed", hint="wait for it with service.wait_for_deployment()"
             )
 
-    def _go(self, name: str, version: VersionRecord, traffic: dict[str, int]) -> None:
-        ends = threading.Event()
+    def _start_deployment(self, name: str, version: VersionRecord, traffic: dict[str, int]) -> None:
+        canceled = threading.Event()
         thread = threading.Thread(
-            target=self._deploy, args=(name, version, traffic, ends), name=f"deploy {name}", daemon=True
+            target=self._deploy, args=(name, version, traffic, canceled), name=f"deploy {name}", daemon=True
         )
-        self._deploying[name] = (ends, thread)
+        self._deploying[name] = (canceled, thread)
         self.notify()
         thread.start()
 
-    def _deploy(self, name: str, version: VersionRecord, traffic: dict[str, int], ends: threading.Event) -> None:
-        keeping = self.keeping(name)
-        write = deployment.writer(keeping.folder, version.version)
+    def _deploy(self, name: str, version: VersionRecord, traffic: dict[str, int], canceled: threading.Event) -> None:
+        supervisor = self.supervisor(name)
+        write = deployment.log_writer(supervisor.folder, version.version)
 
-        def say(text: str) -> None:
+        def report(text: str) -> None:
             write(text)
-            self.doing[name] = text
+            self.activities[name] = text
             self.notify()
 
         try:
-            keeping.folder.root.mkdir(parents=True, exist_ok=True)
-            key = deployment.prepare(self._rooms, self._models, version, keeping, say, ends)
+            supervisor.folder.root.mkdir(parents=True, exist_ok=True)
+            key = deployment.prepare(self._components, self._models, version, supervisor, report, canceled)
             self.store.change_version(name, version.version, environment_key=key)
-            self._bring_up(name, version.version, traffic, say, ends)
-            self._finished(name, version, traffic, say)
+            self._bring_up(name, version.version, traffic, report, canceled)
+            self._finish(name, version, traffic, report)
         except RunyardException as error:
-            say(f"failed: {error.message}")
-            self._failed(name, version, str(error))
-        except Exception as error:  # the edge of the thread: a service that is stuck for ever leaves a riddle
+            report(f"failed: {error.message}")
+            self._fail(name, version, str(error))
+        except Exception as error:  # the edge of the thread: otherwise the service would stay in Transitioning
             log.exception("deploying %s", name)
-            say(f"failed: {type(error).__name__}: {error}")
-            self._failed(name, version, f"the yard failed: {type(error).__name__}: {error}")
+            report(f"failed: {type(error).__name__}: {error}")
+            self._fail(name, version, f"the yard failed: {type(error).__name__}: {error}")
         finally:
             self._deploying.pop(name, None)
-            self.doing.pop(name, None)
+            self.activities.pop(name, None)
             self.notify()
 
     def _bring_up(
-        self, name: str, version: int, traffic: dict[str, int], say: deployment.Say, ends: threading.Event
+        self,
+        name: str,
+        version: int,
+        traffic: dict[str, int],
+        report: deployment.ProgressCallback,
+        canceled: threading.Event,
     ) -> None:
-        served = self.store.get(name).traffic
-        wanted = deployment.wanted(self.keeping(name), self.store.get(name), traffic)
-        for attempt in range(_PORTS_TRIED):
+        previous_traffic = self.store.get(name).traffic
+        state = deployment.desired_state(self.supervisor(name), self.store.get(name), traffic)
+        for attempt in range(_MAX_PORT_ATTEMPTS):
             try:
-                deployment.bring_up(self.keeping(name), wanted, version, served, say, ends)
+                deployment.bring_up(self.supervisor(name), state, version, previous_traffic, report, canceled)
                 return
             except deployment.CannotListen:
-                if name not in self._any_port or attempt == _PORTS_TRIED - 1:
+                if name not in self._any_port or attempt == _MAX_PORT_ATTEMPTS - 1:
                     raise
-                taken = {**self._ports(), wanted.port: name}
-                wanted = replace(wanted, port=free_port(wanted.host, 0, taken))
+                used = {**self._ports(), state.port: name}
+                state = replace(state, port=free_port(state.host, 0, used))
                 record = self.store.get(name)
-                self.store.change(name, configuration={**record.configuration, "port": wanted.port})
+                self.store.change(name, configuration={**record.configuration, "port": state.port})
 
-    def _finished(self, name: str, version: VersionRecord, traffic: dict[str, int], say: deployment.Say) -> None:
+    def _finish(
+        self, name: str, version: VersionRecord, traffic: dict[str, int], report: deployment.ProgressCallback
+    ) -> None:
         serving = {number: share for number, share in traffic.items() if share or number == str(version.version)}
         self._any_port.discard(name)
         self.store.change(name, state=HEALTHY, error="", traffic=serving)
         for old in self.store.versions(name):
             if old.state == HEALTHY and str(old.version) not in serving:
                 self.store.change_version(name, old.version, state=RETIRED)
-        # last: a yard that is killed above finds a version that is not finished, and finishes all of it
+        # last: if the yard is killed before this, the next one repeats all of these updates
         self.store.change_version(name, version.version, state=HEALTHY, error="")
-        say("it serves")
+        report("serving")
 
-    def _failed(self, name: str, version: VersionRecord, why: str) -> None:
-        if self.store.find(name) is None:  # deleted meanwhile
+    def _fail(self, name: str, version: VersionRecord, reason: str) -> None:
+        if self.store.find(name) is None:  # deleted in the meantime
             return
-        self.store.change_version(name, version.version, state=FAILED, error=why)
+        self.store.change_version(name, version.version, state=FAILED, error=reason)
         record = self.store.get(name)
-        # what served before goes on, so the service is as well as it was: it is the version that failed
-        self.store.change(name, state=HEALTHY if record.traffic else FAILED, error=why)
+        # a previous version keeps serving: only the new version has failed
+        self.store.change(name, state=HEALTHY if record.traffic else FAILED, error=reason)
 
     def _apply(self, record: ServiceRecord) -> None:
         if record.traffic:
-            keeping = self.keeping(record.name)
-            keeping.want(deployment.wanted(keeping, record, record.traffic))
+            supervisor = self.supervisor(record.name)
+            supervisor.apply(deployment.desired_state(supervisor, record, record.traffic))
 
-    def _keep_keys(self, name: str, keys: list[str]) -> None:
-        keeping = self.keeping(name)
-        keeping.folder.root.mkdir(parents=True, exist_ok=True)
-        keeping.folder.deleted.unlink(missing_ok=True)
+    def _store_keys(self, name: str, keys: list[str]) -> None:
+        supervisor = self.supervisor(name)
+        supervisor.folder.root.mkdir(parents=True, exist_ok=True)
+        supervisor.folder.deleted_marker.unlink(missing_ok=True)
         record = self.store.get(name)
-        keeping.keep(replace(deployment.wanted(keeping, record, record.traffic), keys=tuple(keys)))
+        state = deployment.desired_state(supervisor, record, record.traffic)
+        supervisor.store(replace(state, keys=tuple(keys)))
 
-    def _using(self) -> dict[tuple[str, int], set[str]]:
-        """Which services use which version of which model."""
-        found: dict[tuple[str, int], set[str]] = {}
-        for one in self.store.versions():
-            if one.state in (HEALTHY, TRANSITIONING):
-                for name, version in one.models:
-                    found.setdefault((str(name), int(version)), set()).add(one.name)
-        return found
+    def _services_by_model(self) -> dict[tuple[str, int], set[str]]:
+        """Names of the services that use each model version."""
+        services: dict[tuple[str, int], set[str]] = {}
+        for service_version in self.store.versions():
+            if service_version.state in (HEALTHY, TRANSITIONING):
+                for name, version in service_version.models:
+                    services.setdefault((str(name), int(version)), set()).add(service_version.name)
+        return services
 
     def _ports(self) -> dict[int, str]:
         return {int(record.configuration["port"]): record.name for record in self.store.all()}
 
     def _port(self, record: ServiceRecord, configuration: ServiceConfiguration) -> int:
-        """Where it is, unless it shall be elsewhere: then a port that is free there."""
-        port, taken = int(record.configuration["port"]), self._ports()
+        """The current port, or a free one if the address changes."""
+        port, used = int(record.configuration["port"]), self._ports()
         if configuration.host == record.configuration["host"] and configuration.port in (0, port):
             return port
-        taken.pop(port, None)  # not refused as its own, but tried: 0.0.0.0 cannot be listened at while 127.0.0.1 is
-        return free_port(configuration.host, configuration.port, taken)
+        used.pop(port, None)  # test it by binding: 0.0.0.0 cannot be bound while 127.0.0.1 is in use
+        return free_port(configuration.host, configuration.port, used)
 
-    def _abandon(self, name: str) -> None:
-        ends, thread = self._deploying.get(name, (None, None))
-        if ends is not None and thread is not None:
-            ends.set()
+    def _cancel_deployment(self, name: str) -> None:
+        canceled, thread = self._deploying.get(name, (None, None))
+        if canceled is not None and thread is not None:
+            canceled.set()
             thread.join(60.0)
 
-    def _take_away(self, keeping: Keeping) -> None:
-        keeping.stop()
-        shutil.rmtree(keeping.folder.root, ignore_errors=True)
+    def _remove(self, supervisor: SupervisorClient) -> None:
+        supervisor.stop()
+        shutil.rmtree(supervisor.folder.root, ignore_errors=True)
 
     def notify(self) -> None:
-        with self._counting:
+        with self._number_lock:
             self._number += 1

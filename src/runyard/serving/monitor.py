@@ -1,4 +1,4 @@
-"""Looking after services: keepers that are gone are started again, numbers are noted, what is left over is removed."""
+"""Monitors services: restarts dead supervisors, samples counters, removes files of retired versions."""
 
 from __future__ import annotations
 
@@ -8,56 +8,56 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from runyard.serving.supervisor_client import Keeping
+from runyard.serving.supervisor_client import SupervisorClient
 from runyard.store.services import RETIRED, ServiceRecord
 
 if TYPE_CHECKING:
-    from runyard.serving.manager import Services
+    from runyard.serving.manager import ServiceManager
 
 log = logging.getLogger(__name__)
-_LOOK_S = 1.0
+_POLL_S = 1.0
 
 
-class Lookout(threading.Thread):
-    def __init__(self, services: Services, ended: threading.Event) -> None:
+class ServiceMonitor(threading.Thread):
+    def __init__(self, services: ServiceManager, stopped: threading.Event) -> None:
         super().__init__(name="services", daemon=True)
-        self._services, self._ended = services, ended
+        self._services, self._stopped = services, stopped
         self._states: dict[str, str] = {}
 
     def run(self) -> None:
-        while not self._ended.wait(_LOOK_S):
+        while not self._stopped.wait(_POLL_S):
             try:
                 records = self._services.store.all()
-            except Exception:  # a disk that is full today must not leave services unattended tomorrow
-                if not self._ended.is_set():
-                    log.exception("looking after services")
+            except Exception:  # a temporary problem such as a full disk must not end the monitoring
+                if not self._stopped.is_set():
+                    log.exception("monitoring services")
                 continue
             for record in records:
                 try:
-                    self._look_at(record)
-                except Exception:  # nor one service all those after it
-                    if not self._ended.is_set():
-                        log.exception("looking after the service %s", record.name)
+                    self._check(record)
+                except Exception:  # one service must not affect the others
+                    if not self._stopped.is_set():
+                        log.exception("monitoring the service %s", record.name)
 
-    def _look_at(self, record: ServiceRecord) -> None:
+    def _check(self, record: ServiceRecord) -> None:
         services = self._services
-        keeping, busy = services.keeping(record.name), services.is_deploying(record.name)
-        if not busy and keeping.look_after():
-            log.warning("the keeper of service %s was gone and is started again", record.name)
-        services.history.sample(record.name, keeping.folder.counts)
-        state = services.state(record, keeping.found())
+        supervisor, busy = services.supervisor(record.name), services.is_deploying(record.name)
+        if not busy and supervisor.ensure_running():
+            log.warning("the supervisor of service %s had ended and was restarted", record.name)
+        services.history.sample(record.name, supervisor.folder.counts)
+        state = services.state(record, supervisor.status())
         if self._states.get(record.name) != state:
             self._states[record.name] = state
             services.notify()
         if not busy:
-            self._tidy(record, keeping)
+            self._remove_retired(record, supervisor)
 
-    def _tidy(self, record: ServiceRecord, keeping: Keeping) -> None:
-        """Code and models of versions that serve no more."""
-        here = keeping.folder.root / "versions"
-        known = keeping.found().get("versions", {})
-        gone = {str(v.version) for v in self._services.store.versions(record.name) if v.state in (RETIRED, "Failed")}
-        for folder in here.iterdir() if here.is_dir() else ():
-            if folder.name in gone and folder.name not in known and folder.name not in record.traffic:
+    def _remove_retired(self, record: ServiceRecord, supervisor: SupervisorClient) -> None:
+        """Delete code and models of versions that no longer serve."""
+        versions = supervisor.folder.root / "versions"
+        active = supervisor.status().get("versions", {})
+        retired = {str(v.version) for v in self._services.store.versions(record.name) if v.state in (RETIRED, "Failed")}
+        for folder in versions.iterdir() if versions.is_dir() else ():
+            if folder.name in retired and folder.name not in active and folder.name not in record.traffic:
                 with suppress(OSError):
                     shutil.rmtree(folder)

@@ -1,8 +1,7 @@
-"""The yard's end of a keeper: told by a file and a signal, found by its lock, and nobody's child for long."""
+"""Controls the supervisor of a service: through a file and a signal; a lock shows whether it is running."""
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import secrets
@@ -21,97 +20,96 @@ from typing import Any
 
 import runyard
 from runyard import clock
-from runyard.agent.process.process_tree import stop_everything
+from runyard.agent.process.process_tree import stop_processes
 from runyard.errors import WebserviceException
-from runyard.launch.variables import ROLE, clean
+from runyard.launch.variables import ROLE, clean_environment
+from runyard.posix import file_lock
+from runyard.posix.atomic_write import replace_file
 from runyard.spec.json import from_json, to_json
-from runyard.spec.service import ServiceFolder, Wanted
+from runyard.spec.service import DesiredState, ServiceFolder
 
 _PORTS = range(9100, 10_000)
 _STOP_S = 10.0
-_KEY_LETTERS = string.ascii_letters + string.digits
+_KEY_CHARACTERS = string.ascii_letters + string.digits
 
 
-class Keeping:
-    """One service's. Safe for threads."""
+class SupervisorClient:
+    """Controls one service's supervisor. Thread-safe."""
 
     def __init__(self, folder: ServiceFolder) -> None:
         self.folder = folder
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
 
-    def wanted(self) -> Wanted | None:
+    def desired_state(self) -> DesiredState | None:
         try:
-            return from_json(Wanted, json.loads(self.folder.wanted.read_bytes()))
+            return from_json(DesiredState, json.loads(self.folder.desired_state.read_bytes()))
         except (OSError, ValueError):
             return None
 
-    def found(self) -> dict[str, Any]:
-        """Nothing, when there is no keeper: what it wrote last is true no more."""
-        if self._holder() is None:
+    def status(self) -> dict[str, Any]:
+        """The supervisor's status; empty if none is running, because the last status is then outdated."""
+        if self._pid() is None:
             return {}
         try:
-            return dict(json.loads(self.folder.found.read_bytes()))
+            return dict(json.loads(self.folder.status.read_bytes()))
         except (OSError, ValueError):
             return {}
 
-    def keep(self, wanted: Wanted) -> Wanted:
-        """Written down, and told to nobody."""
-        before = self.wanted()
-        wanted = replace(wanted, generation=(before.generation if before else 0) + 1)
-        draft = self.folder.wanted.with_name("wanted.json.draft")
-        file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(file, "w", encoding="utf-8") as out:
-            json.dump(to_json(wanted), out)
-            out.flush()
-            os.fsync(out.fileno())  # the machine may go down with a service just changed
-        draft.replace(self.folder.wanted)
-        return wanted
+    def store(self, state: DesiredState) -> DesiredState:
+        """Store a desired state without notifying the supervisor."""
+        before = self.desired_state()
+        state = replace(state, generation=(before.generation if before else 0) + 1)
+        with replace_file(self.folder.desired_state, durable=True) as draft:
+            draft.touch(mode=0o600)
+            draft.write_text(json.dumps(to_json(state)), encoding="utf-8")
+        return state
 
-    def want(self, wanted: Wanted) -> int:
-        """The generation under which the keeper will say that it has seen it. A keeper is started where none is.
+    def apply(self, state: DesiredState) -> int:
+        """Apply a desired state; the generation that the status reports once it is applied.
 
-        Keys that are there stay: those of ``wanted`` were read a while ago, and one of them may have been replaced.
+        Starts a supervisor if none is running. Existing keys are kept: those of ``state`` were read earlier, and one of
+        them may have been replaced since.
         """
         with self._lock:
-            before = self.wanted()
+            before = self.desired_state()
             if before is not None and before.keys:
-                wanted = replace(wanted, keys=before.keys)
-            return self._want(wanted)
+                state = replace(state, keys=before.keys)
+            return self._apply(state)
 
-    def change(self, how: Callable[[Wanted], Wanted]) -> int:
+    def change(self, update: Callable[[DesiredState], DesiredState]) -> int:
         with self._lock:
-            before = self.wanted()
+            before = self.desired_state()
             if before is None:
                 raise WebserviceException(f"the service {self.folder.root.name} is not deployed yet")
-            return self._want(how(before))
+            return self._apply(update(before))
 
-    def look_after(self) -> bool:
-        """Starts a keeper where one should be and none is; True when it had to."""
+    def ensure_running(self) -> bool:
+        """Start a supervisor if the service should be running and has none; True if it was started."""
         with self._lock:
             if self._process is not None and self._process.poll() is not None:
                 self._process = None
-            wanted = self.wanted()
-            if wanted is None or not wanted.traffic or self._holder() is not None or self._process is not None:
+            state = self.desired_state()
+            if state is None or not state.traffic or self._pid() is not None or self._process is not None:
                 return False
             self._start()
             return True
 
-    def is_kept(self) -> bool:
-        return self._holder() is not None
+    def is_running(self) -> bool:
+        return self._pid() is not None
 
     def stop(self) -> None:
-        """Blocks until nothing of the service runs. Nothing is wanted from then on."""
+        """Remove the desired state and block until no process of the service is left."""
         with self._lock:
-            self.folder.wanted.unlink(missing_ok=True)  # first: whoever looks after keepers starts none any more
-            pid = self._holder()
+            self.folder.desired_state.unlink(missing_ok=True)  # first, so that the monitor does not start it again
+            pid = self._pid()
             if pid is not None:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGTERM)
-            if self._process is not None:  # one that has just started has no lock yet, and would be found by nobody
+            if self._process is not None:  # one that has just been started does not hold the lock yet
                 self._process.terminate()
             deadline = clock.monotonic() + _STOP_S
-            while self._holder() is not None:
+            while self._pid() is not None:
                 if clock.monotonic() > deadline and pid is not None:
                     with suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
@@ -123,83 +121,72 @@ class Keeping:
                     self._process.kill()
                     self._process.wait()
                 self._process = None
-            stop_everything(tag_of(self.folder), 0.0)
+            stop_processes(process_tag(self.folder), 0.0)
 
-    def _want(self, wanted: Wanted) -> int:
-        wanted = self.keep(wanted)
-        pid = self._holder()
+    def _apply(self, state: DesiredState) -> int:
+        state = self.store(state)
+        pid = self._pid()
         if pid is not None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGHUP)
-                return wanted.generation
-        # one that is on its way will read this: of two, the first would be forgotten, and never stopped
+                return state.generation
+        # a starting supervisor reads the new state; a second one would leave the first untracked
         if self._process is None or self._process.poll() is not None:
             self._start()
-        return wanted.generation
+        return state.generation
 
-    def _holder(self) -> int | None:
-        """A lock that cannot be shared is held by a keeper; one that can be is given back within microseconds."""
-        try:
-            lock = os.open(self.folder.lock, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return None
-        try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            text = os.read(lock, 32).strip()
-            return int(text) if text.isdigit() else None
-        finally:
-            os.close(lock)
-        return None
+    def _pid(self) -> int | None:
+        return file_lock.holder(self.folder.lock) or None  # 0: it has the lock, but has not written its id yet
 
     def _start(self) -> None:
         package = Path(runyard.__file__).parents[1]
-        file = os.open(self.folder.keeper_log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        self.folder.found.unlink(missing_ok=True)  # of a keeper that is gone
+        file = os.open(self.folder.supervisor_log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self.folder.status.unlink(missing_ok=True)  # of an earlier supervisor
         with os.fdopen(file, "wb") as log:
             self._process = subprocess.Popen(
-                # without `site`: the standard library and our own package are all that it uses
+                # without `site`: it uses only the standard library and this package
                 [sys.executable, "-S", "-m", "runyard.serving.supervisor", str(self.folder.root)],
-                env={**clean(os.environ), "PYTHONPATH": str(package), ROLE: "keeper"},
+                env={**clean_environment(os.environ), "PYTHONPATH": str(package), ROLE: "keeper"},
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # a Ctrl-C in the yard's terminal is not for services
+                start_new_session=True,  # Ctrl-C in the yard's terminal must not stop services
             )
 
 
-def tag_of(folder: ServiceFolder) -> str:
-    """Carried by every process of the service."""
+def process_tag(folder: ServiceFolder) -> str:
+    """Identifies every process of the service, through an environment variable."""
     return f"service@{folder.root}"
 
 
 def new_key() -> str:
-    return "".join(secrets.choice(_KEY_LETTERS) for _ in range(32))
+    return "".join(secrets.choice(_KEY_CHARACTERS) for _ in range(32))
 
 
-def free_port(host: str, asked: int, taken: dict[int, str]) -> int:
-    """The port that was asked for if it is free, or any free one. ``taken``: port -> the service that has it."""
-    if asked:
-        if asked in taken:
+def free_port(host: str, requested: int, used: dict[int, str]) -> int:
+    """The requested port if it is free, or any free port.
+
+    Args:
+        host: The address to listen on.
+        requested: A port, or 0 for any.
+        used: The ports of other services, with their names.
+    """
+    if requested:
+        problem = f"used by the service {used[requested]!r}" if requested in used else _bind_error(host, requested)
+        if problem:
             raise WebserviceException(
-                f"port {asked} is taken by the service {taken[asked]!r}",
-                hint="choose another port, or leave it out: a free one is found",
+                f"cannot listen on port {requested} of {host}: {problem}",
+                hint="choose another port, or omit it to get a free one",
             )
-        why = _why_not(host, asked)
-        if why:
-            raise WebserviceException(
-                f"port {asked} of {host} cannot be listened at: {why}",
-                hint="choose another port, or leave it out: a free one is found",
-            )
-        return asked
+        return requested
     for port in _PORTS:
-        if port not in taken and not _why_not(host, port):
+        if port not in used and not _bind_error(host, port):
             return port
-    raise WebserviceException(f"no port from {_PORTS.start} to {_PORTS.stop - 1} is free", hint="name one: port=…")
+    raise WebserviceException(f"no port from {_PORTS.start} to {_PORTS.stop - 1} is free", hint="specify one: port=…")
 
 
-def _why_not(host: str, port: int) -> str:
+def _bind_error(host: str, port: int) -> str:
     try:
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

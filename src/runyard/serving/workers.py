@@ -1,4 +1,4 @@
-"""The workers of a version: started, started again with patience, drained."""
+"""The worker processes of one version of a service: started, restarted with backoff, drained."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Optional
 
-from runyard.agent.process.spawn import CannotStart, start
+from runyard.agent.process.spawn import SpawnError, spawn
 from runyard.spec.json import from_json, to_json
-from runyard.spec.service import ServiceFolder, Wanted, WorkerOrder
+from runyard.spec.service import DesiredState, ServiceFolder, WorkerOrder
 
-_FIRST_WAIT_S = 0.1
-_LONGEST_WAIT_S = 30.0
-_LIVED_S = 60.0  # whoever lived that long has not crashed because it started
+_FIRST_DELAY_S = 0.1
+_MAX_DELAY_S = 30.0
+_STABLE_S = 60.0  # a worker that lived this long did not crash because of its start
 
 
-class Place:
-    """One worker after another: the next one takes the place of one that crashed."""
+class WorkerSlot:
+    """Holds one worker process at a time; after a crash, a new worker fills the same slot."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -33,54 +33,54 @@ class Place:
         self.not_before = 0.0
         self.started_at = 0.0
         self.started_with: Any = None
-        self._told: Any = None
-        self._number = 0
-        self._applied = 0
-        self._heard = b""
+        self._settings: Any = None
+        self._sent_number = 0
+        self._applied_number = 0
+        self._buffer = b""
 
     @property
     def is_current(self) -> bool:
-        """It answers as it was last told to."""
-        return self.state == "serving" and self._applied == self._number
+        """True if the worker serves with the latest settings."""
+        return self.state == "serving" and self._applied_number == self._sent_number
 
-    def begin(self, pid: int, control: socket.socket, started_with: Any) -> None:
+    def attach(self, pid: int, control: socket.socket, started_with: Any) -> None:
         self.pid, self.control, self.started_with = pid, control, started_with
         self.state, self.failure, self.started_at = "starting", "", time.time()
-        self._told, self._heard, self._number, self._applied = None, b"", 0, 0
+        self._settings, self._buffer, self._sent_number, self._applied_number = None, b"", 0, 0
 
-    def say(self, word: dict[str, Any]) -> None:
+    def send(self, message: dict[str, Any]) -> None:
         if self.control is not None:
-            with suppress(OSError):  # it is about to be reaped
-                self.control.sendall(json.dumps(word).encode() + b"\n")
+            with suppress(OSError):  # the worker has just ended and is reaped soon
+                self.control.sendall(json.dumps(message).encode() + b"\n")
 
-    def hear(self) -> None:
+    def receive(self) -> None:
         assert self.control is not None
         try:
             data = self.control.recv(65536)
         except OSError:
             data = b""
         if not data:
-            self.hang_up()
+            self.disconnect()
             return
-        *lines, self._heard = (self._heard + data).split(b"\n")
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
         for line in lines:
-            word = json.loads(line)
-            if word.get("ready"):
+            message = json.loads(line)
+            if message.get("ready"):
                 self.state = "ready"
-            elif "failed" in word:
-                self.failure = str(word["failed"])
-            elif "applied" in word:
-                self._applied = int(word["applied"])
+            elif "failed" in message:
+                self.failure = str(message["failed"])
+            elif "applied" in message:
+                self._applied_number = int(message["applied"])
 
-    def go(self, said: dict[str, Any]) -> None:
-        if self.state == "ready" or (self.state == "serving" and said != self._told):
-            self._number += 1
-            self.say({"go" if self.state == "ready" else "settings": said, "number": self._number})
-            self.state, self._told = "serving", said
+    def serve(self, settings: dict[str, Any]) -> None:
+        if self.state == "ready" or (self.state == "serving" and settings != self._settings):
+            self._sent_number += 1
+            self.send({"go" if self.state == "ready" else "settings": settings, "number": self._sent_number})
+            self.state, self._settings = "serving", settings
 
     def drain(self, within_s: float) -> None:
         if self.state in ("ready", "serving"):
-            self.say({"drain": within_s})
+            self.send({"drain": within_s})
             self.state = "draining"
         elif self.state == "starting":
             self.kill()
@@ -90,7 +90,7 @@ class Place:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
 
-    def hang_up(self) -> None:
+    def disconnect(self) -> None:
         if self.control is not None:
             self.control.close()
             self.control = None
@@ -100,13 +100,13 @@ class Version:
     def __init__(self, folder: ServiceFolder, number: int, workers: int) -> None:
         self._folder, self.number = folder, number
         self._order = from_json(WorkerOrder, json.loads(folder.order(number).read_bytes()))
-        self._places = [Place(n) for n in range(workers)]
-        self._leaving: list[Place] = []
-        self._socket: Optional[socket.socket] = None
+        self._slots = [WorkerSlot(n) for n in range(workers)]
+        self._retired: list[WorkerSlot] = []
+        self._listener: Optional[socket.socket] = None
         self._was_ready = False
-        self._mark = folder.version(number) / "served"
-        self._has_served = self._mark.exists()  # under a keeper before this one
-        self._next_place = workers
+        self._served_marker = folder.version(number) / "served"
+        self._has_served = self._served_marker.exists()  # under an earlier supervisor
+        self._next_slot = workers
         self.failure = ""
 
     @property
@@ -115,170 +115,170 @@ class Version:
 
     @property
     def is_ready(self) -> bool:
-        """Once it was, it stays so: a crash is no reason to give its share to an old version."""
-        if not self._was_ready and self._places:
-            self._was_ready = all(place.state in ("ready", "serving") for place in self._places)
+        """Stays True after the first time: a crash is no reason to return traffic to an old version."""
+        if not self._was_ready and self._slots:
+            self._was_ready = all(slot.state in ("ready", "serving") for slot in self._slots)
             if self._was_ready and not self._has_served:
                 with suppress(OSError):  # a full disk
-                    self._mark.touch()
+                    self._served_marker.touch()
                 self._has_served = True
         return self._was_ready and not self.failure
 
     @property
     def serves(self) -> bool:
-        return all(place.is_current for place in self._places)
+        return all(slot.is_current for slot in self._slots)
 
     @property
-    def is_gone(self) -> bool:
-        return all(place.pid is None for place in self.everybody())
+    def has_ended(self) -> bool:
+        return all(slot.pid is None for slot in self.slots())
 
-    def everybody(self) -> Iterator[Place]:
-        yield from self._places
-        yield from self._leaving
+    def slots(self) -> Iterator[WorkerSlot]:
+        yield from self._slots
+        yield from self._retired
 
     def resize(self, workers: int) -> None:
-        while len(self._places) > workers:
-            self._leaving.append(self._places.pop())
-        while len(self._places) < workers:
-            self._places.append(Place(self._next_place))
-            self._next_place += 1
+        while len(self._slots) > workers:
+            self._retired.append(self._slots.pop())
+        while len(self._slots) < workers:
+            self._slots.append(WorkerSlot(self._next_slot))
+            self._next_slot += 1
 
-    def own_socket(self) -> socket.socket:
-        """For the share that another version passes on."""
-        if self._socket is None:
+    def internal_listener(self) -> socket.socket:
+        """Receives the share of the traffic that the primary version forwards."""
+        if self._listener is None:
             path = self._folder.socket(self.number)
             path.unlink(missing_ok=True)
-            self._socket = socket.socket(socket.AF_UNIX)
-            self._socket.bind(str(path))
-            self._socket.listen(512)
-        return self._socket
+            self._listener = socket.socket(socket.AF_UNIX)
+            self._listener.bind(str(path))
+            self._listener.listen(512)
+        return self._listener
 
-    def start_missing(self, wanted: Wanted, listening: socket.socket, *, is_first: bool, now: float) -> None:
-        for n, place in enumerate(self._places):
-            if place.state == "serving" and place.started_with != _start_of(wanted, listening, is_first):
-                # the version that is called has changed, or what only a start can: a new worker takes its place
-                self._leaving.append(place)
-                place = self._places[n] = Place(self._next_place)
-                self._next_place += 1
-            if place.pid is None and not self.failure and place.not_before <= now:
-                self._start(place, wanted, listening, is_first)
+    def start_missing(self, desired: DesiredState, listener: socket.socket, *, is_primary: bool, now: float) -> None:
+        for n, slot in enumerate(self._slots):
+            if slot.state == "serving" and slot.started_with != _start_settings(desired, listener, is_primary):
+                # the primary version or a setting that is read only at the start has changed: replace the worker
+                self._retired.append(slot)
+                slot = self._slots[n] = WorkerSlot(self._next_slot)
+                self._next_slot += 1
+            if slot.pid is None and not self.failure and slot.not_before <= now:
+                self._start(slot, desired, listener, is_primary)
 
-    def go(self, said: dict[str, Any]) -> None:
-        for place in self._places:
-            place.go(said)
+    def serve(self, settings: dict[str, Any]) -> None:
+        for slot in self._slots:
+            slot.serve(settings)
 
     def drain(self, within_s: float) -> None:
-        for place in self.everybody():
-            place.drain(within_s)
+        for slot in self.slots():
+            slot.drain(within_s)
 
-    def drain_leaving(self, within_s: float) -> None:
+    def drain_retired(self, within_s: float) -> None:
         if self.serves:
-            for place in self._leaving:
-                place.drain(within_s)
-        self._leaving = [place for place in self._leaving if place.pid is not None]
+            for slot in self._retired:
+                slot.drain(within_s)
+        self._retired = [slot for slot in self._retired if slot.pid is not None]
 
-    def failed(self, why: str) -> None:
-        """Before it was ever ready: its script or its model cannot serve, and trying again would change nothing.
+    def fail(self, reason: str) -> None:
+        """Give up on a version that was never ready: its script or model cannot serve, and a retry would not help.
 
-        One that has served before is tried again: what it needs may not be there yet, after the machine has started.
+        A version that has served before is retried: after a reboot, something it needs may not be available yet.
         """
         if not self._has_served:
-            self.failure = why
-            for place in self.everybody():
-                place.kill()
+            self.failure = reason
+            for slot in self.slots():
+                slot.kill()
 
-    def ended(self, pid: int, status: int) -> None:
-        for place in self.everybody():
-            if place.pid != pid:
+    def handle_exit(self, pid: int, status: int) -> None:
+        for slot in self.slots():
+            if slot.pid != pid:
                 continue
-            if place.control is not None and not place.failure:
-                self._last_words(place)
-            place.hang_up()
-            place.pid = None
-            if place.state == "draining" or place in self._leaving:
+            if slot.control is not None and not slot.failure:
+                self._receive_rest(slot)
+            slot.disconnect()
+            slot.pid = None
+            if slot.state == "draining" or slot in self._retired:
                 return
-            lived_s = time.time() - place.started_at
-            place.restarts = 0 if lived_s > _LIVED_S else place.restarts + 1
-            place.not_before = time.monotonic() + (0.0 if place.restarts <= 1 else _wait_s(place.restarts - 2))
-            place.state = "absent"
+            lifetime_s = time.time() - slot.started_at
+            slot.restarts = 0 if lifetime_s > _STABLE_S else slot.restarts + 1
+            slot.not_before = time.monotonic() + (0.0 if slot.restarts <= 1 else _delay_s(slot.restarts - 2))
+            slot.state = "absent"
             if not self._was_ready:
-                self.failed(place.failure or f"the worker ended while it started: {_how(status)}")
+                self.fail(slot.failure or f"the worker ended during startup: {_exit_text(status)}")
 
     def close(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
+        if self._listener is not None:
+            self._listener.close()
             self._folder.socket(self.number).unlink(missing_ok=True)
 
-    def told(self) -> dict[str, Any]:
-        shown = [place for place in self.everybody() if place.state != "absent" or place in self._places]
+    def status(self) -> dict[str, Any]:
+        visible = [slot for slot in self.slots() if slot.state != "absent" or slot in self._slots]
         return {
             "state": "failed" if self.failure else "ready" if self._was_ready else "starting",
             "error": self.failure,
             "workers": [
                 {
-                    "place": place.number,
-                    "pid": place.pid,
-                    "state": place.state,
-                    "is_current": place.is_current,
-                    "restarts": place.restarts,
-                    "started_at": place.started_at,
-                    "error": place.failure,
+                    "place": slot.number,
+                    "pid": slot.pid,
+                    "state": slot.state,
+                    "is_current": slot.is_current,
+                    "restarts": slot.restarts,
+                    "started_at": slot.started_at,
+                    "error": slot.failure,
                 }
-                for place in shown
+                for slot in visible
             ],
         }
 
-    def _last_words(self, place: Place) -> None:
-        """What it said before it ended may still be on its way."""
-        assert place.control is not None
-        place.control.setblocking(False)
-        place.hear()
+    def _receive_rest(self, slot: WorkerSlot) -> None:
+        """Read messages that the worker sent before it ended."""
+        assert slot.control is not None
+        slot.control.setblocking(False)
+        slot.receive()
 
-    def _start(self, place: Place, wanted: Wanted, listening: socket.socket, is_first: bool) -> None:
+    def _start(self, slot: WorkerSlot, desired: DesiredState, listener: socket.socket, is_primary: bool) -> None:
         ours, theirs = socket.socketpair()
         settings = {
             "folder": str(self._folder.root),
-            "service": wanted.name,
+            "service": desired.name,
             "version": self.number,
-            "place": place.number,
-            "workers": wanted.workers,
-            "auth": wanted.auth_enabled,
-            "batching": to_json(wanted.batching) if wanted.batching is not None else None,
+            "place": slot.number,
+            "workers": desired.workers,
+            "auth": desired.auth_enabled,
+            "batching": to_json(desired.batching) if desired.batching is not None else None,
             "control": theirs.fileno(),
-            "listening": listening.fileno(),
+            "listening": listener.fileno(),
         }
         try:
-            for one in (theirs, listening):
-                one.set_inheritable(True)
-            pid = start(
+            for inherited in (theirs, listener):
+                inherited.set_inheritable(True)
+            pid = spawn(
                 (*self._order.argv, json.dumps(settings)),
                 self._order.variables,
                 cwd=str(self._folder.work(self.number)),
                 log=str(self._folder.service_log),
             )
-        except (CannotStart, OSError) as error:  # OSError: the machine has no room for another process
+        except (SpawnError, OSError) as error:  # OSError: the machine cannot start another process
             ours.close()
-            place.failure = str(error)
-            self.failed(str(error))
-            place.restarts += 1
-            place.not_before = time.monotonic() + _wait_s(place.restarts)
+            slot.failure = str(error)
+            self.fail(str(error))
+            slot.restarts += 1
+            slot.not_before = time.monotonic() + _delay_s(slot.restarts)
             return
         finally:
-            listening.set_inheritable(False)
+            listener.set_inheritable(False)
             theirs.close()
-        place.begin(pid, ours, _start_of(wanted, listening, is_first))
+        slot.attach(pid, ours, _start_settings(desired, listener, is_primary))
 
 
-def _start_of(wanted: Wanted, listening: socket.socket, is_first: bool) -> tuple[Any, ...]:
-    """What a worker keeps from its start on. The socket too: one of the old port would never hear of the new one."""
-    return is_first, wanted.batching, wanted.auth_enabled, listening
+def _start_settings(desired: DesiredState, listener: socket.socket, is_primary: bool) -> tuple[Any, ...]:
+    """Settings that a worker cannot change after its start. Includes the listener, which changes with the port."""
+    return is_primary, desired.batching, desired.auth_enabled, listener
 
 
-def _wait_s(restarts: int) -> float:
-    # 2 ** 1024 is no number for a clock any more: a keeper that tried for hours would end by it
-    return min(_FIRST_WAIT_S * 2.0 ** min(restarts, 20), _LONGEST_WAIT_S)
+def _delay_s(restarts: int) -> float:
+    # 2.0 ** 1024 overflows: a supervisor that retries for hours would crash
+    return min(_FIRST_DELAY_S * 2.0 ** min(restarts, 20), _MAX_DELAY_S)
 
 
-def _how(status: int) -> str:
+def _exit_text(status: int) -> str:
     code = os.waitstatus_to_exitcode(status)
     return f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"

@@ -15,14 +15,14 @@ from runyard.server.responses import json_response
 from runyard.server.service_proxy import invoke as invoke_service
 from runyard.serving.history import stats
 from runyard.serving.logs import last_lines, last_requests
-from runyard.serving.manager import Services
+from runyard.serving.manager import ServiceManager
 from runyard.store.services import ServiceRecord, VersionRecord
 from runyard.wire.services import ChangeService, DeployService, Invocation, NewKey, NewVersion
 
 _MAX_WAIT_S = 30.0
 
 
-def routes(services: Services) -> APIRouter:
+def routes(services: ServiceManager) -> APIRouter:
     router = APIRouter(tags=["services"])
 
     @router.get("/services")
@@ -79,25 +79,25 @@ def routes(services: Services) -> APIRouter:
     @router.get("/services/{name}/logs")
     def logs(name: str, lines: int = 5000) -> Response:
         services.store.get(name)
-        return json_response({"text": last_lines(services.keeping(name).folder, lines)})
+        return json_response({"text": last_lines(services.supervisor(name).folder, lines)})
 
     @router.get("/services/{name}/requests")
     def requests(name: str, limit: int = 100) -> Response:
         """List the last requests, newest first."""
         services.store.get(name)
-        return json_response(last_requests(services.keeping(name).folder, min(limit, 10_000)))
+        return json_response(last_requests(services.supervisor(name).folder, min(limit, 10_000)))
 
     @router.get("/services/{name}/stats")
     def statistics(name: str) -> Response:
         """Return the totals since the service was created, and one point per second of the last five minutes."""
         services.store.get(name)
-        folder = services.keeping(name).folder
+        folder = services.supervisor(name).folder
         return json_response({**stats(folder.counts), "history": services.history.points(name)})
 
     @router.get("/services/{name}/openapi")
     def openapi(name: str) -> Response:
         record = services.store.get(name)
-        folder = services.keeping(name).folder
+        folder = services.supervisor(name).folder
         for version in sorted(record.traffic, key=lambda number: -record.traffic[number]):
             path = folder.openapi(int(version))
             if path.exists():
@@ -108,14 +108,14 @@ def routes(services: Services) -> APIRouter:
     def invoke(name: str, request: Invocation) -> Response:
         """Send the body to the service with its key, so that signed-in users can try it without the key."""
         services.store.get(name)
-        return json_response(invoke_service(services.keeping(name), request.body))
+        return json_response(invoke_service(services.supervisor(name), request.body))
 
     return router
 
 
-def service_view(services: Services, record: ServiceRecord) -> dict[str, Any]:
-    keeping = services.keeping(record.name)
-    status_report = keeping.found()
+def service_view(services: ServiceManager, record: ServiceRecord) -> dict[str, Any]:
+    supervisor = services.supervisor(record.name)
+    status_report = supervisor.status()
     change_number = services.change_number  # read before the state: a change after this is reported again
     configuration = record.configuration
     address = f"http://{_url_host(configuration['host'])}:{configuration['port']}"
@@ -124,7 +124,7 @@ def service_view(services: Services, record: ServiceRecord) -> dict[str, Any]:
         "kind": record.kind,
         "state": services.state(record, status_report),
         "error": record.error,
-        "doing": services.doing.get(record.name, ""),
+        "doing": services.activities.get(record.name, ""),
         "configuration": configuration,
         "description": record.description,
         "tags": record.tags,
@@ -136,7 +136,7 @@ def service_view(services: Services, record: ServiceRecord) -> dict[str, Any]:
         "created_at": record.created_at,
         "changed_at": record.changed_at,
         "change": change_number,
-        "lately": services.history.lately(record.name),
+        "lately": services.history.recent(record.name),
         "versions": [_version_view(version, status_report, record) for version in services.store.versions(record.name)],
     }
 
