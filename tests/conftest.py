@@ -31,8 +31,8 @@ def _as_in_a_new_process() -> Iterator[None]:
     """Whoever imports `azureml` gets errors in the SDK v1's words, and what has no effect is said once in a process."""
     yield
     RunyardException.shown_as_v1 = False
-    no_effect._said.clear()
-    no_effect._of_functions.clear()
+    no_effect._logged.clear()
+    no_effect._function_notes.clear()
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import pytest
 from cli_support import CommandLine
 from runyard import AmlCompute, ComputeTarget, Environment, Estimator, Experiment, ScriptRunConfig, Workspace
 from runyard.sdk.azureml import no_effect
-from runyard.sdk.environment.environment import ContainerRegistry
+from runyard.sdk.environment.sections import ContainerRegistry
 from runyard.sdk.training.run_configuration import RunConfiguration
 from support import with_this_python
 
@@ -21,14 +21,14 @@ def test_it_is_said_once_and_never_a_secret(caplog: pytest.LogCaptureFixture) ->
     with caplog.at_level(logging.WARNING, "runyard"):
         for _ in range(3):
             config = RunConfiguration()
-            no_effect.told(config, "colour", "blue", "runs have none")
-            no_effect.told(config, "admin_password", "hunter2", "nobody signs in")
-            no_effect.told(config, "absent", None, "it was not given")
+            no_effect.warn_ignored(config, "colour", "blue", "runs have none")
+            no_effect.warn_ignored(config, "admin_password", "hunter2", "nobody signs in")
+            no_effect.warn_ignored(config, "absent", None, "it was not given")
     assert [record.getMessage() for record in caplog.records] == [
         "RunConfiguration(colour='blue') has no effect here: runs have none",
         "RunConfiguration(admin_password=…) has no effect here: nobody signs in",
     ]
-    assert [note.argument for note in no_effect.about(config, config)] == ["colour", "admin_password"]
+    assert [note.argument for note in no_effect.notes_of(config, config)] == ["colour", "admin_password"]
 
 
 def test_a_registry_is_kept_and_who_signs_in_to_it_is_not(project: Callable[..., Path]) -> None:

@@ -37,7 +37,7 @@ from runyard.errors import (
 )
 from runyard.hyperdrive import HyperDriveConfig, HyperDriveRun, PrimaryMetricGoal, RandomParameterSampling, choice
 from runyard.sdk.azureml.telemetry import set_diagnostics_collection
-from runyard.sdk.run.legacy import RunOfV1
+from runyard.sdk.run.listing import RunListing
 from runyard.sdk.run.script_run import ScriptRun
 from runyard.sdk.training.chainer import Chainer
 from support import with_this_python
@@ -146,7 +146,7 @@ def test_a_run_goes_on_from_the_outputs_of_another(experiment: Experiment, proje
     assert (first.get_metrics(), second.get_metrics()) == ({"epoch": 1}, {"epoch": 2})
     named = ScriptRunConfig(folder, script="train.py", arguments=["--x", 1], resume_from=place)._submission().spec
     assert named.arguments == ("--x", "1", "--resume-from", "$AZUREML_DATAREFERENCE_MODEL_LOCATION")
-    with pytest.raises(UserErrorException, match="resume_from takes a DataPath"):
+    with pytest.raises(UserErrorException, match="resume_from must be a DataPath"):
         Estimator(folder, resume_from="outputs", **settings)
 
 
@@ -187,7 +187,7 @@ def test_a_run_type_of_ones_own_is_opened_by_its_factory(
     class Mine(ScriptRun):
         pass
 
-    monkeypatch.setattr(RunOfV1, "_factories", {})
+    monkeypatch.setattr(RunListing, "_factories", {})
     Run.add_type_provider("azureml.scriptrun", lambda owner, view: Mine(owner, view["run_id"], _view=view))
     run = experiment.submit(with_this_python(project(train="print(1)")))
     run.wait_for_completion()
@@ -199,7 +199,7 @@ def test_an_environment_and_a_run_configuration_come_back_from_their_files(tmp_p
     made.python.conda_dependencies.add_pip_package("numpy")
     made.environment_variables = {"A": "1"}
     made.save_to_directory(tmp_path / "env")
-    with pytest.raises(UserErrorException, match="is there already"):
+    with pytest.raises(UserErrorException, match="exists already"):
         made.save_to_directory(tmp_path / "env")
     assert Environment.load_from_directory(tmp_path / "env").to_definition() == made.to_definition()
     config = RunConfiguration("train.py", ["--lr", "0.1"], framework="Python")

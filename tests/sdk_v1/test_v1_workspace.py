@@ -144,7 +144,7 @@ def test_what_a_cloud_was_told_is_said_once(home: Path, caplog: pytest.LogCaptur
         (lambda ws: ws.delete(), "runyard yard stop"),
         (lambda ws: ws.get_default_keyvault(), "environment_variables"),
         (lambda ws: ws.set_connection("feed", "PythonFeed", "https://x", "PAT", "secret"), "pip configuration"),
-        (lambda ws: ws.get_connection("feed"), "keeps none"),
+        (lambda ws: ws.get_connection("feed"), "has none"),
         (lambda ws: ws.get_default_compute_target("TPU"), ""),
     ],
 )

@@ -22,7 +22,7 @@ from runyard.onnx.reference_outputs import Trial
 from runyard.onnx.sessions import Session
 from runyard.onnx.torch_models import DYNAMO, TORCHSCRIPT
 from runyard.sdk.model.model import Model
-from runyard.sdk.model.registration import described, register_files
+from runyard.sdk.model.registration import build_request, register_files
 
 log = logging.getLogger("runyard")
 
@@ -118,9 +118,9 @@ def _check(register_as: str | None, folder: Any, exporter: str, opset: Any, quan
     if exporter not in (DYNAMO, TORCHSCRIPT):
         raise OnnxExportException(f"there is no exporter {exporter!r}", hint=f"{DYNAMO!r} or {TORCHSCRIPT!r}")
     if opset is not None and (isinstance(opset, bool) or not isinstance(opset, int) or opset < 7):
-        raise OnnxExportException(f"opset takes a whole number from 7 on, not {opset!r}")
+        raise OnnxExportException(f"opset must be a whole number from 7 on, got {opset!r}")
     if quantized not in (None, INT8):
-        raise OnnxExportException(f"quantize takes {INT8!r} or None, not {quantized!r}")
+        raise OnnxExportException(f"quantize must be {INT8!r} or None, got {quantized!r}")
     if not 0 < share < 1:
         raise OnnxExportException(
             f"quantize_tolerance is a share of the outputs' spread, between 0 and 1, not {share!r}"
@@ -199,7 +199,7 @@ def _registered(
 
         workspace = Workspace()
     known = {name: sidecar[name] for name in ("exporter", "opset", "quantized") if sidecar[name] is not None}
-    about = described(
+    about = build_request(
         "onnx.export", name, tags, {**known, **(properties or {})}, description, None, Model.Framework.ONNX,
         version_of("onnx"), None, None, None,
     )  # fmt: skip

@@ -1,9 +1,10 @@
-"""Arguments that meant something to a cloud and mean nothing to a yard: said once, and kept with the run.
+"""Arguments that configured the cloud and have no effect on a yard: logged once, and recorded with the run.
 
-    no_effect.told(self, "vm_priority", vm_priority, "machines of your own are not taken away")
+    no_effect.warn_ignored(self, "vm_priority", vm_priority, "your own machines are never preempted")
 
-The first time a line goes to the log ``runyard``. What was told of an object travels with the run that it is a part of,
-what was told of a function with the runs that this process submits after it: ``runyard explain RUN`` shows both.
+The first time, a line goes to the logger ``runyard``. Notes about an object are stored with the runs that use the
+object; notes about a function are stored with every run that this process submits later. ``runyard explain RUN`` shows
+both.
 """
 
 from __future__ import annotations
@@ -13,62 +14,62 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from runyard.spec.run import NoEffect
 
-NOTES = "_told_no_effect"
+NOTES = "_no_effect_notes"
 _SECRETS = ("password", "key", "token", "secret", "passphrase", "credential", "connection_string", "sas")
-_said: dict[tuple[str, str, str], NoEffect] = {}  # by whom and what: a loop says it once
-_of_functions: dict[tuple[str, str], NoEffect] = {}
+_logged: set[tuple[str, str, str]] = set()  # owner, argument, reason: a loop logs it once
+_function_notes: dict[tuple[str, str], NoEffect] = {}
 
 
-def told(owner: Any, argument: str, value: Any, why: str, *, by: str = "") -> None:
-    """``argument`` of ``owner`` was given as ``value`` and changes nothing, because of ``why``.
+def warn_ignored(owner: Any, argument: str, value: Any, reason: str, *, caller: str = "") -> None:
+    """Record that an argument has no effect, and log it the first time. A value of None is not recorded.
 
-    ``owner`` is the object that was made or called, or the name of a function: ``"Workspace.create"``. Nothing is said
-    of a value that is None, so that a caller can pass on what it was given. ``by`` is what people called, where that
-    is not the object's own class.
+    Args:
+        owner: The object that was created or called, or the name of a function such as ``"Workspace.create"``.
+        argument: Name of the argument.
+        value: Its value. A secret is not stored.
+        reason: The reason that it has no effect.
+        caller: The name to show, where it differs from the class of ``owner``.
     """
     if value is None:
         return
-    from runyard.spec.run import NoEffect  # which every training script would wait for
+    from runyard.spec.run import NoEffect  # not at the top: every training script would pay for this import
 
-    kind = owner if isinstance(owner, type) else type(owner)
-    name = by or (owner if isinstance(owner, str) else kind.__name__)
-    note = NoEffect(name, argument, _shown(argument, value), why)
+    owner_class = owner if isinstance(owner, type) else type(owner)
+    name = caller or (owner if isinstance(owner, str) else owner_class.__name__)
+    note = NoEffect(name, argument, _display(argument, value), reason)
     if isinstance(owner, (str, type)):
-        _of_functions[name, argument] = note
+        _function_notes[name, argument] = note
     else:
-        # into __dict__ itself: settings with fixed names refuse others
+        # written to __dict__ directly, because a Section refuses unknown attribute names
         owner.__dict__.setdefault(NOTES, {})[argument] = note
-    if (name, argument, why) not in _said:
-        _said[name, argument, why] = note
+    if (name, argument, reason) not in _logged:
+        _logged.add((name, argument, reason))
         from runyard.sdk.core.validation import log
 
-        log.warning("%s has no effect here: %s", _called(note), why)
+        call = f"{note.owner}({note.argument}={note.value})" if note.argument else note.owner
+        log.warning("%s has no effect here: %s", call, reason)
 
 
-def nothing_done(call: str, why: str) -> None:
-    """The same for a whole call that does nothing here: ``nothing_done("Workspace.sync_keys()", "…")``."""
-    told(call, "", "", why)
+def warn_call_ignored(call: str, reason: str) -> None:
+    """Record that a call such as ``Workspace.sync_keys()`` does nothing."""
+    warn_ignored(call, "", "", reason)
 
 
-def about(*owners: Any) -> tuple[NoEffect, ...]:
-    """What was told of these objects, each thing once, in the order of the objects."""
-    found: dict[NoEffect, None] = {}
+def notes_of(*owners: Any) -> tuple[NoEffect, ...]:
+    """Return the notes about these objects without duplicates, in the order of the objects."""
+    notes: dict[NoEffect, None] = {}
     for owner in owners:
-        found.update(dict.fromkeys(getattr(owner, "__dict__", {}).get(NOTES, {}).values()))
-    return tuple(found)
+        notes.update(dict.fromkeys(getattr(owner, "__dict__", {}).get(NOTES, {}).values()))
+    return tuple(notes)
 
 
-def in_this_process() -> tuple[NoEffect, ...]:
-    """What was told of functions and classes."""
-    return tuple(_of_functions.values())
+def process_notes() -> tuple[NoEffect, ...]:
+    """Return the notes about functions and classes that this process has called."""
+    return tuple(_function_notes.values())
 
 
-def _called(note: NoEffect) -> str:
-    return f"{note.owner}({note.argument}={note.value})" if note.argument else note.owner
-
-
-def _shown(argument: str, value: Any) -> str:
-    """Short, and never a secret: it is logged, stored and printed."""
+def _display(argument: str, value: Any) -> str:
+    """Shorten a value, and hide secrets: the text is logged, stored and printed."""
     if any(word in argument.lower() for word in _SECRETS):
         return "…"
     text = " ".join(repr(value).split())

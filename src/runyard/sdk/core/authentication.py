@@ -1,39 +1,39 @@
-"""Ways to sign in to a cloud. Scripts make one and hand it to a workspace, which says that nobody has to sign in."""
+"""Sign-in classes of the cloud SDK. Scripts pass one to a Workspace, which needs no sign-in."""
 
 from __future__ import annotations
 
 from typing import Any
 
 
-class _SignIn:
-    """Whatever it was given is forgotten at once: it may be a password."""
+class _Authentication:
+    """Discards all arguments: they may be passwords."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         pass
 
     def get_authentication_header(self) -> dict[str, str]:
-        """Empty: the yard's socket is open to its owner."""
+        """Return no header: the yard's socket is protected by file permissions."""
         return {}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
 
-class InteractiveLoginAuthentication(_SignIn):
+class InteractiveLoginAuthentication(_Authentication):
     pass
 
 
-class ServicePrincipalAuthentication(_SignIn):
+class ServicePrincipalAuthentication(_Authentication):
     pass
 
 
-class AzureCliAuthentication(_SignIn):
+class AzureCliAuthentication(_Authentication):
     pass
 
 
-class MsiAuthentication(_SignIn):
+class MsiAuthentication(_Authentication):
     pass
 
 
-class TokenAuthentication(_SignIn):
+class TokenAuthentication(_Authentication):
     pass

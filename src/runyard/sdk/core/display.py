@@ -1,4 +1,4 @@
-"""Runs, experiments and workspaces as notebooks and terminals show them. Whatever users wrote is escaped."""
+"""HTML and text of runs, experiments and workspaces for notebooks and terminals. All user text is escaped."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 
 from runyard.clock import duration_text
 
-_METRICS_SHOWN = 20
-_COLOURS = {"Completed": "#1a7f37", "Failed": "#cf222e", "Canceled": "#9a6700", "Running": "#0969da"}
+_MAX_METRICS = 20
+_COLORS = {"Completed": "#1a7f37", "Failed": "#cf222e", "Canceled": "#9a6700", "Running": "#0969da"}
 
 
 def run_html(view: dict[str, Any], metrics: dict[str, Any]) -> str:
-    """What it is and how it ended first; then the last value of each metric."""
+    """Return a table of the run: identity and end first, then the last value of each metric."""
     rows = [
         ("Experiment", view["experiment"]),
         ("Id", view["run_id"]),
         ("Type", view["type"] or ""),
-        ("Status", _status(view["status"])),
-        ("Why", why(view)),
-        ("Took", took(view)),
+        ("Status", _Status(view["status"])),
+        ("Why", explanation(view)),
+        ("Took", duration(view)),
         ("Tags", ", ".join(key if value is None else f"{key}: {value}" for key, value in view["tags"].items())),
         ("Metrics", _metrics(metrics)),
         ("Folder", view["folder"]),
@@ -31,13 +31,13 @@ def run_html(view: dict[str, Any], metrics: dict[str, Any]) -> str:
 def runs_html(title: str, runs: list[dict[str, Any]], more: bool) -> str:
     head = "".join(_cell("th", name) for name in ("Run", "Status", "Took", "Why"))
     rows = "".join(
-        f"<tr>{_cell('td', run['run_id'])}{_cell('td', _status(run['status']))}{_cell('td', took(run))}"
-        f"{_cell('td', why(run))}</tr>"
+        f"<tr>{_cell('td', run['run_id'])}{_cell('td', _Status(run['status']))}{_cell('td', duration(run))}"
+        f"{_cell('td', explanation(run))}</tr>"
         for run in runs
     )
     note = "<p>and older ones: <code>experiment.to_dataframe()</code> has them all</p>" if more else ""
-    shown = f'<table style="text-align:left"><tr>{head}</tr>{rows}</table>{note}' if runs else "<p>no runs yet</p>"
-    return f"<p><strong>{_escaped(title)}</strong></p>{shown}"
+    table = f'<table style="text-align:left"><tr>{head}</tr>{rows}</table>{note}' if runs else "<p>no runs yet</p>"
+    return f"<p><strong>{_escape(title)}</strong></p>{table}"
 
 
 def table_html(rows: dict[str, Any]) -> str:
@@ -46,10 +46,10 @@ def table_html(rows: dict[str, Any]) -> str:
 
 
 def run_text(view: dict[str, Any], metrics: dict[str, Any], log_tail: str) -> str:
-    """The same for a terminal."""
-    lines = [f"{view['experiment']} · {view['run_id']}", "  ".join(filter(None, (view["status"], took(view))))]
-    if why(view):
-        lines += [f"why: {why(view)}"]
+    """Return the same information for a terminal."""
+    lines = [f"{view['experiment']} · {view['run_id']}", "  ".join(filter(None, (view["status"], duration(view))))]
+    if explanation(view):
+        lines += [f"why: {explanation(view)}"]
     if metrics:
         lines += [f"metrics: {_metrics(metrics)}"]
     if log_tail:
@@ -57,24 +57,24 @@ def run_text(view: dict[str, Any], metrics: dict[str, Any], log_tail: str) -> st
     return "\n".join(lines) + "\n"
 
 
-def why(view: dict[str, Any]) -> str:
-    """Of a run that ended badly its own words, of one that has not ended what it waits for."""
+def explanation(view: dict[str, Any]) -> str:
+    """Return the error of a run that failed, or the current activity of one that has not ended."""
     end = view["end"] or {}
     if view["status"] in ("Failed", "Canceled"):
         return str(end.get("message") or end.get("reason") or "")
     return "" if view["ended_at"] else str(view["activity"])
 
 
-def took(view: dict[str, Any]) -> str:
+def duration(view: dict[str, Any]) -> str:
     if not view["started_at"]:
         return ""
     return duration_text(max((view["ended_at"] or time.time()) - view["started_at"], 0.0))
 
 
 def _metrics(metrics: dict[str, Any]) -> str:
-    shown = [f"{name} {_value(value)}" for name, value in list(metrics.items())[:_METRICS_SHOWN]]
-    more = len(metrics) - len(shown)
-    return ", ".join(shown) + (f", and {more} more" if more else "")
+    texts = [f"{name} {_value(value)}" for name, value in list(metrics.items())[:_MAX_METRICS]]
+    more = len(metrics) - len(texts)
+    return ", ".join(texts) + (f", and {more} more" if more else "")
 
 
 def _value(value: Any) -> str:
@@ -87,21 +87,17 @@ def _value(value: Any) -> str:
 
 
 class _Status(str):
-    """Shown in its colour."""
-
-
-def _status(status: str) -> _Status:
-    return _Status(status)
+    """A status, displayed in its color."""
 
 
 def _cell(tag: str, value: Any) -> str:
-    text = _escaped(str(value))
+    text = _escape(str(value))
     if isinstance(value, _Status):
-        text = f'<span style="color:{_COLOURS.get(value, "inherit")};font-weight:600">{text}</span>'
+        text = f'<span style="color:{_COLORS.get(value, "inherit")};font-weight:600">{text}</span>'
     return f'<{tag} style="text-align:left">{text}</{tag}>'
 
 
-def _escaped(text: str) -> str:
-    from html import escape  # 1.4 ms, for notebooks alone
+def _escape(text: str) -> str:
+    from html import escape  # takes 1.4 ms, and only notebooks need it
 
     return escape(text)

@@ -1,4 +1,4 @@
-"""Experiment: a name under which runs are kept together."""
+"""Experiment: a named group of runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Optional, Union, overload
 from runyard.errors import RunyardException, UserErrorException
 from runyard.sdk.azureml import no_effect
 from runyard.sdk.core.labels import as_labels
-from runyard.sdk.run.legacy import Portal
+from runyard.sdk.run.base import Portal
 from runyard.spec.names import EXPERIMENT_NAME
 
 if TYPE_CHECKING:
@@ -16,11 +16,19 @@ if TYPE_CHECKING:
     from runyard.sdk.run.run import Run
     from runyard.sdk.training.submit import DryRun
 
-Wanted = Optional[Union[str, dict[str, Any]]]
+LabelFilter = Optional[Union[str, dict[str, Any]]]
 
 
 class Experiment(Portal):
-    """``Experiment(workspace, 'digits')``, or ``Experiment('digits')`` in the yard of this machine."""
+    """A named group of runs: ``Experiment(workspace, 'digits')``, or ``Experiment('digits')`` on this machine.
+
+    Args:
+        workspace: The workspace, or the name of the experiment in the yard of this machine.
+        name: 1 to 255 letters, digits, ``-`` and ``_``, beginning with a letter or digit.
+
+    Raises:
+        UserErrorException: The name is not valid.
+    """
 
     def __init__(self, workspace: Workspace | str, name: str | None = None, **settings: Any) -> None:
         from runyard.sdk.core.workspace import Workspace
@@ -29,7 +37,7 @@ class Experiment(Portal):
             name = workspace
             workspace = Workspace()
         if not isinstance(workspace, Workspace):
-            raise UserErrorException(f"an experiment needs a Workspace, not {type(workspace).__name__} {workspace!r}")
+            raise UserErrorException(f"workspace must be a Workspace, got {type(workspace).__name__} {workspace!r}")
         if not isinstance(name, str) or not EXPERIMENT_NAME.fullmatch(name):
             raise UserErrorException(
                 f"{name!r} cannot be the name of an experiment",
@@ -38,7 +46,7 @@ class Experiment(Portal):
         self.workspace = workspace
         self.name = name
         for argument, value in settings.items():
-            no_effect.told(self, argument, value, "an experiment is its name, in a workspace")
+            no_effect.warn_ignored(self, argument, value, "an experiment has no settings besides its name")
 
     @overload
     def submit(
@@ -53,14 +61,26 @@ class Experiment(Portal):
     def submit(
         self, config: Any, tags: dict[str, Any] | None = None, *, dry_run: bool = False, **kwargs: Any
     ) -> Run | DryRun:
-        """Starts an estimator or a ScriptRunConfig and returns at once.
+        """Submit an estimator, a ScriptRunConfig or a sweep, and return its run immediately.
 
-        With ``dry_run`` nothing is started: what comes back prints as what each process would get.
+        Args:
+            config: An Estimator, PyTorch, TensorFlow, SKLearn, ScriptRunConfig or HyperDriveConfig.
+            tags: Tags of the run; values are converted to text.
+            dry_run: Start nothing, and return the command and variables of every process as text.
+            **kwargs: For an estimator, ``script_params``, ``inputs`` and ``source_directory_data_store`` to override.
+
+        Returns:
+            A ScriptRun, or a HyperDriveRun for a sweep.
+
+        Raises:
+            TrainingException: The folder or script of an estimator is not usable.
+            ExperimentExecutionException: The folder or script of a ScriptRunConfig is not usable.
+            RunyardException: ``config`` is of another type.
         """
         from runyard.sdk.training.submit import rehearse_run, submit_run
 
         start = getattr(config, "_start", None)
-        if start is not None:  # a sweep: it starts runs of its own
+        if start is not None:  # a sweep, which starts its own runs
             if dry_run:
                 raise RunyardException("a sweep has no dry run", hint="submit its estimator with dry_run=True")
             sweep: Run = start(self, tags, **kwargs)
@@ -83,21 +103,36 @@ class Experiment(Portal):
         display_name: str | None = None,
         **kwargs: Any,
     ) -> Run:
-        """An interactive run of this very process: logs at once, ends with ``complete()`` or the ``with`` block."""
+        """Start an interactive run in this process. It ends with ``complete()``, the ``with`` block or the process.
+
+        Args:
+            snapshot_directory: Folder whose code is stored with the run; None stores none.
+            outputs: Folder whose files are uploaded at the end; created immediately.
+            display_name: Name of the run.
+        """
         from runyard.sdk.training.submit import begin_run
 
         for argument, value in kwargs.items():
-            no_effect.told("Experiment.start_logging", argument, value, "a run of this process has no such setting")
+            no_effect.warn_ignored(
+                "Experiment.start_logging", argument, value, "an interactive run has no such setting"
+            )
         return begin_run(self, snapshot_directory=snapshot_directory, outputs=outputs or "outputs", name=display_name)
 
     def get_runs(
         self,
         type: str | None = None,
-        tags: Wanted = None,
-        properties: Wanted = None,
+        tags: LabelFilter = None,
+        properties: LabelFilter = None,
         include_children: bool = False,
     ) -> Iterator[Run]:
-        """Newest first; a label given as text must be there, one given in a dict must have that value."""
+        """Yield the runs of the experiment, newest first.
+
+        Args:
+            type: Type of the runs, such as ``azureml.scriptrun``.
+            tags: A tag that must exist, or a dict of tags and their values.
+            properties: The same for properties.
+            include_children: Also yield child runs.
+        """
         from runyard.sdk.run.listing import list_runs
 
         return list_runs(
@@ -110,19 +145,20 @@ class Experiment(Portal):
         )
 
     def to_dataframe(self, query: str = "") -> Any:
-        """The runs as a pandas frame, newest first: a column for each parameter, tag, and metric's last value.
+        """Return the runs as a pandas DataFrame, newest first.
 
-        ``query`` chooses among them, in the words of the studio: ``status:completed lr>0.01``.
+        There is a column for each parameter, each tag, and the last value of each metric.
+
+        Args:
+            query: Filter in the syntax of the studio, such as ``status:completed lr>0.01``.
         """
         from runyard.sdk.notebook.dataframe import runs_frame
 
         return runs_frame(self.workspace.connection, self.name, query)
 
-    # labels, and whether it is still wanted
-
     @property
     def id(self) -> str:
-        """Its name: there is no other name for it."""
+        """The same as the name."""
         return self.name
 
     @property
@@ -135,12 +171,13 @@ class Experiment(Portal):
 
     @property
     def tags(self) -> dict[str, str | None]:
-        return dict(self._kept().get("tags", {}))
+        return dict(self._stored().get("tags", {}))
 
     def tag(self, key: str, value: Any = None) -> None:
         self.set_tags({key: value})
 
     def set_tags(self, tags: dict[str, Any]) -> None:
+        """Set tags; values are converted to text."""
         self._change(set=as_labels(tags, "tags"))
 
     def remove_tags(self, tags: Union[str, Iterable[str]]) -> None:
@@ -150,77 +187,92 @@ class Experiment(Portal):
     def archived_time(self) -> str | None:
         from runyard.clock import utc_text
 
-        at = self._kept().get("archived_at")
-        return utc_text(at) if at else None
+        archived_at = self._stored().get("archived_at")
+        return utc_text(archived_at) if archived_at else None
 
     def archive(self) -> None:
-        """Out of ``Experiment.list``; its runs stay as they are."""
+        """Hide the experiment from ``Experiment.list``; its runs are not changed."""
         self._change(archived=True)
 
     def reactivate(self, new_name: str | None = None) -> None:
+        """Undo :meth:`archive`. A ``new_name`` raises UserErrorException: runs are stored under the old one."""
         if new_name not in (None, self.name):
             raise UserErrorException(
-                f"experiment {self.name!r} cannot become {new_name!r}: its runs are kept under its name",
-                hint="reactivate it without new_name, and submit what comes next to another experiment",
+                f"experiment {self.name!r} cannot be renamed to {new_name!r}: its runs are stored under its name",
+                hint="reactivate it without new_name, and submit new runs to another experiment",
             )
         self._change(archived=False)
 
     def refresh(self) -> None:
-        """Nothing to do: labels are asked for each time."""
+        """Do nothing: labels are requested each time."""
 
     def get_portal_url(self) -> str:
-        """The folder of the yard: `runyard studio` has a page for the experiment."""
+        """Return the URL of the yard's folder; `runyard studio` has a page for the experiment."""
         return self.workspace.home.as_uri()
 
     @staticmethod
     def delete(workspace: Workspace, experiment_id: str) -> None:
-        """Only one without runs: what was measured is not thrown away by a name."""
+        """Delete an experiment that has no runs.
+
+        Raises:
+            UserErrorException: It has runs, or does not exist.
+        """
         runs = workspace.connection.get("/api/runs", experiment=experiment_id, include_children=True, limit=1)["runs"]
         if runs:
             raise UserErrorException(
-                f"experiment {experiment_id!r} has runs, and is not deleted",
-                hint="archive() takes it out of the list",
+                f"experiment {experiment_id!r} has runs, and cannot be deleted",
+                hint="archive() removes it from the list",
             )
         if experiment_id not in workspace.experiments:
             raise UserErrorException(
-                f"there is no experiment {experiment_id!r} in workspace {workspace.name!r}",
-                hint="Experiment.list(workspace, view_type='All') names those that are there",
+                f"no experiment {experiment_id!r} in workspace {workspace.name!r}",
+                hint="Experiment.list(workspace, view_type='All') lists all experiments",
             )
         Experiment(workspace, experiment_id).archive()
 
     @staticmethod
     def from_directory(path: str, auth: Any = None) -> Experiment:
-        """The experiment named as the folder, in the workspace that the folder's config.json names."""
+        """Return the experiment with the folder's name, in the workspace of the folder's config.json."""
         from pathlib import Path
 
         from runyard.sdk.core.workspace import Workspace
-        from runyard.spec.names import experiment_name
+        from runyard.spec.names import to_experiment_name
 
         folder = Path(path).absolute()
-        return Experiment(Workspace.from_config(path, auth), experiment_name(folder.name))
+        return Experiment(Workspace.from_config(path, auth), to_experiment_name(folder.name))
 
     @staticmethod
     def list(
-        workspace: Workspace, experiment_name: str | None = None, view_type: str = "ActiveOnly", tags: Wanted = None
+        workspace: Workspace,
+        experiment_name: str | None = None,
+        view_type: str = "ActiveOnly",
+        tags: LabelFilter = None,
     ) -> list[Experiment]:
-        """``view_type``: ``ActiveOnly``, ``ArchivedOnly`` or ``All``; ``tags`` as ``get_runs`` takes them."""
-        wanted = {"activeonly": (False,), "archivedonly": (True,), "all": (False, True)}.get(str(view_type).lower())
-        if wanted is None:
+        """List the experiments of a workspace.
+
+        Args:
+            workspace: The workspace.
+            experiment_name: Only the experiment of this name.
+            view_type: ``ActiveOnly``, ``ArchivedOnly`` or ``All``.
+            tags: A tag that must exist, or a dict of tags and their values.
+        """
+        archived = {"activeonly": (False,), "archivedonly": (True,), "all": (False, True)}.get(str(view_type).lower())
+        if archived is None:
             raise UserErrorException(
-                f"view_type takes 'ActiveOnly', 'ArchivedOnly' or 'All', not {view_type!r}", parameter="view_type"
+                f"view_type must be 'ActiveOnly', 'ArchivedOnly' or 'All', got {view_type!r}", parameter="view_type"
             )
-        asked = {tags: None} if isinstance(tags, str) else as_labels(tags, "tags")
+        filters = {tags: None} if isinstance(tags, str) else as_labels(tags, "tags")
         return [
-            Experiment(workspace, kept["name"])
-            for kept in workspace.connection.get("/api/experiments")
-            if bool(kept["archived_at"]) in wanted
-            and experiment_name in (None, kept["name"])
-            and all(key in kept["tags"] and value in (None, kept["tags"][key]) for key, value in asked.items())
+            Experiment(workspace, view["name"])
+            for view in workspace.connection.get("/api/experiments")
+            if bool(view["archived_at"]) in archived
+            and experiment_name in (None, view["name"])
+            and all(key in view["tags"] and value in (None, view["tags"][key]) for key, value in filters.items())
         ]
 
-    def _kept(self) -> dict[str, Any]:
-        found = [e for e in self.workspace.connection.get("/api/experiments") if e["name"] == self.name]
-        return found[0] if found else {}
+    def _stored(self) -> dict[str, Any]:
+        matches = [e for e in self.workspace.connection.get("/api/experiments") if e["name"] == self.name]
+        return matches[0] if matches else {}
 
     def _change(self, **changes: Any) -> None:
         self.workspace.connection.patch(f"/api/experiments/{self.name}", changes)

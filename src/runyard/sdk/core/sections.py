@@ -1,4 +1,4 @@
-"""Settings with fixed names: setting one that does not exist is an error, at any level of a configuration."""
+"""Configuration objects with fixed attribute names: setting an unknown one is an error, at any level."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from runyard.sdk.core import validation
 
 
 class Section:
-    """Its settings are the attributes that the constructor made; ``_takes`` names the types of the checked ones."""
+    """Allows the attributes that the constructor set. ``_types`` maps some of them to the types they accept."""
 
-    _takes: ClassVar[dict[str, tuple[type, ...]]] = {}
+    _types: ClassVar[dict[str, tuple[type, ...]]] = {}
 
-    def _complete(self) -> None:
-        """Called last by a constructor: from here on the names are fixed."""
-        self.__dict__["_fixed"] = True
+    def _freeze_names(self) -> None:
+        """Called last by a constructor: from here on, no new attributes can be added."""
+        self.__dict__["_frozen"] = True
 
     # hidden from the type checker, which would otherwise allow any name
     if not TYPE_CHECKING:
 
         def __setattr__(self, name: str, value: Any) -> None:
-            if self.__dict__.get("_fixed") and not hasattr(self, name):
+            if self.__dict__.get("_frozen") and not hasattr(self, name):
                 settings = sorted(self._settings())
                 raise AttributeError(
                     f"{type(self).__name__} has no setting {name!r}: "
-                    f"{validation.nearest(name, settings)}its settings are {', '.join(settings)}"
+                    f"{validation.did_you_mean(name, settings)}its settings are {', '.join(settings)}"
                 )
-            takes = self._takes.get(name)
-            if takes and not _is_a(value, takes):
-                names = " or ".join("None" if kind is type(None) else kind.__name__ for kind in takes)
-                raise validation.wrong(f"{type(self).__name__}.{name}", value, names, error=UserErrorException)
+            types = self._types.get(name)
+            if types and not _has_type(value, types):
+                names = " or ".join("None" if kind is type(None) else kind.__name__ for kind in types)
+                raise validation.invalid(f"{type(self).__name__}.{name}", value, names, error=UserErrorException)
             object.__setattr__(self, name, value)
 
     def _settings(self) -> set[str]:
@@ -41,6 +41,6 @@ class Section:
         return f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n)!r}' for n in sorted(self._settings()))})"
 
 
-def _is_a(value: Any, takes: tuple[type, ...]) -> bool:
-    # True is an int to Python; a node count is not
-    return isinstance(value, takes) and (not isinstance(value, bool) or bool in takes)
+def _has_type(value: Any, types: tuple[type, ...]) -> bool:
+    # True is an int in Python, but not a valid node count
+    return isinstance(value, types) and (not isinstance(value, bool) or bool in types)

@@ -1,4 +1,4 @@
-"""Workspace: the yard of this machine, seen from people's side."""
+"""Workspace: the yard of this machine, as the SDK sees it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from runyard.client.connection import Connection
 from runyard.errors import UserErrorException
 from runyard.sdk.azureml import no_effect
-from runyard.sdk.core.workspace_cloud import NAMES_ONLY, NO_ACCOUNTS, NO_NETWORKS, OPEN_TO_ITS_OWNER, WorkspaceOfV1
+from runyard.sdk.azureml.cloud_workspace import NAMES_ONLY, NO_ACCOUNTS, NO_NETWORKS, NO_SIGN_IN, CloudWorkspace
 
 if TYPE_CHECKING:
     from runyard.sdk.compute.target import ComputeTarget
@@ -22,19 +22,27 @@ if TYPE_CHECKING:
     from runyard.sdk.environment.environment import Environment
     from runyard.sdk.model.image import Image
     from runyard.sdk.model.model import Model
+    from runyard.sdk.run.run import Run
     from runyard.sdk.webservice.webservice import Webservice
 
 log = logging.getLogger("runyard")
 V = TypeVar("V")
-_PLACES = (".azureml/config.json", ".azureml/project.json", "aml_config/config.json", "aml_config/project.json")
+_IN_FOLDERS = (".azureml/config.json", ".azureml/project.json", "aml_config/config.json", "aml_config/project.json")
 _BARE = ("config.json", "project.json")
 
 
-class Workspace(WorkspaceOfV1):
-    """``Workspace()`` is the yard of this machine; its process is started by the first call that needs it.
+class Workspace(CloudWorkspace):
+    """The yard of this machine. The first call that needs its process starts it.
 
-    ``subscription_id``, ``resource_group``, ``workspace_name`` are names that scripts written for the SDK v1 print;
-    they are kept as they were given and select nothing. Which yard it is, is said by ``home`` (or RUNYARD_HOME).
+    Args:
+        subscription_id: A name that scripts for the SDK v1 print; it selects nothing.
+        resource_group: The same.
+        workspace_name: The same.
+        auth: Has no effect.
+        sku: Has no effect.
+        tags: Stored in this object only.
+        home: Home folder of the yard. The default is ``RUNYARD_HOME``, else ``~/.runyard``.
+        location: A name to print.
     """
 
     def __init__(
@@ -59,15 +67,15 @@ class Workspace(WorkspaceOfV1):
             ("workspace_name", workspace_name),
         ):
             if not isinstance(value, str) or not value:
-                raise UserErrorException(f"{label} must be a text that is not empty, not {value!r}")
+                raise UserErrorException(f"{label} must be non-empty text, got {value!r}")
         self.subscription_id = subscription_id
         self.resource_group = resource_group
         self.name = workspace_name
         self.location = _location or location
         self.connection = Connection(home)
         self._sku = sku
-        no_effect.told(self, "auth", auth, OPEN_TO_ITS_OWNER)
-        no_effect.told(self, "sku", None if sku == "basic" else sku, NO_ACCOUNTS)
+        no_effect.warn_ignored(self, "auth", auth, NO_SIGN_IN)
+        no_effect.warn_ignored(self, "sku", None if sku == "basic" else sku, NO_ACCOUNTS)
         self._describe(tags=tags)
 
     @classmethod
@@ -80,20 +88,29 @@ class Workspace(WorkspaceOfV1):
         *,
         home: str | Path | None = None,
     ) -> Workspace:
-        """From the nearest ``config.json`` (in ``.azureml/``, ``aml_config/`` or the folder itself), going up.
+        """Read the names of the workspace from the nearest ``config.json``.
 
-        Without one it is the yard of this machine: a configuration names a workspace, it does not select a yard.
+        The file is searched in ``.azureml/``, ``aml_config/`` and the folder itself, upwards from ``path``.
+        Without one, the default names are used: a configuration names a workspace, it does not select a yard.
+
+        Args:
+            path: A folder or file to start from; the default is the current folder.
+            auth: Has no effect.
+            home: Home folder of the yard.
+
+        Raises:
+            UserErrorException: ``path`` is given and has no configuration, or the file lacks a required key.
         """
-        found = _find_config(Path(path or ".").absolute(), _file_name)
-        if found is None:
+        config = _find_config(Path(path or ".").absolute(), _file_name)
+        if config is None:
             if path is not None:
                 raise UserErrorException(
                     f"no {_file_name or 'config.json'} at or above {Path(path).absolute()}",
-                    hint="Workspace() needs none: it is the yard of this machine",
+                    hint="Workspace() needs no file: it is the yard of this machine",
                 )
-            log.info("no config.json here or above: this is the yard of this machine")
+            log.info("no config.json here or above: using the yard of this machine")
             return cls(auth=auth, home=home)
-        return cls(*_read_config(found), auth=auth, home=home)
+        return cls(*_read_config(config), auth=auth, home=home)
 
     @classmethod
     def create(
@@ -126,12 +143,17 @@ class Workspace(WorkspaceOfV1):
         system_datastores_auth_mode: str = "accessKey",
         v1_legacy_mode: bool | None = None,
     ) -> Workspace:
-        """The yard of this machine under that name, with the clusters that are asked for.
+        """Return the yard of this machine under a name, and create its default clusters.
 
-        It is there already, whatever its name, so ``exist_ok`` is never in the way. What describes a cloud is said
-        to have no effect, and kept with the runs that are submitted through the workspace.
+        The yard always exists, so ``exist_ok`` makes no difference. Arguments that describe a cloud have no effect; a
+        warning is logged and stored with the runs that are submitted through the workspace.
+
+        Args:
+            name: A name to print.
+            default_cpu_compute_target: Configuration of the cluster ``cpu-cluster``.
+            default_gpu_compute_target: Configuration of the cluster ``gpu-cluster``.
         """
-        made = cls(
+        workspace = cls(
             subscription_id or "local",
             resource_group or "local",
             name,
@@ -140,30 +162,30 @@ class Workspace(WorkspaceOfV1):
             tags=tags,
             location=location or "local",
         )
-        made._describe(friendly_name=friendly_name)
-        for argument, value, why in (
+        workspace._describe(friendly_name=friendly_name)
+        for argument, value, reason in (
             ("storage_account", storage_account, NO_ACCOUNTS),
-            ("key_vault", key_vault, "a yard keeps no secrets of yours"),
-            ("app_insights", app_insights, "the studio shows how runs and services are"),
-            ("container_registry", container_registry, "images are pulled by podman or docker, as they are signed in"),
+            ("key_vault", key_vault, "a yard stores no secrets"),
+            ("app_insights", app_insights, "the studio shows the state of runs and services"),
+            ("container_registry", container_registry, "podman or docker pull images with their own sign-in"),
             ("adb_workspace", adb_workspace, "runs on Spark are not available"),
-            ("primary_user_assigned_identity", primary_user_assigned_identity, OPEN_TO_ITS_OWNER),
-            ("cmk_keyvault", cmk_keyvault, "encrypt the disk that the home folder is on"),
-            ("resource_cmk_uri", resource_cmk_uri, "encrypt the disk that the home folder is on"),
+            ("primary_user_assigned_identity", primary_user_assigned_identity, NO_SIGN_IN),
+            ("cmk_keyvault", cmk_keyvault, "encrypt the disk of the home folder"),
+            ("resource_cmk_uri", resource_cmk_uri, "encrypt the disk of the home folder"),
             ("hbi_workspace", hbi_workspace or None, NO_ACCOUNTS),
             ("private_endpoint_config", private_endpoint_config, NO_NETWORKS),
             ("user_assigned_identity_for_cmk_encryption", user_assigned_identity_for_cmk_encryption, NO_ACCOUNTS),
             ("v1_legacy_mode", v1_legacy_mode, NO_NETWORKS),
         ):
-            no_effect.told(made, argument, value, why, by="Workspace.create")
+            no_effect.warn_ignored(workspace, argument, value, reason, caller="Workspace.create")
         clusters = {cls.DEFAULT_CPU_CLUSTER_NAME: default_cpu_compute_target}
         clusters[cls.DEFAULT_GPU_CLUSTER_NAME] = default_gpu_compute_target
         for cluster, configuration in clusters.items():
             if configuration is not None:
                 from runyard.sdk.compute.target import ComputeTarget
 
-                ComputeTarget.create(made, cluster, configuration)
-        return made
+                ComputeTarget.create(workspace, cluster, configuration)
+        return workspace
 
     @classmethod
     def get(
@@ -176,19 +198,19 @@ class Workspace(WorkspaceOfV1):
         cloud: str = "AzureCloud",
         id: str | None = None,
     ) -> Workspace:
-        """The yard of this machine, under any name."""
-        no_effect.told("Workspace.get", "id", id, NAMES_ONLY)
-        no_effect.told("Workspace.get", "cloud", None if cloud == "AzureCloud" else cloud, NO_ACCOUNTS)
+        """Return the yard of this machine under any name."""
+        no_effect.warn_ignored("Workspace.get", "id", id, NAMES_ONLY)
+        no_effect.warn_ignored("Workspace.get", "cloud", None if cloud == "AzureCloud" else cloud, NO_ACCOUNTS)
         return cls(subscription_id or "local", resource_group or "local", name, auth=auth, location=location or "local")
 
     @classmethod
     def list(cls, subscription_id: str, auth: Any = None, resource_group: str | None = None) -> dict[str, Any]:
-        """Name to workspaces: the yard of this machine, under the name that the nearest ``config.json`` gives it."""
-        here = cls.from_config(auth=auth)
-        return {here.name: [here]}
+        """Return a dict with the yard of this machine, under the name in the nearest ``config.json``."""
+        workspace = cls.from_config(auth=auth)
+        return {workspace.name: [workspace]}
 
     def write_config(self, path: str | Path | None = None, file_name: str | None = None) -> None:
-        """``.azureml/config.json`` below ``path``, or ``aml_config/`` where that folder is there already."""
+        """Write ``.azureml/config.json`` below ``path``, or ``aml_config/config.json`` if that folder exists."""
         base = Path(path or ".")
         folder = base / "aml_config" if (base / "aml_config").is_dir() else base / ".azureml"
         folder.mkdir(parents=True, exist_ok=True)
@@ -200,6 +222,7 @@ class Workspace(WorkspaceOfV1):
         (folder / (file_name or "config.json")).write_text(json.dumps(content, indent=4) + "\n", encoding="utf-8")
 
     def get_details(self) -> dict[str, Any]:
+        """Return id, name, location, home folder and version."""
         health = self.connection.get("/api/health")
         return {
             "id": f"/subscriptions/{self.subscription_id}/resourceGroups/{self.resource_group}/workspaces/{self.name}",
@@ -210,9 +233,10 @@ class Workspace(WorkspaceOfV1):
         }
 
     def get_mlflow_tracking_uri(self, with_auth: bool = True) -> str:
-        """For ``mlflow.set_tracking_uri``: the yard listens there, on this machine alone.
+        """Return the address for ``mlflow.set_tracking_uri``; the yard listens there on this machine only.
 
-        The stock client finds the token in MLFLOW_TRACKING_TOKEN, which is set here, for this process.
+        Args:
+            with_auth: Set MLFLOW_TRACKING_TOKEN in this process, where MLflow's client reads the token.
         """
         address = self.connection.post("/api/studio", {})
         if with_auth:
@@ -221,69 +245,89 @@ class Workspace(WorkspaceOfV1):
 
     @property
     def home(self) -> Path:
+        """Home folder of the yard."""
         return self.connection.home
 
+    def get_run(self, run_id: str) -> Run:
+        """Open a run by its id, in any experiment."""
+        from runyard.sdk.run.run import Run
+
+        return Run.get(self, run_id)
+
     @property
-    def experiments(self) -> Named[Experiment]:
+    def experiments(self) -> NameDict[Experiment]:
         from runyard.sdk.core.experiment import Experiment
 
-        return Named((e["name"], Experiment(self, e["name"])) for e in self.connection.get("/api/experiments"))
+        return NameDict((e["name"], Experiment(self, e["name"])) for e in self.connection.get("/api/experiments"))
 
     @property
-    def compute_targets(self) -> Named[ComputeTarget]:
+    def compute_targets(self) -> NameDict[ComputeTarget]:
         from runyard.sdk.compute.target import ComputeTarget
 
-        return Named((target.name, target) for target in ComputeTarget.list(self))
+        return NameDict((target.name, target) for target in ComputeTarget.list(self))
+
+    def get_default_compute_target(self, type: str) -> ComputeTarget:
+        """Return the cluster ``cpu-cluster`` or ``gpu-cluster`` if it exists, else the yard's machine.
+
+        Args:
+            type: ``"CPU"`` or ``"GPU"``.
+        """
+        names = {"CPU": self.DEFAULT_CPU_CLUSTER_NAME, "GPU": self.DEFAULT_GPU_CLUSTER_NAME}
+        if not isinstance(type, str) or type.upper() not in names:
+            raise UserErrorException(f"type must be 'CPU' or 'GPU', got {type!r}")
+        targets = self.compute_targets
+        return targets.get(names[type.upper()], targets["local"])
 
     @property
-    def datastores(self) -> Named[AbstractDatastore]:
-        from runyard.sdk.data.datastore import all_of
+    def datastores(self) -> NameDict[AbstractDatastore]:
+        from runyard.sdk.data.registry import list_datastores
 
-        return Named((store.name, store) for store in all_of(self))
+        return NameDict((store.name, store) for store in list_datastores(self))
 
     def get_default_datastore(self) -> AbstractDatastore:
-        """Where data goes when nobody says where: a folder in the yard's home, until another one is the default."""
-        from runyard.sdk.data.datastore import default_of
+        """Return the default datastore: a folder in the yard's home, unless another one was set as default."""
+        from runyard.sdk.data.registry import Datastore
 
-        return default_of(self)
+        return Datastore.get_default(self)
 
     def set_default_datastore(self, name: str) -> None:
-        from runyard.sdk.data.datastore import get
+        """Make a registered datastore the default."""
+        from runyard.sdk.data.registry import Datastore
 
-        get(self, name).set_as_default()
+        Datastore.get(self, name).set_as_default()
 
     @property
-    def environments(self) -> Named[Environment]:
+    def environments(self) -> NameDict[Environment]:
         from runyard.sdk.environment.environment import Environment
 
-        return Named(Environment.list(self).items())
+        return NameDict(Environment.list(self).items())
 
     @property
-    def models(self) -> Named[Model]:
-        """The latest version of each."""
+    def models(self) -> NameDict[Model]:
+        """The latest version of each model."""
         from runyard.sdk.model.model import Model
 
-        return Named((model.name, model) for model in Model.list(self, latest=True))
+        return NameDict((model.name, model) for model in Model.list(self, latest=True))
 
     @property
-    def webservices(self) -> Named[Webservice]:
+    def webservices(self) -> NameDict[Webservice]:
         from runyard.sdk.webservice.webservice import Webservice
 
-        return Named((service.name, service) for service in Webservice.list(self))
+        return NameDict((service.name, service) for service in Webservice.list(self))
 
     @property
-    def images(self) -> Named[Image]:
-        """The newest version of each."""
+    def images(self) -> NameDict[Image]:
+        """The newest version of each image."""
         from runyard.sdk.model.image import Image
 
-        return Named((image.name, image) for image in Image.list(self))
+        return NameDict((image.name, image) for image in Image.list(self))
 
     @property
-    def datasets(self) -> Named[AbstractDataset]:
-        """Those that are registered, each in its newest version."""
+    def datasets(self) -> NameDict[AbstractDataset]:
+        """The newest version of each registered dataset."""
         from runyard.sdk.data.base import AbstractDataset
 
-        return Named(AbstractDataset.get_all(self).items())
+        return NameDict(AbstractDataset.get_all(self).items())
 
     def __repr__(self) -> str:
         return (
@@ -295,29 +339,29 @@ class Workspace(WorkspaceOfV1):
         from runyard.sdk.core.display import table_html
 
         names = list(self.experiments)[::-1]  # the newest first
-        shown = ", ".join(names[:20]) + (f", and {len(names) - 20} more" if len(names) > 20 else "")
-        return table_html({"Workspace": self.name, "Home": self.home, "Experiments": shown or "none yet"})
+        text = ", ".join(names[:20]) + (f", and {len(names) - 20} more" if len(names) > 20 else "")
+        return table_html({"Workspace": self.name, "Home": self.home, "Experiments": text or "none yet"})
 
 
-class Named(dict[str, V]):
-    """A dict by name that can also be called: in the SDK's first releases these were methods."""
+class NameDict(dict[str, V]):
+    """A dict by name that can also be called: in the first releases of the SDK these were methods."""
 
     def __init__(self, items: Iterator[tuple[str, V]] | Any = ()) -> None:
         super().__init__(items)
 
-    def __call__(self) -> Named[V]:
+    def __call__(self) -> NameDict[V]:
         return self
 
 
 def _find_config(start: Path, file_name: str | None = None) -> Path | None:
     if start.is_file():
         return start
-    named = (f".azureml/{file_name}", f"aml_config/{file_name}", file_name) if file_name else (*_PLACES, *_BARE)
+    names = (f".azureml/{file_name}", f"aml_config/{file_name}", file_name) if file_name else (*_IN_FOLDERS, *_BARE)
     for folder in (start, *start.parents):
-        for place in named:
-            # a bare config.json is everybody's name for a file: only one that says what it is counts
-            if (folder / place).is_file() and (place not in _BARE or _names_a_workspace(folder / place)):
-                return folder / place
+        for name in names:
+            # config.json is a common file name: a bare one counts only if it names a workspace
+            if (folder / name).is_file() and (name not in _BARE or _names_a_workspace(folder / name)):
+                return folder / name
     return None
 
 
@@ -334,21 +378,21 @@ def _read_config(path: Path) -> tuple[str, str, str]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserErrorException(
-            f"{path} cannot be read: {error}", hint="ws.write_config() writes a good one"
+            f"{path} cannot be read: {error}", hint="ws.write_config() writes a valid one"
         ) from error
     if isinstance(content, dict) and "Scope" in content:
         parts = str(content["Scope"]).strip("/").split("/")
-        named = dict(zip((part.lower() for part in parts[::2]), parts[1::2]))
+        values = dict(zip((part.lower() for part in parts[::2]), parts[1::2]))
         content = {
-            "subscription_id": named.get("subscriptions"),
-            "resource_group": named.get("resourcegroups"),
-            "workspace_name": named.get("workspaces"),
+            "subscription_id": values.get("subscriptions"),
+            "resource_group": values.get("resourcegroups"),
+            "workspace_name": values.get("workspaces"),
         }
-    wanted = ("subscription_id", "resource_group", "workspace_name")
-    missing = [key for key in wanted if not isinstance(content, dict) or not content.get(key)]
+    keys = ("subscription_id", "resource_group", "workspace_name")
+    missing = [key for key in keys if not isinstance(content, dict) or not content.get(key)]
     if missing:
         raise UserErrorException(
             f"{os.fspath(path)} lacks {', '.join(missing)}",
-            hint=f"it needs {', '.join(wanted)}; any text will do: they are names to print",
+            hint=f"it needs {', '.join(keys)}; any text is valid: they are names to print",
         )
-    return str(content[wanted[0]]), str(content[wanted[1]]), str(content[wanted[2]])
+    return str(content[keys[0]]), str(content[keys[1]]), str(content[keys[2]])

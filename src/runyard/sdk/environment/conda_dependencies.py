@@ -11,7 +11,7 @@ from runyard.errors import UserErrorException
 from runyard.sdk.azureml import no_effect
 from runyard.sdk.core import validation
 from runyard.sdk.environment.requirements_file import is_default_index
-from runyard.sdk.training.framework_versions import TENSORFLOW, package_name, version_of
+from runyard.sdk.training.framework_versions import TENSORFLOW, package_name, select_version
 
 
 class _DefaultVersion(str):
@@ -178,7 +178,7 @@ class CondaDependencies:
     def add_tensorflow_pip_package(self, core_type: str = "cpu", version: Optional[str] = None) -> None:
         if core_type not in ("cpu", "gpu"):
             raise validation.invalid("core_type", core_type, "'cpu' or 'gpu'", error=UserErrorException)
-        release = version_of(TENSORFLOW, version, error=UserErrorException)
+        release = select_version(TENSORFLOW, version, error=UserErrorException)
         self.add_pip_package(f"tensorflow{'[and-cuda]' if core_type == 'gpu' else ''}=={release}")
 
     def add_cntk_package(self, core_type: str = "cpu") -> None:

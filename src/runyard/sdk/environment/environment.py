@@ -39,7 +39,7 @@ class Environment(Section):
         **settings: Attributes to set, for example ``environment_variables={...}``.
     """
 
-    _takes = {"python": (PythonSection,), "docker": (DockerSection,), "spark": (SparkSection,), "name": (str,)}
+    _types = {"python": (PythonSection,), "docker": (DockerSection,), "spark": (SparkSection,), "name": (str,)}
 
     def __init__(self, name: str, **settings: Any) -> None:
         if not isinstance(name, str) or not name.strip() or "/" in name:
@@ -52,7 +52,7 @@ class Environment(Section):
         self._inferencing_stack: Optional[str] = None
         self._variables: dict[str, Any] = {}
         self._frameworks: tuple[Framework, ...] = ()
-        self._complete()
+        self._freeze_names()
         for setting, value in settings.items():
             setattr(self, setting, value)
 

@@ -18,7 +18,7 @@ class ContainerRegistry(Section):
         self.address: Optional[str] = None
         self.username: Optional[str] = None
         self.password: Optional[str] = None
-        self._complete()
+        self._freeze_names()
 
     def __repr__(self) -> str:  # without the password: environments are printed, stored and logged
         return f"ContainerRegistry(address={self.address!r}, username={self.username!r})"
@@ -27,7 +27,7 @@ class ContainerRegistry(Section):
 class PythonSection(Section):
     """The interpreter and the packages of an environment."""
 
-    _takes = {
+    _types = {
         "conda_dependencies": (CondaDependencies,),
         "conda_dependencies_file": (str, type(None)),
         "interpreter_path": (str,),
@@ -39,7 +39,7 @@ class PythonSection(Section):
         self.conda_dependencies_file: Optional[str] = None
         self.interpreter_path = "python"
         self.user_managed_dependencies = False
-        self._complete()
+        self._freeze_names()
 
     def _to_definition(self) -> dict[str, Any]:
         return {
@@ -60,7 +60,7 @@ class PythonSection(Section):
 class DockerSection(Section):
     """The container image of an environment; without a ``base_image``, runs get an isolated Python."""
 
-    _takes = {
+    _types = {
         "enabled": (bool,),
         "base_image": (str, type(None)),
         "base_dockerfile": (str, type(None)),
@@ -81,7 +81,7 @@ class DockerSection(Section):
         self.shm_size: Optional[str] = None
         self.shared_volumes = True
         self.gpu_support = False
-        self._complete()
+        self._freeze_names()
 
     def _to_definition(self) -> dict[str, Any]:
         return {
@@ -113,7 +113,7 @@ class SparkSection(Section):
         self.repositories: list[str] = []
         self.packages: list[Any] = []
         self.precache_packages = True
-        self._complete()
+        self._freeze_names()
 
     def _report_no_effect(self) -> None:
         for setting in ("repositories", "packages"):

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
 from runyard.errors import WebserviceException
-from runyard.sdk.azureml.no_effect import told
+from runyard.sdk.azureml.no_effect import warn_ignored
 from runyard.sdk.core.labels import as_labels
 from runyard.sdk.webservice import entry_script as scripts
 from runyard.sdk.webservice.inference import RUNTIMES
-from runyard.sdk.webservice.webservice import Labels, _has
+from runyard.sdk.webservice.webservice import Labels, has_labels
 from runyard.spec.folder import HomeFolder
 from runyard.spec.json import to_json
 
@@ -42,7 +42,7 @@ class ContainerImageConfig:
         self.validate_configuration()
 
     def validate_configuration(self) -> None:
-        scripts.found(self.execution_script, None, "execution_script")
+        scripts.check_exists(self.execution_script, None, "execution_script")
         if Path(self.execution_script).is_absolute() or Path(self.execution_script).name != self.execution_script:
             raise WebserviceException(
                 f"execution_script {self.execution_script!r} must be a file of the current folder",
@@ -57,7 +57,7 @@ class ContainerImageConfig:
         """A VersionSpec; the code is handed over."""
         from runyard.sdk.environment.environment import Environment
 
-        snapshot_id, script = scripts.frozen(workspace.connection, self.execution_script, None, self.dependencies)
+        snapshot_id, script = scripts.take_snapshot_of(workspace.connection, self.execution_script, None, self.dependencies)
         environment = None
         if self.conda_file is not None:
             environment = to_json(Environment.from_conda_specification("service", self.conda_file).to_spec())
@@ -91,9 +91,9 @@ class Image:
             if not name:
                 raise WebserviceException("an image is asked for by its name, or by its id")
             view = workspace.connection.get(f"{_ROUTE}/{name}", version=version)
-            if not (_has(view["tags"], tags) and _has(view["properties"], properties)):
+            if not (has_labels(view["tags"], tags) and has_labels(view["properties"], properties)):
                 raise WebserviceException(f"the image {name!r} has other labels than those")
-        self._take(view)
+        self._load(view)
 
     @staticmethod
     def image_configuration() -> Any:
@@ -101,7 +101,7 @@ class Image:
 
     @staticmethod
     def create(workspace: Workspace, name: str, models: Labels, image_config: Any) -> ContainerImage:
-        from runyard.sdk.webservice.deploy import model_texts
+        from runyard.sdk.webservice.deploy import model_ids_of
 
         if not isinstance(image_config, ContainerImageConfig):
             raise WebserviceException(
@@ -110,7 +110,7 @@ class Image:
         sys.stdout.write("Creating image\n")
         request = {
             "name": name,
-            "models": model_texts(models or []),
+            "models": model_ids_of(models or []),
             "spec": image_config._spec(workspace),
             "description": image_config.description,
             "tags": image_config.tags,
@@ -134,8 +134,8 @@ class Image:
             if (image_name is None or one.name == image_name)
             and (model_name is None or any(model.partition(":")[0] == model_name for model in one.model_ids))
             and (model_id is None or model_id in one.model_ids)
-            and _has(one.tags, tags)
-            and _has(one.properties, properties)
+            and has_labels(one.tags, tags)
+            and has_labels(one.properties, properties)
         ]
 
     @classmethod
@@ -151,21 +151,21 @@ class Image:
             sys.stdout.write(f"Running\n{self.creation_state}\n{text}\n")
 
     def update_creation_state(self) -> None:
-        self._take(self.workspace.connection.get(f"{_ROUTE}/{self.name}", version=self.version))
+        self._load(self.workspace.connection.get(f"{_ROUTE}/{self.name}", version=self.version))
 
     def update(self, tags: dict[str, Any]) -> None:
         """``tags`` take the place of all that were there."""
-        self._change(tags=as_labels(tags, "tags"))
+        self._patch(tags=as_labels(tags, "tags"))
 
     def add_tags(self, tags: dict[str, Any]) -> None:
-        self._change(tags={**self.tags, **as_labels(tags, "tags")})
+        self._patch(tags={**self.tags, **as_labels(tags, "tags")})
 
     def remove_tags(self, tags: Any) -> None:
         gone = [tags] if isinstance(tags, str) else [*tags]
-        self._change(tags={key: value for key, value in self.tags.items() if key not in gone})
+        self._patch(tags={key: value for key, value in self.tags.items() if key not in gone})
 
     def add_properties(self, properties: dict[str, Any]) -> None:
-        self._change(properties=as_labels(properties, "properties"))
+        self._patch(properties=as_labels(properties, "properties"))
 
     def delete(self) -> None:
         """Services that were deployed from it go on."""
@@ -187,10 +187,10 @@ class Image:
             "properties": self.properties,
         }
 
-    def _change(self, **values: Any) -> None:
-        self._take(self.workspace.connection.patch(f"{_ROUTE}/{self.name}/{self.version}", values))
+    def _patch(self, **values: Any) -> None:
+        self._load(self.workspace.connection.patch(f"{_ROUTE}/{self.name}/{self.version}", values))
 
-    def _take(self, view: dict[str, Any]) -> None:
+    def _load(self, view: dict[str, Any]) -> None:
         self._view = view
         self.name: str = view["name"]
         self.version: int = view["version"]
@@ -241,8 +241,8 @@ class ContainerImage(Image):
             ("base_image_registry", base_image_registry),
             ("cuda_version", cuda_version),
         ):
-            told(made, argument, value, _NO_IMAGE)
-        told(made, "enable_gpu", enable_gpu or None, "a service sees the GPUs of this machine")
+            warn_ignored(made, argument, value, _NO_IMAGE)
+        warn_ignored(made, "enable_gpu", enable_gpu or None, "a service sees the GPUs of this machine")
         return made
 
     def run(self, input_data: Any) -> Any:

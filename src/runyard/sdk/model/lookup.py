@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Union
 
 from runyard.errors import WebserviceException
-from runyard.sdk.core.labels import wanted_labels
+from runyard.sdk.core.labels import label_query
 
 if TYPE_CHECKING:
     from runyard.sdk.core.workspace import Workspace
@@ -50,8 +50,8 @@ def query(
     views: list[dict[str, Any]] = workspace.connection.get(
         "/api/models",
         name=name,
-        tags=wanted_labels(tags, "tags"),
-        properties=wanted_labels(properties, "properties"),
+        tags=label_query(tags, "tags"),
+        properties=label_query(properties, "properties"),
         run_id=run_id,
         framework=framework,
         dataset_id=dataset_id,

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from runyard.errors import UserErrorException, WebserviceException
-from runyard.sdk.azureml.no_effect import told
+from runyard.sdk.azureml.no_effect import warn_ignored
 from runyard.sdk.core.labels import as_labels
 from runyard.sdk.model.lookup import find, query
 
@@ -51,13 +51,13 @@ class Model:
         expand: bool = True,
         **kwargs: Any,
     ) -> None:
-        told("Model", "expand", None if expand else expand, "everything is read in one request")
+        warn_ignored("Model", "expand", None if expand else expand, "everything is read in one request")
         view = kwargs.pop("_view", None)
         alias = kwargs.pop("alias", None)
         for other, value in kwargs.items():
-            told("Model", other, value, "this version has no such parameter")
+            warn_ignored("Model", other, value, "this version has no such parameter")
         self.workspace = workspace
-        self._take(view or find(workspace, name, id, tags, properties, alias or version, run_id, model_framework))
+        self._load(view or find(workspace, name, id, tags, properties, alias or version, run_id, model_framework))
 
     @staticmethod
     def register(
@@ -78,7 +78,7 @@ class Model:
         """A local file or folder becomes the next version of the name."""
         from runyard.sdk.model import registration as registering
 
-        about = registering.described(
+        about = registering.build_request(
             "Model.register", model_name, tags, properties, description, datasets, model_framework,
             model_framework_version, sample_input_dataset, sample_output_dataset, resource_configuration,
         )  # fmt: skip
@@ -99,10 +99,10 @@ class Model:
         model_framework: str | None = None,
     ) -> Listed:
         """By name, of each the newest version first. ``tags`` are keys, or pairs of key and value."""
-        told("Model.list", "expand", None if expand else expand, "everything is read in one request")
+        warn_ignored("Model.list", "expand", None if expand else expand, "everything is read in one request")
         if not _FEWEST_A_PAGE <= page_count <= _MOST_A_PAGE:
             raise UserErrorException(f"page_count is {_FEWEST_A_PAGE} to {_MOST_A_PAGE}, not {page_count!r}")
-        told("Model.list", "page_count", None if page_count == 255 else page_count, "there are no pages: all come")
+        warn_ignored("Model.list", "page_count", None if page_count == 255 else page_count, "there are no pages: all come")
         views = query(workspace, name, tags, properties, run_id, model_framework, dataset_id, latest)
         return [Model(workspace, _view=view) for view in views]
 
@@ -183,7 +183,7 @@ class Model:
         from runyard.sdk.model.path import download
 
         if exists_ok is not None:
-            told(self, "exists_ok", exists_ok, "it is called exist_ok since, and was taken as that")
+            warn_ignored(self, "exists_ok", exists_ok, "it is called exist_ok since, and was taken as that")
         return str(download(self.workspace.connection, self._page(), target_dir, exist_ok or bool(exists_ok)))
 
     def get_sas_urls(self) -> dict[str, str]:
@@ -211,7 +211,7 @@ class Model:
         if tags is not None:
             change["tags"] = as_labels(tags, "tags")
             change["remove_tags"] = [key for key in self.tags if key not in change["tags"]]
-        self._change(change)
+        self._patch(change)
 
     def update_tags_properties(
         self,
@@ -221,7 +221,7 @@ class Model:
     ) -> None:
         gone = [remove_tags] if isinstance(remove_tags, str) else [*(remove_tags or [])]
         tags, properties = as_labels(add_tags, "tags"), as_labels(add_properties, "properties")
-        self._change({"tags": tags, "remove_tags": gone, "properties": properties})
+        self._patch({"tags": tags, "remove_tags": gone, "properties": properties})
 
     def add_tags(self, tags: dict[str, Any]) -> None:
         self.update_tags_properties(add_tags=tags)
@@ -237,33 +237,33 @@ class Model:
         """Pairs of what for and a dataset: ``[('training', dataset)]``."""
         from runyard.sdk.model.registration import as_datasets
 
-        self._change({"datasets": as_datasets(datasets)})
+        self._patch({"datasets": as_datasets(datasets)})
 
     def delete(self) -> None:
         """Refused while a service uses it, or an alias names it. The number of a version is never given again."""
         from runyard.sdk.training.submit import user_name
 
-        self.workspace.connection.delete(self._place, by=user_name())
+        self.workspace.connection.delete(self._route, by=user_name())
 
     def set_alias(self, alias: str) -> None:
         """``Model(ws, name=…, version=alias)`` is this version from now on, until another one gets the alias."""
         from runyard.sdk.training.submit import user_name
 
         body = {"version": self.version, "by": user_name()}
-        self._take(self.workspace.connection.post(f"/api/models/{self.name}/aliases/{alias}", body))
+        self._load(self.workspace.connection.post(f"/api/models/{self.name}/aliases/{alias}", body))
 
     def remove_alias(self, alias: str) -> None:
         from runyard.sdk.training.submit import user_name
 
         self.workspace.connection.delete(f"/api/models/{self.name}/aliases/{alias}", by=user_name())
-        self._take(self._page()["model"])
+        self._load(self._page()["model"])
 
     def set_stage(self, stage: str, note: str | None = None) -> None:
         """``none``, ``candidate``, ``approved``, ``rejected`` or ``archived``; who said so, and when, is kept."""
         from runyard.sdk.training.submit import user_name
 
         body = {"stage": stage, "note": note, "by": user_name()}
-        self._take(self.workspace.connection.post(f"{self._place}/stage", body))
+        self._load(self.workspace.connection.post(f"{self._route}/stage", body))
 
     def history(self) -> Facts:
         """Who did what to it, and when: registered, approved, named. Oldest first."""
@@ -292,7 +292,7 @@ class Model:
     def compare(self, other: Union[Model, str]) -> dict[str, Any]:
         """What differs from another version, or from another model, and the metrics of both."""
         text = other.id if isinstance(other, Model) else other if ":" in other else f"{self.name}:{other}"
-        found: dict[str, Any] = self.workspace.connection.get(f"{self._place}/compare", other=text)
+        found: dict[str, Any] = self.workspace.connection.get(f"{self._route}/compare", other=text)
         return found
 
     def serialize(self) -> dict[str, Any]:
@@ -332,17 +332,17 @@ class Model:
         )
 
     @property
-    def _place(self) -> str:
+    def _route(self) -> str:
         return f"/api/models/{self.name}/versions/{self.version}"
 
     def _page(self) -> dict[str, Any]:
-        page: dict[str, Any] = self.workspace.connection.get(self._place)
+        page: dict[str, Any] = self.workspace.connection.get(self._route)
         return page
 
-    def _change(self, change: dict[str, Any]) -> None:
-        self._take(self.workspace.connection.patch(self._place, change))
+    def _patch(self, change: dict[str, Any]) -> None:
+        self._load(self.workspace.connection.patch(self._route, change))
 
-    def _take(self, view: dict[str, Any]) -> None:
+    def _load(self, view: dict[str, Any]) -> None:
         self.name: str = view["name"]
         self.version: int = view["version"]
         self.id: str = view["id"]

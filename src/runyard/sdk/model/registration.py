@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from runyard.errors import ModelPathNotFoundException, UserErrorException, WebserviceException
-from runyard.sdk.azureml.no_effect import told
+from runyard.sdk.azureml.no_effect import warn_ignored
 from runyard.sdk.core.labels import as_labels
 from runyard.sdk.core.validation import log
 from runyard.sdk.training.submit import user_name
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Files = Sequence[tuple[str, Path]]  # the name in the model, and where it is now
 
 
-def described(
+def build_request(
     caller: str,
     model_name: Any,
     tags: Any,
@@ -46,7 +46,7 @@ def described(
         "datasets": as_datasets(datasets),
         "framework": framework,
         "framework_version": None if framework_version is None else str(framework_version),
-        "details": details(caller, sample_input, sample_output, resources),
+        "details": build_details(caller, sample_input, sample_output, resources),
         "registered_by": user_name(),
     }
 
@@ -54,7 +54,7 @@ def described(
 def register_files(workspace: Workspace, files: Files, about: dict[str, Any]) -> dict[str, Any]:
     """Each file by itself: the yard of this machine reads it where it is, one elsewhere gets it as a stream. The
     version appears when all are there."""
-    say(f"Registering model {about['name']}")
+    print_line(f"Registering model {about['name']}")
     place = f"/api/model-uploads/{uuid.uuid4().hex}"
     for name, path in files:
         if "RUNYARD_YARD_ELSEWHERE" in os.environ:
@@ -107,20 +107,20 @@ def as_datasets(datasets: Any) -> list[dict[str, Any]]:
     return found
 
 
-def details(caller: str, sample_input: Any, sample_output: Any, resources: Any) -> dict[str, Any]:
+def build_details(caller: str, sample_input: Any, sample_output: Any, resources: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if sample_input is not None:
         found["sample_input_dataset"] = _dataset(sample_input)
     if sample_output is not None:
         found["sample_output_dataset"] = _dataset(sample_output)
     if resources is not None:
-        told(caller, "resource_configuration", resources, "it is kept, and what a service gets is said when deploying")
+        warn_ignored(caller, "resource_configuration", resources, "it is kept, and what a service gets is said when deploying")
         given = resources if isinstance(resources, dict) else vars(resources)
         found["resource_configuration"] = {str(k).lstrip("_"): v for k, v in given.items() if _is_plain(v)}
     return found
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     """Scripts for the SDK v1 show this line."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""The datasets that a run was given: as its script sees them, and as they are told afterwards."""
+"""Input datasets of a run: inside of its script, and in its details."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from runyard.errors import UserErrorException
-from runyard.spec.data import VARIABLE
+from runyard.spec.data import REFERENCE_VARIABLE_PREFIX
 
 if TYPE_CHECKING:
     from runyard.sdk.data.base import AbstractDataset
 
-INPUTS = "RUNYARD_INPUT_DATASETS"  # JSON: name -> what is needed to make the dataset of its files
+INPUTS = "RUNYARD_INPUT_DATASETS"  # JSON: input name -> {"direct": bool, "dataset": definition}
 
 
 class InputDatasets(dict[str, Any]):
-    """By the name of the input: the path of the data, or the dataset itself if it was passed without a mode."""
+    """Maps the name of an input to the path of its data, or to the dataset if it was passed without a mode."""
 
     def __missing__(self, name: str) -> Any:
-        named = f"its inputs: {', '.join(self)}" if self else "it was given none: pass dataset.as_named_input(…)"
-        raise UserErrorException(f"this run has no input dataset {name!r}", hint=named)
+        hint = f"its inputs: {', '.join(self)}" if self else "it has no inputs: pass dataset.as_named_input(…)"
+        raise UserErrorException(f"this run has no input dataset {name!r}", hint=hint)
 
 
-def of_this_script() -> InputDatasets:
-    given = json.loads(os.environ.get(INPUTS) or "{}")
-    return InputDatasets((name, _given(name, about)) for name, about in given.items())
+def datasets_of_this_script() -> InputDatasets:
+    inputs = json.loads(os.environ.get(INPUTS) or "{}")
+    return InputDatasets((name, _input_value(name, entry)) for name, entry in inputs.items())
 
 
-def of_run(view: dict[str, Any], workspace: Any) -> InputDatasets:
-    """Seen from outside of the script there is no path: each is the dataset itself."""
+def datasets_of_run(view: dict[str, Any], workspace: Any) -> InputDatasets:
+    """Outside of the script there are no paths: each value is the dataset."""
     return InputDatasets((use["name"], _dataset(use, workspace)) for use in _uses(view))
 
 
 def details(view: dict[str, Any], workspace: Any) -> list[dict[str, Any]]:
-    """As `get_details()['inputDatasets']`."""
+    """Return `get_details()['inputDatasets']`."""
     return [
         {
             "dataset": _dataset(use, workspace),
@@ -52,7 +52,7 @@ def details(view: dict[str, Any], workspace: Any) -> list[dict[str, Any]]:
 
 
 def definition(view: dict[str, Any]) -> dict[str, Any]:
-    """As `get_details()['runDefinition']['data']`."""
+    """Return `get_details()['runDefinition']['data']`."""
     return {
         use["name"]: {
             "dataLocation": {"dataset": {key: use["dataset"][key] for key in ("id", "name", "version", "digest")}},
@@ -69,15 +69,16 @@ def mechanism(use: dict[str, Any]) -> str:
     return "Direct" if use["dataset"].get("direct") else str(use["mode"]).capitalize()
 
 
-def _given(name: str, about: dict[str, Any]) -> Union[str, AbstractDataset]:
-    path = os.environ.get(f"{VARIABLE}{name}", "")
-    if not about["direct"]:
+def _input_value(name: str, entry: dict[str, Any]) -> Union[str, AbstractDataset]:
+    path = os.environ.get(f"{REFERENCE_VARIABLE_PREFIX}{name}", "")
+    if not entry["direct"]:
         return path
-    from runyard.sdk.data.base import of_view
+    from runyard.sdk.data.base import dataset_from_view
 
-    made = of_view(about["dataset"], None)
-    made._place, made._done = Path(path), len(made._definition.steps) if made._definition.kind == "file" else 0
-    return made
+    dataset = dataset_from_view(entry["dataset"], None)
+    dataset._local_path = Path(path)
+    dataset._applied_steps = len(dataset._definition.steps) if dataset._definition.kind == "file" else 0
+    return dataset
 
 
 def _dataset(use: dict[str, Any], workspace: Any) -> AbstractDataset:

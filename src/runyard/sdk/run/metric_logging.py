@@ -156,19 +156,19 @@ class MetricLogging:
         """
         from runyard.context import documents, format
 
-        data = documents.histogram(name, values, bins, bin_edges, bin_counts)
+        data = documents.make_histogram(name, values, bins, bin_edges, bin_counts)
         self._journal.log_document(name, format.HISTOGRAM, data, step, timestamp)
 
     def log_text(self, name: str, text: str, step: int | None = None, timestamp: Timestamp = None) -> None:
         """Log a text to read, such as a sample that the model generated."""
         from runyard.context import documents, format
 
-        self._journal.log_document(name, format.NOTE, documents.text(name, text), step, timestamp)
+        self._journal.log_document(name, format.NOTE, documents.validate_text(name, text), step, timestamp)
 
     def _log_document(self, kind: str, name: str, value: Any, step: int | None, timestamp: Timestamp) -> None:
         from runyard.context import documents
 
-        data = documents.document(kind, name, value)
+        data = documents.validate_document(kind, name, value)
         self._journal.log_document(name, documents.RECORD_OF_KIND[kind], data, step, timestamp)
 
     def _store_image(self, name: str, data: Path | BinaryIO) -> None:

@@ -1,4 +1,4 @@
-"""A run that is none: what `Run.get_context()` gives a script that was started by hand. It prints and keeps nothing."""
+"""The stand-in that `Run.get_context()` returns outside of a submitted run. It prints metrics and stores nothing."""
 
 from __future__ import annotations
 
@@ -8,65 +8,67 @@ from typing import Any
 
 
 class OfflineRun:
+    """Accepts the calls of a training script and prints them, so that the script can be tried by hand."""
+
     def __init__(self) -> None:
         self.id = f"OfflineRun_{uuid.uuid4()}"
 
     @property
     def input_datasets(self) -> dict[str, Any]:
-        """Nobody gave it any: a script that is tried by hand is told so, by name, when it asks for one."""
-        from runyard.sdk.run.inputs import of_this_script
+        """Empty: reading an input raises an error that names it."""
+        from runyard.sdk.run.inputs import datasets_of_this_script
 
-        return of_this_script()
+        return datasets_of_this_script()
 
     def log(self, name: str, value: Any, description: str = "", step: int | None = None, timestamp: Any = None) -> None:
-        _say("scalar metric", name, value)
+        _print("scalar metric", name, value)
 
     def log_list(self, name: str, value: Any, description: str = "") -> None:
-        _say("list metric", name, list(value))
+        _print("list metric", name, list(value))
 
     def log_row(self, name: str, description: str = "", **columns: Any) -> None:
-        _say("row metric", name, columns)
+        _print("row metric", name, columns)
 
     def log_table(self, name: str, value: Any, description: str = "", step: int | None = None, **_: Any) -> None:
-        _say("table metric", name, value)
+        _print("table metric", name, value)
 
     def log_image(
         self, name: str, path: Any = None, plot: Any = None, description: str = "", step: int | None = None, **_: Any
     ) -> None:
-        _say("image", name, path or "a plot")
+        _print("image", name, path or "a plot")
 
     def log_confusion_matrix(self, name: str, value: Any, description: str = "", **_: Any) -> None:
-        self._say_document("confusion_matrix", name, value)
+        self._print_document("confusion_matrix", name, value)
 
     def log_accuracy_table(self, name: str, value: Any, description: str = "", **_: Any) -> None:
-        self._say_document("accuracy_table", name, value)
+        self._print_document("accuracy_table", name, value)
 
     def log_residuals(self, name: str, value: Any, description: str = "", **_: Any) -> None:
-        self._say_document("residuals", name, value)
+        self._print_document("residuals", name, value)
 
     def log_predictions(self, name: str, value: Any, description: str = "", **_: Any) -> None:
-        self._say_document("predictions", name, value)
+        self._print_document("predictions", name, value)
 
     def log_histogram(
         self, name: str, values: Any = None, bins: int = 64, *, bin_edges: Any = None, bin_counts: Any = None, **_: Any
     ) -> None:
         from runyard.context import documents
 
-        _say("histogram", name, documents.make_histogram(name, values, bins, bin_edges, bin_counts))
+        _print("histogram", name, documents.make_histogram(name, values, bins, bin_edges, bin_counts))
 
     def log_text(self, name: str, text: str, **_: Any) -> None:
         from runyard.context import documents
 
-        _say("text", name, documents.validate_text(name, text))
+        _print("text", name, documents.validate_text(name, text))
 
-    def _say_document(self, kind: str, name: str, value: Any) -> None:
-        """Checked here as in a run: a mistake shows in the script that is tried by hand."""
+    def _print_document(self, kind: str, name: str, value: Any) -> None:
+        """Validate as in a submitted run, so that a mistake is found when the script is tried by hand."""
         from runyard.context import documents
 
-        _say(kind.replace("_", " "), name, documents.validate_document(kind, name, value))
+        _print(kind.replace("_", " "), name, documents.validate_document(kind, name, value))
 
     def tag(self, key: str, value: Any = None) -> None:
-        _say("tag", key, value)
+        _print("tag", key, value)
 
     def set_tags(self, tags: dict[str, Any]) -> None:
         for key, value in tags.items():
@@ -74,20 +76,20 @@ class OfflineRun:
 
     def add_properties(self, properties: dict[str, Any]) -> None:
         for key, value in properties.items():
-            _say("property", key, value)
+            _print("property", key, value)
 
     def upload_file(self, name: str, path_or_stream: Any, **_: Any) -> None:
-        _say("file", name, path_or_stream)
+        _print("file", name, path_or_stream)
 
     def upload_files(self, names: list[str], paths: list[str], **_: Any) -> None:
         for name, path in zip(names, paths):
             self.upload_file(name, path)
 
     def upload_folder(self, name: str, path: str, **_: Any) -> None:
-        _say("folder", name, path)
+        _print("folder", name, path)
 
     def register_model(self, model_name: str, model_path: str | None = None, **_: Any) -> None:
-        _say("model", model_name, model_path or model_name)
+        _print("model", model_name, model_path or model_name)
 
     def child_run(self, name: str | None = None, **_: Any) -> OfflineRun:
         return OfflineRun()
@@ -111,6 +113,6 @@ class OfflineRun:
         pass
 
 
-def _say(kind: str, name: str, value: Any) -> None:
+def _print(kind: str, name: str, value: Any) -> None:
     sys.stdout.write(f"Attempted to log {kind} {name}:\n{value}\n")
     sys.stdout.flush()

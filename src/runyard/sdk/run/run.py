@@ -1,6 +1,6 @@
-"""Run: one run, looked at from outside or from inside its own script.
+"""Run: one run, seen from outside or from inside its script.
 
-Every training script imports this, and most of them only log: what all the rest needs is imported when it is done.
+Every training script imports this module, and most of them only log metrics. All other imports are made on first use.
 """
 
 from __future__ import annotations
@@ -8,27 +8,38 @@ from __future__ import annotations
 import os
 
 from runyard.errors import RunEnvironmentException, RunNotFound, UserErrorException
-from runyard.sdk.core.labels import as_labels
-from runyard.sdk.run.legacy import RunOfV1
+from runyard.sdk.run.files import RunFiles
+from runyard.sdk.run.listing import RunListing
 from runyard.sdk.run.metric_logging import MetricLogging
 
-TYPE_CHECKING = False  # typing itself takes longer to import than this module
+TYPE_CHECKING = False  # importing typing takes longer than importing this module
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-    from typing import Any, BinaryIO, Optional, Union
+    from typing import Any, Optional
 
-    from runyard.client.connection import Connection
     from runyard.sdk.core.experiment import Experiment
-    from runyard.sdk.model.model import Model
-    from runyard.sdk.run.files import Uploaded
+    from runyard.sdk.environment.environment import Environment
+    from runyard.sdk.run.details import RunAttempt, RunEnd
+    from runyard.sdk.run.inputs import InputDatasets
     from runyard.sdk.run.offline_run import OfflineRun
 
 _contexts: dict[tuple[int, str], Run] = {}
+_DESCRIPTION = "mlflow.note.content"  # the tag that MLflow's clients show as a run's description
 
 
-class Run(MetricLogging, RunOfV1):
-    """``Run(experiment, run_id)`` opens one again; ``Run.get_context()`` is the run of this very script."""
+class Run(RunFiles, RunListing, MetricLogging):
+    """One run. ``Run(experiment, run_id)`` opens an existing one; ``Run.get_context()`` is the run of this script.
+
+    Args:
+        experiment: The experiment of the run.
+        run_id: Id of an existing run.
+        outputs: Has no effect.
+
+    Raises:
+        RunNotFound: The yard has no such run.
+    """
+
+    RUN_PATH = "/runs/{0}"
 
     def __init__(
         self, experiment: Experiment, run_id: str, outputs: Any = None, *, _view: dict[str, Any] | None = None, **_: Any
@@ -36,24 +47,30 @@ class Run(MetricLogging, RunOfV1):
         from runyard.spec.names import RUN_ID
 
         if not isinstance(run_id, str) or not run_id:
-            raise UserErrorException(f"a run id is a text, not {run_id!r}")
+            raise UserErrorException(f"run_id must be text, got {run_id!r}")
         if not RUN_ID.fullmatch(run_id):
-            raise RunNotFound(f"no run {run_id!r} in this yard", hint="no run can have that id")
+            raise RunNotFound(f"no run {run_id!r} in this yard", hint="this is not a valid run id")
         self.experiment = experiment
         self.id = run_id
-        self._inside = False
-        self._interactive: Any = None  # the hold of the process that opened the run
-        self._connection: Connection = experiment.workspace.connection
+        self._connection = experiment.workspace.connection
         self._view = _view if _view is not None else self._connection.get(f"/api/runs/{run_id}")
         super().__init__(self._view["folder"], rank=0)
         if "RUNYARD_YARD_ELSEWHERE" in os.environ:
-            self._keep_no_journal()
+            self._disable_journal()
 
     @classmethod
     def get_context(
         cls, allow_offline: bool = True, used_for_context_manager: bool = False, **_: Any
     ) -> Run | OfflineRun:
-        """The run that this script is. Outside of one: an offline run that prints what is logged."""
+        """Return the run of this script.
+
+        Args:
+            allow_offline: Outside of a submitted run, return an :class:`OfflineRun`, which prints metrics.
+            used_for_context_manager: Has no effect.
+
+        Raises:
+            RunEnvironmentException: This process is not part of a run, and ``allow_offline`` is False.
+        """
         run_id = os.environ.get("RUNYARD_RUN_ID")
         if not run_id:
             if not allow_offline:
@@ -63,22 +80,21 @@ class Run(MetricLogging, RunOfV1):
             return OfflineRun()
         key = (os.getpid(), run_id)
         if key not in _contexts:
-            from runyard.sdk.run.current_run import RunOfThisScript
+            from runyard.sdk.run.current_run import CurrentRun
 
-            _contexts[key] = RunOfThisScript(run_id)
+            _contexts[key] = CurrentRun(run_id)
         return _contexts[key]
 
     @classmethod
     def get_submitted_run(cls, **_: Any) -> Run | OfflineRun:
-        """The name of :meth:`get_context` in the SDK's first releases; it never was offline."""
+        """The name of :meth:`get_context` in the first releases of the SDK; it never returned an offline run."""
         return cls.get_context(allow_offline=False)
-
-    # what it is
 
     @property
     def type(self) -> Optional[str]:
-        kind: Optional[str] = self._view["type"]
-        return kind
+        """``azureml.scriptrun``, ``hyperdrive``, or None for an interactive run."""
+        run_type: Optional[str] = self._view["type"]
+        return run_type
 
     @property
     def name(self) -> str:
@@ -86,94 +102,196 @@ class Run(MetricLogging, RunOfV1):
 
     @property
     def number(self) -> int:
+        """Number of the run in the yard, counted from 1."""
         number: int = self._view["number"]
         return number
 
     @property
+    def identity(self) -> str:
+        return self.DELIM.join((self.experiment.name, self.id))
+
+    @property
+    def display_name(self) -> str:
+        """The name, or the id of a run without a name. It can be set."""
+        return str(self._view["name"] or self.id)
+
+    @display_name.setter
+    def display_name(self, name: str) -> None:
+        if not isinstance(name, str) or not name:
+            raise UserErrorException(f"display_name must be text, got {name!r}")
+        self._view = self._connection.patch(f"/api/runs/{self.id}", {"name": name})
+
+    @property
+    def folder(self) -> Path:
+        """The run's folder on the yard's machine. Read only: files are added with :meth:`upload_file`."""
+        from pathlib import Path
+
+        return Path(self._view["folder"])
+
+    def get_portal_url(self) -> str:
+        """Return the URL of the run's folder."""
+        return self.folder.as_uri()
+
+    @property
     def status(self) -> str:
-        """As last seen; :meth:`get_status` asks again."""
+        """The status of the last request; :meth:`get_status` requests it again."""
         status: str = self._view["status"]
         return status
 
     @property
-    def tags(self) -> dict[str, str | None]:
-        return dict(self._view["tags"])
+    def activity(self) -> str:
+        """The current step, or the reason that the run waits; empty once it has ended."""
+        self.get_status()
+        return str(self._view["activity"])
 
     @property
-    def properties(self) -> dict[str, str | None]:
-        return dict(self._view["properties"])
+    def end(self) -> Optional[RunEnd]:
+        """The reason of the run's end, with exit code, rank and traceback; None while it has not ended."""
+        from runyard.sdk.run.details import end_of
+
+        self.get_status()
+        return end_of(self._view)
 
     @property
-    def parent(self) -> Optional[Run]:
-        parent_id = self._view["parent_id"]
-        from runyard.sdk.run.listing import opened
+    def attempts(self) -> list[RunAttempt]:
+        """The earlier attempts of a run that was started again after a failure, oldest first."""
+        from runyard.sdk.run.details import attempts_of
 
-        return opened(self.experiment, self._connection.get(f"/api/runs/{parent_id}")) if parent_id else None
+        self.get_status()
+        return attempts_of(self._view)
 
     def get_status(self) -> str:
-        from runyard.spec.names import ENDED
+        """Return the current status, such as ``"Queued"``, ``"Running"`` or ``"Completed"``."""
+        from runyard.spec.names import TERMINAL_STATES
 
-        if self.status not in ENDED:
+        if self.status not in TERMINAL_STATES:
             self._refresh()
         return self.status
 
-    def get_details(self) -> dict[str, Any]:
-        from runyard.sdk.run import details as run_details
+    def get_detailed_status(self) -> dict[str, Optional[str]]:
+        """Return ``status``, and in ``details`` the current :attr:`activity`."""
+        activity = self.activity
+        return {"status": self.status, "details": activity or None}
 
-        return run_details.details(self._refresh(), self._file_names(), self.experiment.workspace)
+    def get_details(self) -> dict[str, Any]:
+        """Return the details of the run in the form of the SDK v1: ``runId``, ``status``, ``runDefinition``, ..."""
+        from runyard.sdk.run.details import details_of
+
+        return details_of(self._refresh(), self.get_file_names(), self.experiment.workspace)
 
     def get_details_with_logs(self) -> dict[str, Any]:
-        from runyard.sdk.run import files as run_files
-
+        """The same as :meth:`get_details`, with the text of the logs in ``logFiles``."""
         details = self.get_details()
         details["logFiles"] = {
-            name: run_files.read(self._connection, self.id, name).decode(errors="replace")
+            name: self._connection.read(f"/api/runs/{self.id}/files/{name}").decode(errors="replace")
             for name in details["logFiles"]
         }
         return details
 
-    def get_portal_url(self) -> str:
-        from pathlib import Path
+    def get_environment(self) -> Environment:
+        """Return the environment of a submitted run.
 
-        return Path(self._view["folder"]).as_uri()
+        Raises:
+            UserErrorException: The run is interactive.
+        """
+        from runyard.sdk.environment.environment import Environment
 
-    # waiting and ending
+        spec = self._view["spec"]
+        if spec is None:
+            raise UserErrorException(f"run {self.id} is interactive: it uses the environment of its own process")
+        return Environment.from_spec(spec["environment"])
+
+    @property
+    def input_datasets(self) -> InputDatasets:
+        """The input datasets by name: inside of the script the path of the data, outside of it the dataset."""
+        from runyard.sdk.run import inputs
+
+        if self.id == os.environ.get("RUNYARD_RUN_ID"):
+            return inputs.datasets_of_this_script()
+        return inputs.datasets_of_run(self._view, self.experiment.workspace)
+
+    def get_secret(self, name: str) -> str:
+        """Return the environment variable ``name``: a yard stores no secrets, a run gets them as variables.
+
+        Raises:
+            UserErrorException: This process has no such variable.
+        """
+        secret = os.environ.get(name)
+        if secret is None:
+            raise UserErrorException(
+                f"no secret {name!r}: this process has no environment variable of that name",
+                hint="pass it to the run with environment_variables={…}, read from your own environment",
+            )
+        return secret
+
+    def get_secrets(self, secrets: Any) -> dict[str, str]:
+        """Return several secrets by name."""
+        return {name: self.get_secret(name) for name in secrets}
 
     def wait_for_completion(
         self, show_output: bool = False, wait_post_processing: bool = False, raise_on_error: bool = True
     ) -> dict[str, Any]:
-        """The details of the ended run; a failed one raises ActivityFailedException, a canceled one does not."""
-        from runyard.sdk.run import details as run_details
+        """Wait until the run has ended.
+
+        Args:
+            show_output: Print the logs while they are written.
+            wait_post_processing: Has no effect; the files are complete when the run has ended.
+            raise_on_error: Raise an exception if the run failed.
+
+        Returns:
+            The details of the run, as :meth:`get_details` returns them.
+
+        Raises:
+            ActivityFailedException: The run failed. A canceled run does not raise.
+        """
         from runyard.sdk.run import waiting
+        from runyard.sdk.run.details import details_of
 
         self._view, files = waiting.wait(self._connection, self._view, show_output)
-        files = self._file_names() if files is None else files
-        found = run_details.details(self._view, files, self.experiment.workspace)
-        return waiting.verdict(found, raise_on_error)
+        details = details_of(self._view, self.get_file_names() if files is None else files, self.experiment.workspace)
+        if raise_on_error:
+            waiting.raise_if_failed(details)
+        return details
+
+    def start(self) -> None:
+        """Do nothing: a run is started, or waits in a queue, as soon as it exists."""
 
     def cancel(self) -> None:
+        """Cancel the run. All of its processes are stopped."""
         self._view = self._connection.post(f"/api/runs/{self.id}/cancel")
-        self._let_go(upload=True)
+        if self._session is not None:
+            self._session.upload_outputs()
+            self._end_session()
 
     def complete(self, _set_status: bool = True) -> None:
-        """Ends an interactive run; in a submitted script it only makes sure that everything is written."""
+        """End an interactive run. In a submitted script, only flush its metrics: the run ends with the script."""
         self.flush()
-        if self._interactive is not None:
-            self._interactive.upload_outputs()
+        if self._session is not None:
+            self._session.upload_outputs()
         if not self._inside:
             self._view = self._connection.post(f"/api/runs/{self.id}/complete")
-            self._let_go(upload=False)
+            self._end_session()
 
     def fail(self, error_details: Any = None, error_code: str | None = None, _set_status: bool = True) -> None:
+        """Mark the run as failed.
+
+        Args:
+            error_details: The message of the failure, or an exception.
+            error_code: A short code, shown before the message.
+        """
         self.flush()
         body = {"message": "" if error_details is None else str(error_details), "code": error_code or ""}
-        if self._interactive is not None:
-            self._interactive.upload_outputs()
+        if self._session is not None:
+            self._session.upload_outputs()
         self._view = self._connection.post(f"/api/runs/{self.id}/fail", body)
-        self._let_go(upload=False)
+        self._end_session()
 
     def flush(self, timeout_seconds: float = 300) -> None:
-        """Nothing is held back in this process, so there is nothing to wait for."""
+        """Do nothing: metrics are not buffered in this process."""
+
+    def clean(self) -> Any:
+        """Remove nothing: temporary files of a run are removed when it ends."""
+        return []
 
     def __enter__(self) -> Run:
         return self
@@ -184,182 +302,72 @@ class Run(MetricLogging, RunOfV1):
         else:
             self.fail(error_details=f"{kind.__name__}: {value}")
 
-    # labels
+    @property
+    def tags(self) -> dict[str, str | None]:
+        """The tags of the last request; :meth:`get_tags` requests them again."""
+        return dict(self._view["tags"])
+
+    @property
+    def properties(self) -> dict[str, str | None]:
+        """The properties of the last request; :meth:`get_properties` requests them again."""
+        return dict(self._view["properties"])
+
+    @property
+    def description(self) -> Optional[str]:
+        text: Optional[str] = self._view["tags"].get(_DESCRIPTION)
+        return text
+
+    @description.setter
+    def description(self, text: str) -> None:
+        self.set_tags({_DESCRIPTION: text})
 
     def tag(self, key: str, value: Any = None) -> None:
+        """Set one tag."""
         self.set_tags({key: value})
 
     def set_tags(self, tags: dict[str, Any]) -> None:
-        self._view = self._connection.patch(f"/api/runs/{self.id}/tags", {"set": as_labels(tags, "tags"), "remove": []})
+        """Set tags; values are converted to text, None stays None."""
+        self._change_labels("tags", tags)
 
     def remove_tags(self, tags: list[str]) -> None:
+        """Remove tags by name."""
         self._view = self._connection.patch(f"/api/runs/{self.id}/tags", {"set": {}, "remove": list(tags)})
 
     def get_tags(self) -> dict[str, str | None]:
+        """Request the current tags."""
         return dict(self._refresh()["tags"])
 
     def add_properties(self, properties: dict[str, Any]) -> None:
-        """Written once: another value for the same key is refused."""
-        body = {"set": as_labels(properties, "properties"), "remove": []}
-        self._view = self._connection.patch(f"/api/runs/{self.id}/properties", body)
+        """Add properties. They are immutable: another value for an existing key raises UserErrorException."""
+        self._change_labels("properties", properties)
 
     def get_properties(self) -> dict[str, str | None]:
+        """Request the current properties."""
         return dict(self._refresh()["properties"])
-
-    # metrics (logging is in MetricLogging)
 
     def get_metrics(
         self, name: str | None = None, recursive: bool = False, run_type: str | None = None, populate: bool = False
     ) -> dict[str, Any]:
+        """Return the metrics of the run.
+
+        Args:
+            name: Return only this metric.
+            recursive: Also return the metrics of all child runs, as a dict by run id.
+            run_type: Has no effect.
+            populate: Has no effect.
+
+        Returns:
+            A dict by metric name: the value of a metric that was logged once, else the list of its values.
+        """
         if run_type is not None:
             from runyard.sdk.azureml import no_effect
 
-            no_effect.told("Run.get_metrics", "run_type", run_type, "all runs below have their metrics told")
+            no_effect.warn_ignored(
+                "Run.get_metrics", "run_type", run_type, "the metrics of all child runs are returned"
+            )
         query = {"run_ids": [self.id], "name": name, "recursive": recursive}
-        found: dict[str, dict[str, Any]] = self._connection.post("/api/metrics", query)
-        return found if recursive else found.get(self.id, {})
-
-    # files
-
-    def get_file_names(self) -> list[str]:
-        return self._file_names()
-
-    def download_file(self, name: str, output_file_path: str | None = None, _validate_checksum: bool = False) -> None:
-        from runyard.sdk.run import files as run_files
-
-        run_files.download(self._connection, self.id, name, output_file_path)
-
-    def download_files(
-        self,
-        prefix: str | None = None,
-        output_directory: str | None = None,
-        output_paths: list[str] | None = None,
-        batch_size: int = 100,
-        append_prefix: bool = True,
-        timeout_seconds: float | None = None,
-    ) -> None:
-        from runyard.sdk.run import files as run_files
-
-        run_files.download_many(self._connection, self.id, prefix, output_directory, output_paths, append_prefix)
-
-    def upload_file(
-        self, name: str, path_or_stream: Union[str, Path, BinaryIO], datastore_name: str | None = None
-    ) -> Uploaded:
-        from runyard.sdk.azureml import no_effect
-        from runyard.sdk.run import files as run_files
-
-        no_effect.told("Run.upload_file", "datastore_name", datastore_name, "a run's files are kept by the yard")
-        return run_files.upload(self._connection, self.id, name, path_or_stream)
-
-    def upload_files(
-        self,
-        names: list[str],
-        paths: list[str],
-        return_artifacts: bool = False,
-        timeout_seconds: float | None = None,
-        datastore_name: str | None = None,
-    ) -> None:
-        if len(names) != len(paths):
-            raise UserErrorException(f"{len(names)} names were given for {len(paths)} paths")
-        for name, path in zip(names, paths):
-            self.upload_file(name, path, datastore_name)
-
-    def upload_folder(self, name: str, path: str, datastore_name: str | None = None) -> None:
-        from runyard.sdk.azureml import no_effect
-        from runyard.sdk.run import files as run_files
-
-        no_effect.told("Run.upload_folder", "datastore_name", datastore_name, "a run's files are kept by the yard")
-        run_files.upload_folder(self._connection, self.id, name, path)
-
-    def register_model(
-        self,
-        model_name: str,
-        model_path: str | None = None,
-        tags: dict[str, Any] | None = None,
-        properties: dict[str, Any] | None = None,
-        model_framework: str | None = None,
-        model_framework_version: str | None = None,
-        description: str | None = None,
-        datasets: list[Any] | None = None,
-        sample_input_dataset: Any = None,
-        sample_output_dataset: Any = None,
-        resource_configuration: Any = None,
-        **kwargs: Any,
-    ) -> Model:
-        """A file or a folder of this run becomes the next version of a model; the path of one that is omitted is
-        its name."""
-        from runyard.sdk.run import models
-
-        about = (tags, properties, description, datasets, model_framework, model_framework_version)
-        samples = (sample_input_dataset, sample_output_dataset, resource_configuration)
-        return models.register(self, model_name, model_path, about, samples, kwargs)
-
-    def restore_snapshot(self, snapshot_id: str | None = None, path: str | None = None) -> str:
-        """Writes ``<id>.zip`` into ``path`` (made if needed) and returns where it is."""
-        wanted = snapshot_id or self._refresh()["snapshot_id"]
-        if not wanted:
-            raise UserErrorException(f"run {self.id} has no snapshot", hint="run.take_snapshot(folder) takes one")
-        from runyard.sdk.run import files as run_files
-
-        return run_files.restore_snapshot(self._connection, wanted, path)
-
-    def take_snapshot(self, file_or_folder_path: str) -> str:
-        """The code of an interactive run. One that has a snapshot keeps it: the code as it was at the start."""
-        existing = self._refresh()["snapshot_id"]
-        if existing:
-            return str(existing)
-        from pathlib import Path
-
-        from runyard.sdk.training.submit import take_snapshot
-
-        snapshot_id = take_snapshot(self._connection, Path(file_or_folder_path))
-        self._view = self._connection.post(f"/api/runs/{self.id}/snapshot", {"snapshot_id": snapshot_id})
-        return snapshot_id
-
-    # children
-
-    def child_run(self, name: str | None = None, run_id: str | None = None, outputs: str | None = None) -> Run:
-        from runyard.sdk.azureml import no_effect
-        from runyard.sdk.training.submit import begin_run
-
-        no_effect.told("Run.child_run", "run_id", run_id, "the yard gives a child its id")
-        return begin_run(self.experiment, name=name, outputs=outputs, parent_id=self.id)
-
-    def create_children(
-        self, count: int | None = None, tag_key: str | None = None, tag_values: list[Any] | None = None
-    ) -> list[Run]:
-        """Several started runs at once: by count, or one for each value of a tag."""
-        from runyard.sdk.training.submit import begin_run
-
-        if (count is None) == (tag_key is None) or (tag_key is None) != (tag_values is None):
-            raise UserErrorException("create_children takes either count, or tag_key with tag_values")
-        if count is not None and (not isinstance(count, int) or not 1 <= count <= 100):
-            raise UserErrorException(f"create_children makes 1 to 100 runs, not {count!r}")
-        tags: list[dict[str, Any] | None] = [None] * (count or 0)
-        if tag_key is not None:
-            tags = [{tag_key: value} for value in tag_values or []]
-        return [begin_run(self.experiment, parent_id=self.id, tags=tag) for tag in tags]
-
-    def get_children(
-        self,
-        recursive: bool = False,
-        tags: Any = None,
-        properties: Any = None,
-        type: str | None = None,
-        status: str | None = None,
-        _rehydrate_runs: bool = True,
-    ) -> Iterator[Run]:
-        from runyard.sdk.run.listing import list_runs
-
-        children = list_runs(
-            self.experiment.workspace, parent=self.id, tags=tags, properties=properties, type=type, status=status
-        )
-        for child in children:
-            yield child
-            if recursive:
-                yield from child.get_children(True, tags, properties, type, status)
-
-    # how it shows itself
+        metrics: dict[str, dict[str, Any]] = self._connection.post("/api/metrics", query)
+        return metrics if recursive else metrics.get(self.id, {})
 
     def __repr__(self) -> str:
         return (
@@ -377,27 +385,13 @@ class Run(MetricLogging, RunOfV1):
     def __hash__(self) -> int:
         return hash(self.id)
 
-    def _refresh(self) -> dict[str, Any]:
-        fresh: dict[str, Any] = self._connection.get(f"/api/runs/{self.id}")
-        self._view = fresh
-        return fresh
+    def _change_labels(self, kind: str, labels: dict[str, Any]) -> None:
+        from runyard.sdk.core.labels import as_labels
 
-    def _file_names(self) -> list[str]:
-        return [file["name"] for file in self._connection.get(f"/api/runs/{self.id}/files")]
+        body = {"set": as_labels(labels, kind), "remove": []}
+        self._view = self._connection.patch(f"/api/runs/{self.id}/{kind}", body)
 
-    def _keep_image(self, name: str, data: Path | BinaryIO) -> None:
-        self.upload_file(name, data)
-
-    def _hold(self, outputs: Path | None) -> None:
-        from pathlib import Path
-
-        from runyard.sdk.run.interactive import Hold
-
-        self._interactive = Hold(self, Path(self._view["folder"]), outputs)
-
-    def _let_go(self, *, upload: bool) -> None:
-        if self._interactive is not None:
-            if upload:
-                self._interactive.upload_outputs()
-            self._interactive.release()
-            self._interactive = None
+    def _end_session(self) -> None:
+        if self._session is not None:
+            self._session.close()
+            self._session = None

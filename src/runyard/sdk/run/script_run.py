@@ -1,4 +1,4 @@
-"""ScriptRun: a run that was submitted, under the name that the SDK v1 gave its class."""
+"""ScriptRun: a submitted run, under the class name of the SDK v1."""
 
 from __future__ import annotations
 

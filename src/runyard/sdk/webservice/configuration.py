@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Optional, Union
 
 from runyard.errors import WebserviceException
-from runyard.sdk.azureml.no_effect import told
+from runyard.sdk.azureml.no_effect import warn_ignored
 from runyard.sdk.core.labels import as_labels
 from runyard.sdk.core.validation import log
 
@@ -102,7 +102,7 @@ class AciServiceDeploymentConfiguration(WebserviceDeploymentConfiguration):
                 continue
             if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
                 raise WebserviceException(f"{name} must be a number above 0, not {value!r}")
-            told(self, name, value, _WHOLE_MACHINE)
+            warn_ignored(self, name, value, _WHOLE_MACHINE)
         super().validate_configuration()
 
 
@@ -110,7 +110,7 @@ class AksServiceDeploymentConfiguration(AciServiceDeploymentConfiguration):
     kind = "AKS"
 
 
-def tell(owner: Any, given: dict[str, Any]) -> None:
+def report_ignored(owner: Any, given: dict[str, Any]) -> None:
     """Of arguments that mean nothing here, each once."""
     why = {
         "location": _NO_CLOUD,
@@ -144,4 +144,4 @@ def tell(owner: Any, given: dict[str, Any]) -> None:
         "autoscale_min_replicas": "the number of workers is fixed",
     }
     for argument, value in given.items():
-        told(owner, argument, None if value is False else value, why.get(argument, _NO_CLOUD))
+        warn_ignored(owner, argument, None if value is False else value, why.get(argument, _NO_CLOUD))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
 from runyard.errors import WebserviceException
-from runyard.sdk.webservice.configuration import WebserviceDeploymentConfiguration, tell
+from runyard.sdk.webservice.configuration import WebserviceDeploymentConfiguration, report_ignored
 from runyard.sdk.webservice.webservice import Webservice
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ def deploy(
     show_output: bool = False,
 ) -> Webservice:
     """Without a configuration for inference the models speak for themselves: that works for one ONNX model."""
-    tell("Model.deploy", {"deployment_target": deployment_target})
-    served = what_is_served(workspace, models or [], inference_config)
+    report_ignored("Model.deploy", {"deployment_target": deployment_target})
+    served = version_request(workspace, models or [], inference_config)
     service = _post(workspace, name, served, deployment_config, overwrite)
     if show_output:
         service.wait_for_deployment(show_output=True)
@@ -39,11 +39,11 @@ def deploy(
 def deploy_image(
     workspace: Workspace, name: str, image: Any, deployment_config: Any, deployment_target: Any, overwrite: bool
 ) -> Webservice:
-    tell("Webservice.deploy_from_image", {"deployment_target": deployment_target})
-    return _post(workspace, name, what_is_served(workspace, None, None, image), deployment_config, overwrite, image.id)
+    report_ignored("Webservice.deploy_from_image", {"deployment_target": deployment_target})
+    return _post(workspace, name, version_request(workspace, None, None, image), deployment_config, overwrite, image.id)
 
 
-def what_is_served(
+def version_request(
     workspace: Workspace, models: Any = None, inference_config: Any = None, image: Any = None
 ) -> dict[str, Any]:
     """``models`` and ``spec`` of a request, of what was given; the code is handed over."""
@@ -51,7 +51,7 @@ def what_is_served(
         return {"models": list(image.model_ids), "spec": dict(image._view["spec"])}
     found: dict[str, Any] = {}
     if models is not None:
-        found["models"] = model_texts(models)
+        found["models"] = model_ids_of(models)
     if inference_config is not None:
         if not hasattr(inference_config, "_spec"):
             raise WebserviceException(
@@ -62,7 +62,7 @@ def what_is_served(
     return found
 
 
-def model_texts(models: Any) -> list[str]:
+def model_ids_of(models: Any) -> list[str]:
     if isinstance(models, str) or hasattr(models, "id"):
         models = [models]
     texts = []
@@ -74,7 +74,7 @@ def model_texts(models: Any) -> list[str]:
     return texts
 
 
-def name_of_file(path: Any) -> str:
+def model_name_from_path(path: Any) -> str:
     """A model's name from a file's."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", Path(str(path)).name).lstrip("._-") or "model"
 
@@ -110,7 +110,7 @@ def print_configuration(models: Any, inference_config: Any, deployment_config: A
     config = deployment_config or _default()
     environment = getattr(inference_config, "environment", None)
     lines = [
-        f"Models: {', '.join(model_texts(models))}",
+        f"Models: {', '.join(model_ids_of(models))}",
         f"Scoring script: {getattr(inference_config, 'entry_script', None) or 'none: the model itself'}",
         f"Environment: {getattr(environment, 'name', None) or 'that of the training run'}",
         f"Service: {config!r}",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from runyard.client.connection import Connection
 
 
-def checked(script: Path) -> None:
+def check_content(script: Path) -> None:
     """WebserviceException, before anything is sent, for a script that no service could use."""
     try:
         tree = ast.parse(script.read_bytes(), filename=str(script))
@@ -34,7 +34,7 @@ def checked(script: Path) -> None:
         )
 
 
-def frozen(
+def take_snapshot_of(
     connection: Connection, entry_script: str, source_directory: str | None, beside: Sequence[str] = ()
 ) -> tuple[str, str]:
     """The id of the code in the yard, and the script's path in it.
@@ -46,10 +46,10 @@ def frozen(
     if source_directory is not None:
         folder = Path(source_directory).resolve()
         script = (folder / entry_script).resolve()
-        checked(script)
+        check_content(script)
         return take_snapshot(connection, folder), script.relative_to(folder).as_posix()
     script = Path(entry_script).resolve()
-    checked(script)
+    check_content(script)
     with tempfile.TemporaryDirectory(prefix="runyard-script-") as made:
         shutil.copyfile(script, Path(made) / script.name)
         for other in beside:
@@ -65,7 +65,7 @@ def frozen(
         return take_snapshot(connection, Path(made)), script.name
 
 
-def found(entry_script: object, source_directory: object, what: str = "entry_script") -> str:
+def check_exists(entry_script: object, source_directory: object, what: str = "entry_script") -> str:
     """The path as it was given, when a script is there. Raises WebserviceException."""
     if not isinstance(entry_script, str) or not entry_script:
         raise WebserviceException(f"{what} takes the path of a Python file, not {entry_script!r}")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
 from runyard.errors import WebserviceException
-from runyard.sdk.azureml.no_effect import told
+from runyard.sdk.azureml.no_effect import warn_ignored
 from runyard.sdk.webservice import entry_script as scripts
 from runyard.spec.json import to_json
 
@@ -52,15 +52,15 @@ class InferenceConfig:
             ("base_image_registry", base_image_registry),
             ("cuda_version", cuda_version),
         ):
-            told(self, argument, value, _NO_IMAGE)
-        told(self, "enable_gpu", enable_gpu or None, "a service sees the GPUs of this machine")
+            warn_ignored(self, argument, value, _NO_IMAGE)
+        warn_ignored(self, "enable_gpu", enable_gpu or None, "a service sees the GPUs of this machine")
         self.validate_configuration()
 
     def validate_configuration(self) -> None:
         """WebserviceException for what cannot be used."""
         from runyard.sdk.environment.environment import Environment
 
-        scripts.found(self.entry_script, self.source_directory)
+        scripts.check_exists(self.entry_script, self.source_directory)
         if self.environment is not None and not isinstance(self.environment, Environment):
             raise WebserviceException(f"environment takes an Environment, not {self.environment!r}")
         if self.environment is not None and (self.conda_file or self.runtime):
@@ -72,7 +72,7 @@ class InferenceConfig:
 
     def validation_script_content(self) -> None:
         """WebserviceException for a script that is not Python, or lacks ``init()`` or ``run()``."""
-        scripts.checked(Path(self.source_directory or ".") / self.entry_script)
+        scripts.check_content(Path(self.source_directory or ".") / self.entry_script)
 
     def build_create_payload(self, workspace: Workspace, name: str, model_ids: Any) -> dict[str, Any]:
         """What the yard is asked for."""
@@ -88,7 +88,7 @@ class InferenceConfig:
         container_resource_requirements: Any = None,
         description: Any = None,
     ) -> dict[str, Any]:
-        told(
+        warn_ignored(
             self, "container_resource_requirements", container_resource_requirements, "a service has the whole machine"
         )
         return {
@@ -102,7 +102,7 @@ class InferenceConfig:
     def _spec(self, workspace: Workspace) -> dict[str, Any]:
         """A VersionSpec; the code is handed over."""
         self.validate_configuration()
-        snapshot_id, script = scripts.frozen(workspace.connection, self.entry_script, self.source_directory)
+        snapshot_id, script = scripts.take_snapshot_of(workspace.connection, self.entry_script, self.source_directory)
         environment = self._environment()
         return {
             "entry_script": script,

@@ -8,19 +8,19 @@ from runyard.sdk.webservice.configuration import (
     AciServiceDeploymentConfiguration,
     AksServiceDeploymentConfiguration,
     LocalWebserviceDeploymentConfiguration,
-    tell,
+    report_ignored,
 )
 from runyard.sdk.webservice.webservice import Webservice
 
 Batching = Union[bool, dict[str, Any], None]
 
 
-def class_of(kind: str) -> type[Webservice]:
+def webservice_class(kind: str) -> type[Webservice]:
     return {"ACI": AciWebservice, "AKS": AksWebservice}.get(kind, LocalWebservice)
 
 
 class LocalWebservice(Webservice):
-    _expects = "Local"
+    _kind = "Local"
 
     @staticmethod
     def deploy_configuration(
@@ -85,7 +85,7 @@ class LocalWebservice(Webservice):
 
 
 class AciWebservice(Webservice):
-    _expects = "ACI"
+    _kind = "ACI"
 
     @staticmethod
     def deploy_configuration(
@@ -132,7 +132,7 @@ class AciWebservice(Webservice):
             limits=limits,
             batching=batching,
         )
-        tell(
+        report_ignored(
             made,
             {
                 "location": location,
@@ -182,7 +182,7 @@ class AciWebservice(Webservice):
             "ssl_cname": ssl_cname,
             "enable_app_insights": enable_app_insights,
         }
-        tell(self, unused)
+        report_ignored(self, unused)
         self._update(
             tags=tags,
             properties=properties,
@@ -198,7 +198,7 @@ class AciWebservice(Webservice):
 
 
 class AksWebservice(Webservice):
-    _expects = "AKS"
+    _kind = "AKS"
 
     @staticmethod
     def deploy_configuration(
@@ -260,7 +260,7 @@ class AksWebservice(Webservice):
             limits=bounds,
             batching=batching,
         )
-        tell(
+        report_ignored(
             made,
             {
                 "autoscale_min_replicas": autoscale_min_replicas,
@@ -328,7 +328,7 @@ class AksWebservice(Webservice):
             "enable_app_insights": enable_app_insights,
             "max_request_wait_time": max_request_wait_time,
         }
-        tell(self, unused)
+        report_ignored(self, unused)
         self._update(
             tags=tags,
             properties=properties,

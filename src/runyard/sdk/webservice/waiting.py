@@ -21,7 +21,7 @@ def wait(service: Webservice, show_output: bool, timeout_sec: Optional[float]) -
     _print(show_output, "Running")
     view = service.workspace.connection.get(f"/api/services/{service.name}")
     while True:
-        service._take(view)
+        service._load(view)
         if view["doing"] and view["doing"] != said:
             said = view["doing"]
             _print(show_output, f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M:%S+00:00} {said}")

@@ -20,20 +20,20 @@ _ROUTE = "/api/services"
 class Webservice:
     """``Webservice(ws, name='digits-svc')`` is the service of that name, as the class of its kind."""
 
-    _expects = ""  # the kind that a class stands for
+    _kind = ""  # the kind that a class stands for
 
     def __new__(cls, workspace: Workspace, name: str, **rest: Any) -> Webservice:
         if cls is not Webservice:
             return super().__new__(cls)
-        from runyard.sdk.webservice.kinds import class_of
+        from runyard.sdk.webservice.kinds import webservice_class
 
         view = rest.get("_view") or workspace.connection.get(f"{_ROUTE}/{_text(name)}")
-        return super().__new__(class_of(view["kind"]))
+        return super().__new__(webservice_class(view["kind"]))
 
     def __init__(self, workspace: Workspace, name: str, **rest: Any) -> None:
         self.workspace = workspace
         self.name = _text(name)
-        self._take(rest.get("_view") or workspace.connection.get(f"{_ROUTE}/{self.name}"))
+        self._load(rest.get("_view") or workspace.connection.get(f"{_ROUTE}/{self.name}"))
 
     @staticmethod
     def list(
@@ -58,8 +58,8 @@ class Webservice:
             and (image_digest is None)
             and (model_name is None or any(model.partition(":")[0] == model_name for model in one.model_ids))
             and (model_id is None or model_id in one.model_ids)
-            and _has(one.tags, tags)
-            and _has(one.properties, properties)
+            and has_labels(one.tags, tags)
+            and has_labels(one.properties, properties)
         ]
 
     @staticmethod
@@ -105,7 +105,7 @@ class Webservice:
         from runyard.sdk.model.model import Model
         from runyard.sdk.webservice import deploy
 
-        models = [Model.register(workspace, path, deploy.name_of_file(path)) for path in model_paths]
+        models = [Model.register(workspace, path, deploy.model_name_from_path(path)) for path in model_paths]
         return deploy.deploy(
             workspace, name, models, image_config, deployment_config, deployment_target, overwrite, False
         )
@@ -176,7 +176,7 @@ class Webservice:
 
     def update_deployment_state(self) -> None:
         """Looks how it is now."""
-        self._take(self.workspace.connection.get(f"{_ROUTE}/{self.name}"))
+        self._load(self.workspace.connection.get(f"{_ROUTE}/{self.name}"))
 
     def wait_for_deployment(self, show_output: bool = False, timeout_sec: Optional[float] = None) -> None:
         """Returns when it serves; WebserviceException when it does not, with the end of its log."""
@@ -192,9 +192,9 @@ class Webservice:
         """How it was deployed, and what its scoring script said."""
         if isinstance(num_lines, bool) or not isinstance(num_lines, int) or num_lines < 1:
             raise UserErrorException(f"num_lines must be a whole number above 0, not {num_lines!r}")
-        from runyard.sdk.azureml.no_effect import told
+        from runyard.sdk.azureml.no_effect import warn_ignored
 
-        told("Webservice.get_logs", "init", init or None, "one log has all that a service said")
+        warn_ignored("Webservice.get_logs", "init", init or None, "one log has all that a service said")
         return str(self.workspace.connection.get(f"{_ROUTE}/{self.name}/logs", lines=num_lines)["text"])
 
     def get_keys(self) -> tuple[str, str]:
@@ -224,14 +224,14 @@ class Webservice:
         from runyard.sdk.webservice import deploy
 
         request: dict[str, Any] = {"traffic_percentile": traffic_percentile}
-        request.update(deploy.what_is_served(self.workspace, models, inference_config))
-        self._take(self.workspace.connection.post(f"{_ROUTE}/{self.name}/versions", request))
+        request.update(deploy.version_request(self.workspace, models, inference_config))
+        self._load(self.workspace.connection.post(f"{_ROUTE}/{self.name}/versions", request))
         return int(self._view["versions"][-1]["version"])
 
     def set_traffic(self, shares: dict[int, int]) -> None:
         """``{1: 90, 2: 10}``: a version that gets nothing ends."""
         body = {str(version): share for version, share in shares.items()}
-        self._take(self.workspace.connection.post(f"{_ROUTE}/{self.name}/traffic", body))
+        self._load(self.workspace.connection.post(f"{_ROUTE}/{self.name}/traffic", body))
 
     def delete_version(self, version: int) -> None:
         """Its share goes to the others."""
@@ -247,18 +247,18 @@ class Webservice:
         return found
 
     def add_tags(self, tags: dict[str, Any]) -> None:
-        self._change(tags={**self.tags, **as_labels(tags, "tags")})
+        self._patch(tags={**self.tags, **as_labels(tags, "tags")})
 
     def remove_tags(self, tags: Any) -> None:
         gone = [tags] if isinstance(tags, str) else list(tags)
-        self._change(tags={key: value for key, value in self.tags.items() if key not in gone})
+        self._patch(tags={key: value for key, value in self.tags.items() if key not in gone})
 
     def add_properties(self, properties: dict[str, Any]) -> None:
         added = as_labels(properties, "properties")
         written = [key for key, value in added.items() if self.properties.get(key, value) != value]
         if written:
             raise WebserviceException(f"the properties {', '.join(written)} are written once", hint="use a tag")
-        self._change(properties={**self.properties, **added})
+        self._patch(properties={**self.properties, **added})
 
     def delete(self) -> None:
         """Requests are answered no more, and the name is free."""
@@ -304,7 +304,7 @@ class Webservice:
     ) -> None:
         from runyard.sdk.webservice import deploy
 
-        body = deploy.what_is_served(self.workspace, models, inference_config, image)
+        body = deploy.version_request(self.workspace, models, inference_config, image)
         if tags is not None:
             body["tags"] = as_labels(tags, "tags")
         if properties is not None:
@@ -318,13 +318,13 @@ class Webservice:
             body["configuration"] = chosen
         if not body:
             raise WebserviceException("nothing to change was given", hint="service.update(models=[…]), tags={…}, …")
-        self._take(self.workspace.connection.patch(f"{_ROUTE}/{self.name}", body))
+        self._load(self.workspace.connection.patch(f"{_ROUTE}/{self.name}", body))
 
-    def _change(self, **values: Any) -> None:
-        self._take(self.workspace.connection.patch(f"{_ROUTE}/{self.name}", values))
+    def _patch(self, **values: Any) -> None:
+        self._load(self.workspace.connection.patch(f"{_ROUTE}/{self.name}", values))
 
-    def _take(self, view: dict[str, Any]) -> None:
-        if self._expects and view["kind"] != self._expects:
+    def _load(self, view: dict[str, Any]) -> None:
+        if self._kind and view["kind"] != self._kind:
             raise WebserviceException(
                 f"the service {view['name']!r} is of kind {view['kind']}", hint=f"Webservice(ws, {view['name']!r})"
             )
@@ -357,8 +357,8 @@ def _text(name: Any) -> str:
     return name
 
 
-def _has(labels: dict[str, Any], wanted: Optional[Labels]) -> bool:
-    from runyard.sdk.core.labels import wanted_labels
+def has_labels(labels: dict[str, Any], wanted: Optional[Labels]) -> bool:
+    from runyard.sdk.core.labels import label_query
 
-    asked = json.loads(wanted_labels(wanted, "tags") or "{}")
+    asked = json.loads(label_query(wanted, "tags") or "{}")
     return all(key in labels and (value is None or labels[key] == value) for key, value in asked.items())
