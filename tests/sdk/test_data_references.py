@@ -11,7 +11,7 @@ from runyard.errors import UserErrorException
 from runyard.sdk.data.datastore import datastore_from_view
 from runyard.sdk.data.reference import DataPath, DataPathComputeBinding
 from runyard.sdk.training import arguments
-from runyard.sdk.training.data_inputs import inputs_of
+from runyard.sdk.training.data_inputs import collect_inputs
 from runyard.sdk.training.run_configuration import DataReferenceConfiguration
 from runyard.spec.data import DatasetUse, DataUse
 
@@ -49,8 +49,8 @@ def test_as_text_it_is_the_variable_that_has_the_path(store) -> None:
     reference = store.path("a", "mine")
     assert str(reference) == repr(reference) == "$AZUREML_DATAREFERENCE_mine"
     assert str(store) == "$AZUREML_DATAREFERENCE_blobs"
-    given = arguments.of_script_params({"--data": reference, "--all": store, "--size": [1, 2]})
-    assert arguments.as_text(given) == (
+    given = arguments.from_script_params({"--data": reference, "--all": store, "--size": [1, 2]})
+    assert arguments.to_text(given) == (
         *("--data", "$AZUREML_DATAREFERENCE_mine", "--all", "$AZUREML_DATAREFERENCE_blobs", "--size", "1", "2"),
     )
 
@@ -69,13 +69,13 @@ def test_a_name_that_no_variable_can_have_is_refused(store) -> None:
 def test_what_was_said_last_under_a_name_counts(store) -> None:
     config = RunConfiguration()
     config.data_references = {"blobs": DataReferenceConfiguration("blobs", mode="download", path_on_datastore="x")}
-    (only,) = inputs_of(config, ["a text", 3])
+    (only,) = collect_inputs(config, ["a text", 3])
     assert only._data_use(None) == DataUse("blobs", "blobs", "x", "download")
-    (only,) = inputs_of(config, [store.as_mount()])
+    (only,) = collect_inputs(config, [store.as_mount()])
     assert only._data_use(None) == DataUse("blobs", "blobs", "", "mount")
     config.data_references = {"blobs": "blobs"}
     with pytest.raises(UserErrorException, match="a DataReferenceConfiguration"):
-        inputs_of(config, [])
+        collect_inputs(config, [])
 
 
 def test_a_data_path_becomes_a_reference_by_its_binding(store) -> None:

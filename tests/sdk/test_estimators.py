@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 import logging
 import sys
+import typing
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,9 @@ import pytest
 
 from runyard.errors import ExperimentExecutionException, TrainingException, UserErrorException
 from runyard.sdk.environment.conda_dependencies import CondaDependencies
-from runyard.sdk.environment.environment import ContainerRegistry, Environment
+from runyard.sdk.environment.environment import Environment
+from runyard.sdk.environment.sections import ContainerRegistry
+from runyard.sdk.training.chainer import Chainer
 from runyard.sdk.training.distributed import (
     Gloo,
     Mpi,
@@ -47,6 +52,29 @@ def local(kind: Any = Estimator, folder: Any = ".", **parameters: Any) -> Any:
 
 class OtherTarget:
     name = "cluster"
+
+
+# signatures
+
+
+@pytest.mark.parametrize("kind", [*ALL, Chainer])
+def test_the_signature_is_the_recorded_one(kind: Any) -> None:
+    recorded = json.loads((Path(__file__).parent / "estimator_signatures.json").read_text(encoding="utf-8"))
+    parameters = inspect.signature(kind).parameters
+    assert recorded[kind.__name__] == [
+        f"{p.kind.name.lower()} {p.name}" + ("" if p.default is p.empty else f" = {p.default!r}")
+        for p in parameters.values()
+    ]
+    assert set(parameters) <= {*typing.get_type_hints(kind.__init__), "switches"}
+
+
+def test_a_subclass_shows_its_own_signature() -> None:
+    class Tuned(PyTorch):
+        def __init__(self, lr: float) -> None:
+            super().__init__(".", compute_target="local", script_params={"--lr": lr})
+
+    assert list(inspect.signature(Tuned).parameters) == ["lr"]
+    assert Tuned(0.5).run_config.arguments == ["--lr", 0.5]
 
 
 # what a plain estimator gives
@@ -217,13 +245,13 @@ def test_an_object_of_the_data_room_stands_as_its_placeholder(project: Path) -> 
 @pytest.mark.parametrize("given", [["--lr", 1], "--lr 1", 3])
 def test_script_params_that_are_not_a_dict_are_an_attribute_error_that_explains(given: Any) -> None:
     """B6.32."""
-    with pytest.raises(AttributeError, match="script_params takes a dict"):
+    with pytest.raises(AttributeError, match="script_params must be a dict"):
         local(script_params=given)
 
 
 @pytest.mark.parametrize("value", [{"a": 1}, {1, 2}, b"x", object(), [["nested"]], [None]])
 def test_script_params_values_of_other_kinds_are_named(value: Any) -> None:
-    with pytest.raises(TrainingException, match=r"script_params\['--x'\] takes text, numbers"):
+    with pytest.raises(TrainingException, match=r"script_params\['--x'\] must be text, numbers"):
         local(script_params={"--x": value})
 
 
@@ -246,7 +274,7 @@ def test_any_other_override_is_refused_by_name(project: Path) -> None:
 
 @pytest.mark.parametrize("kind", ALL)
 def test_neither_target_nor_size_is_refused(kind: Any) -> None:
-    with pytest.raises(TrainingException, match="compute_target is missing") as caught:
+    with pytest.raises(TrainingException, match="has no compute_target") as caught:
         kind(".", entry_script="train.py")
     assert "compute_target='local'" in caught.value.hint
 
@@ -254,7 +282,7 @@ def test_neither_target_nor_size_is_refused(kind: Any) -> None:
 @pytest.mark.parametrize("parameter", ["node_count", "process_count_per_node"])
 @pytest.mark.parametrize("kind", GPU_ABLE)
 def test_counts_below_one_are_refused(kind: Any, parameter: str) -> None:
-    with pytest.raises(TrainingException, match=f"{parameter} must be at least 1, not 0"):
+    with pytest.raises(TrainingException, match=f"{parameter} must be at least 1, got 0"):
         local(kind, **{parameter: 0})
 
 
@@ -298,7 +326,7 @@ def test_a_distribution_of_another_framework_is_refused(kind: Any, training: Any
 
 
 def test_a_distribution_must_be_an_object() -> None:
-    with pytest.raises(TrainingException, match="distributed_training takes one of Mpi"):
+    with pytest.raises(TrainingException, match="distributed_training must be one of Mpi"):
         local(PyTorch, distributed_training="mpi")
 
 
@@ -367,12 +395,12 @@ def test_package_files_must_be_inside_the_project(parameter: str, name: str, pro
 
 
 def test_resuming_is_refused_clearly() -> None:
-    with pytest.raises(UserErrorException, match="resume_from takes a DataPath"):
+    with pytest.raises(UserErrorException, match="resume_from must be a DataPath"):
         local(resume_from="outputs")
 
 
 def test_inputs_of_other_kinds_are_refused() -> None:
-    with pytest.raises(UserErrorException, match="inputs takes data references"):
+    with pytest.raises(UserErrorException, match="inputs must be data references"):
         local(inputs=["a path"])
 
 
@@ -385,28 +413,28 @@ def test_worker_counts_without_a_backend_only_warn(caplog: pytest.LogCaptureFixt
 @pytest.mark.parametrize(
     ("parameters", "text"),
     [
-        ({"node_count": "2"}, "node_count takes a whole number, not '2' (str)"),
-        ({"node_count": True}, "node_count takes a whole number, not True (bool)"),
-        ({"node_count": 1.5}, "node_count takes a whole number, not 1.5 (float)"),
-        ({"pip_packages": "numpy"}, "pip_packages takes a list of package names, not 'numpy' (str)"),
-        ({"pip_packages": [1]}, "pip_packages takes a list of package names, each of them text, not 1 (int)"),
-        ({"pip_packages": ["--pre"]}, "pip_packages takes package names, not the pip option '--pre'"),
-        ({"conda_packages": {"a": 1}}, "conda_packages takes a list of package names"),
-        ({"environment_variables": ["A=1"]}, "environment_variables takes a dict of names and values"),
-        ({"environment_variables": {"A": None}}, "environment_variables['A'] takes text or a number, not None"),
-        ({"environment_variables": {"A=B": "1"}}, "a name in environment_variables takes text without '='"),
-        ({"max_run_duration_seconds": -1}, "max_run_duration_seconds must be at least 1, not -1"),
-        ({"max_run_duration_seconds": "1h"}, "max_run_duration_seconds takes a whole number, not '1h' (str)"),
-        ({"use_gpu": "yes"}, "use_gpu takes True or False, not 'yes' (str)"),
-        ({"user_managed": 1}, "user_managed takes True or False"),
-        ({"entry_script": 3}, "entry_script takes a path, not 3 (int)"),
-        ({"compute_target": 3}, "compute_target takes a compute target or its name, such as 'local', not 3 (int)"),
-        ({"environment_definition": "env"}, "environment_definition takes an Environment, not 'env' (str)"),
-        ({"shm_size": "lots"}, "shm_size takes a size such as '2g'"),
-        ({"image_registry_details": "host"}, "image_registry_details takes a ContainerRegistry"),
-        ({"custom_docker_image": 3}, "custom_docker_image takes text, not 3 (int)"),
-        ({"distributed_backend": 3}, "distributed_backend takes text, not 3 (int)"),
-        ({"resources": {"nodes": 1}}, "resources takes Resources(…)"),
+        ({"node_count": "2"}, "node_count must be a whole number, got '2' (str)"),
+        ({"node_count": True}, "node_count must be a whole number, got True (bool)"),
+        ({"node_count": 1.5}, "node_count must be a whole number, got 1.5 (float)"),
+        ({"pip_packages": "numpy"}, "pip_packages must be a list of package names, got 'numpy' (str)"),
+        ({"pip_packages": [1]}, "pip_packages must be a list of package names, each of them text, got 1 (int)"),
+        ({"pip_packages": ["--pre"]}, "pip_packages must be package names, got the pip option '--pre'"),
+        ({"conda_packages": {"a": 1}}, "conda_packages must be a list of package names"),
+        ({"environment_variables": ["A=1"]}, "environment_variables must be a dict of names and values"),
+        ({"environment_variables": {"A": None}}, "environment_variables['A'] must be text or a number, got None"),
+        ({"environment_variables": {"A=B": "1"}}, "a name in environment_variables must be text without '='"),
+        ({"max_run_duration_seconds": -1}, "max_run_duration_seconds must be at least 1, got -1"),
+        ({"max_run_duration_seconds": "1h"}, "max_run_duration_seconds must be a whole number, got '1h' (str)"),
+        ({"use_gpu": "yes"}, "use_gpu must be True or False, got 'yes' (str)"),
+        ({"user_managed": 1}, "user_managed must be True or False"),
+        ({"entry_script": 3}, "entry_script must be a path, got 3 (int)"),
+        ({"compute_target": 3}, "compute_target must be a compute target or its name, such as 'local', got 3 (int)"),
+        ({"environment_definition": "env"}, "environment_definition must be an Environment, got 'env' (str)"),
+        ({"shm_size": "lots"}, "shm_size must be a size such as '2g'"),
+        ({"image_registry_details": "host"}, "image_registry_details must be a ContainerRegistry"),
+        ({"custom_docker_image": 3}, "custom_docker_image must be text, got 3 (int)"),
+        ({"distributed_backend": 3}, "distributed_backend must be text, got 3 (int)"),
+        ({"resources": {"nodes": 1}}, "resources must be Resources(…)"),
     ],
 )
 def test_a_wrong_type_is_one_error_that_names_the_parameter(parameters: Any, text: str) -> None:
@@ -568,7 +596,7 @@ def test_a_version_of_long_ago_is_refused_with_those_there_are(kind: Any, title:
 
 
 def test_a_version_given_as_a_number_is_told_what_it_takes() -> None:
-    with pytest.raises(TrainingException, match=r"framework_version takes text such as '2.13.0', not 2.1 \(float\)"):
+    with pytest.raises(TrainingException, match=r"framework_version must be text such as '2.13.0', got 2.1 \(float\)"):
         local(PyTorch, framework_version=2.1)
 
 
@@ -646,7 +674,7 @@ def test_two_lines_for_one_package_are_both_kept(project: Path) -> None:
 @pytest.mark.parametrize("line", ["-e .", "--editable ./pkg", "-c constraints.txt", "--require-hashes", "--unknown x"])
 def test_a_line_that_cannot_be_honoured_is_named(line: str, project: Path) -> None:
     (project / "r.txt").write_text(f"numpy\n{line}\n")
-    with pytest.raises(UserErrorException, match=r"line 2 of .*r\.txt' cannot be honoured: ") as caught:
+    with pytest.raises(UserErrorException, match=r"line 2 of .*r\.txt' is not supported: ") as caught:
         local(folder=project, pip_requirements_file="r.txt")
     assert line in caught.value.message
     assert caught.value.hint
@@ -699,13 +727,13 @@ def test_a_file_as_folder_is_told_how_to_write_it(project: Path) -> None:
 def test_a_missing_script_is_named_with_the_nearest_one(project: Path) -> None:
     """B6.31."""
     error = refusal(local(folder=project, entry_script="trian.py"))
-    assert "there is no script 'trian.py'" in error.message
+    assert "no script 'trian.py'" in error.message
     assert "did you mean 'train.py'?" in error.hint
 
 
 def test_no_script_at_all_lists_those_there_are(project: Path) -> None:
     error = refusal(local(folder=project, entry_script=None))
-    assert "no script was named" in error.message
+    assert "no script is given" in error.message
     assert "scripts in this folder: train.py" in error.hint
 
 

@@ -62,7 +62,7 @@ def test_a_target_is_kept_by_its_name() -> None:
     config = RunConfiguration()
     config.target = Target()  # type: ignore[assignment]
     assert config.target == "box"
-    with pytest.raises(RunConfigurationException, match="target takes a compute target or its name"):
+    with pytest.raises(RunConfigurationException, match="target must be a compute target or its name"):
         config.target = 3  # type: ignore[assignment]
 
 
@@ -85,7 +85,7 @@ def test_auto_prepare_environment_does_nothing_but_warn(caplog: pytest.LogCaptur
     config = RunConfiguration()
     config.auto_prepare_environment = False
     assert config.auto_prepare_environment is True
-    assert "auto_prepare_environment does nothing" in caplog.text
+    assert "auto_prepare_environment has no effect" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -99,17 +99,17 @@ def test_auto_prepare_environment_does_nothing_but_warn(caplog: pytest.LogCaptur
     ],
 )
 def test_a_setting_of_the_wrong_type_is_named(setting: str, value: Any) -> None:
-    with pytest.raises(UserErrorException, match=rf"RunConfiguration\.{setting} takes"):
+    with pytest.raises(UserErrorException, match=rf"RunConfiguration\.{setting} must be"):
         setattr(RunConfiguration(), setting, value)
 
 
 def test_wrong_variables_arguments_and_modes_are_named() -> None:
     config = RunConfiguration()
-    with pytest.raises(RunConfigurationException, match="environment_variables takes a dict"):
+    with pytest.raises(RunConfigurationException, match="environment_variables must be a dict"):
         config.environment_variables = ["A=1"]  # type: ignore[assignment]
-    with pytest.raises(RunConfigurationException, match="arguments takes a list"):
+    with pytest.raises(RunConfigurationException, match="arguments must be a list"):
         config.arguments = "--lr 1"  # type: ignore[assignment]
-    with pytest.raises(UserErrorException, match="mode takes 'mount', 'download' or 'upload'"):
+    with pytest.raises(UserErrorException, match="mode must be 'mount', 'download' or 'upload'"):
         DataReferenceConfiguration(mode="copy")
 
 
@@ -130,9 +130,9 @@ def test_wrong_variables_arguments_and_modes_are_named() -> None:
 def test_a_misspelt_communicator_or_framework_is_refused_at_once_by_those_there_are(
     setting: str, given: Any, known: str
 ) -> None:
-    with pytest.raises(RunConfigurationException, match=f"{setting} takes one of {known}"):
+    with pytest.raises(RunConfigurationException, match=f"{setting} must be one of {known}"):
         RunConfiguration(**{setting: given})
-    with pytest.raises(RunConfigurationException, match=f"{setting} takes one of {known}"):
+    with pytest.raises(RunConfigurationException, match=f"{setting} must be one of {known}"):
         setattr(RunConfiguration(), setting, given)
 
 

@@ -54,7 +54,7 @@ def test_with_a_run_config_the_others_are_ignored_and_said(project: Path, caplog
     )
     assert config.run_config is run_config
     assert config._submission().spec.target == "local"
-    assert "these are ignored: compute_target, environment" in caplog.text
+    assert "ignored because run_config is set: compute_target, environment" in caplog.text
 
 
 def test_script_and_arguments_given_here_win_over_those_in_the_run_config(project: Path) -> None:
@@ -85,14 +85,14 @@ def test_a_distributed_job_is_stored_and_submitted(
 
 def test_processes_that_cannot_be_dealt_evenly_are_refused(project: Path) -> None:
     job = PyTorchConfiguration("Gloo", process_count=3, node_count=2)
-    with pytest.raises(RunConfigurationException, match="process_count=3 cannot be dealt evenly over node_count=2"):
+    with pytest.raises(RunConfigurationException, match="process_count=3 cannot be divided evenly among node_count=2"):
         ScriptRunConfig(project, script="train.py", distributed_job_config=job)._submission()
 
 
 def test_several_nodes_without_a_way_to_talk_are_refused(project: Path) -> None:
     config = ScriptRunConfig(project, script="train.py")
     config.run_config.node_count = 2
-    with pytest.raises(RunConfigurationException, match="node_count=2 needs a way"):
+    with pytest.raises(RunConfigurationException, match="node_count=2 needs a communicator"):
         config._submission()
 
 
@@ -102,14 +102,14 @@ def test_what_a_stall_is_and_does_is_the_users_choice(project: Path) -> None:
     config.run_config.stall.after_s, config.run_config.stall.action = 60, "stop"
     spec = config._submission().spec
     assert (spec.stall_after_s, spec.stall_action) == (60, "stop")
-    with pytest.raises(RunConfigurationException, match="action takes 'report' or 'stop'"):
+    with pytest.raises(RunConfigurationException, match="action must be 'report' or 'stop'"):
         config.run_config.stall.action = "explode"
 
 
 @pytest.mark.parametrize("job", [Mpi(), "mpi", 2])
 def test_a_distributed_job_of_another_type_is_refused(job: Any) -> None:
     """B5.26."""
-    with pytest.raises(RunConfigurationException, match="distributed_job_config takes one of MpiConfiguration"):
+    with pytest.raises(RunConfigurationException, match="distributed_job_config must be one of MpiConfiguration"):
         ScriptRunConfig(".", script="train.py", distributed_job_config=job)
 
 
@@ -117,7 +117,7 @@ def test_pytorch_talks_by_nccl_or_gloo_in_any_case() -> None:
     """B5.26."""
     assert PyTorchConfiguration().communication_backend == "nccl"
     assert PyTorchConfiguration("GLOO").communication_backend == "gloo"
-    with pytest.raises(RunConfigurationException, match="communication_backend takes 'Nccl' or 'Gloo', not 'mpi'"):
+    with pytest.raises(RunConfigurationException, match="communication_backend must be 'Nccl' or 'Gloo', got 'mpi'"):
         PyTorchConfiguration("mpi")
 
 
@@ -148,7 +148,7 @@ def test_a_command_that_needs_a_shell_is_refused_at_once_by_the_part_that_does(c
 
 
 def test_a_command_with_an_open_quote_is_one_error() -> None:
-    with pytest.raises(RunConfigurationException, match="command cannot be read: No closing quotation"):
+    with pytest.raises(RunConfigurationException, match="command cannot be parsed: No closing quotation"):
         ScriptRunConfig(".", command="python train.py --name 'x")
 
 
@@ -175,7 +175,7 @@ def test_what_is_quoted_or_given_as_a_list_is_an_argument_as_it_is(
     ("version", "user_managed", "has"),
     [
         ("3.11", False, "Python 3.11"),
-        (None, False, "no version of its own choice"),
+        (None, False, "no fixed version"),
         (None, True, r"Python 3\.\d+\.\d+"),
     ],
 )
@@ -187,7 +187,7 @@ def test_a_command_with_another_python_than_the_environments_is_refused(
     python.user_managed_dependencies = user_managed
     if version:
         python.conda_dependencies.set_python_version(version)
-    with pytest.raises(RunConfigurationException, match=f"asks for python3.99, and .* has {has}") as caught:
+    with pytest.raises(RunConfigurationException, match=f"needs python3.99, and .* has {has}") as caught:
         config._submission()
     assert ("interpreter_path" if user_managed else "set_python_version('3.99')") in caught.value.hint
 
@@ -203,7 +203,7 @@ def test_a_command_with_the_python_of_the_environment_is_taken(project: Path, ca
     assert caplog.text == ""
     config.command = "/usr/bin/python train.py"
     config._submission()
-    assert "the run has the Python of its environment, and not /usr/bin/python" in caplog.text
+    assert "the run uses the Python of its environment, not /usr/bin/python" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -222,15 +222,15 @@ def test_a_command_excludes_a_script(project: Path) -> None:
 @pytest.mark.parametrize(
     ("parameters", "error", "text"),
     [
-        ({"arguments": "--lr 1"}, RunConfigurationException, "arguments takes a list"),
-        ({"arguments": [{}]}, RunConfigurationException, "arguments takes text, numbers"),
-        ({"run_config": "x"}, RunConfigurationException, "run_config takes a RunConfiguration"),
-        ({"environment": "x"}, RunConfigurationException, "environment takes an Environment"),
-        ({"compute_target": 3}, RunConfigurationException, "target takes a compute target or its name"),
-        ({"docker_runtime_config": "x"}, RunConfigurationException, "takes a DockerConfiguration"),
+        ({"arguments": "--lr 1"}, RunConfigurationException, "arguments must be a list"),
+        ({"arguments": [{}]}, RunConfigurationException, "arguments must be text, numbers"),
+        ({"run_config": "x"}, RunConfigurationException, "run_config must be a RunConfiguration"),
+        ({"environment": "x"}, RunConfigurationException, "environment must be an Environment"),
+        ({"compute_target": 3}, RunConfigurationException, "target must be a compute target or its name"),
+        ({"docker_runtime_config": "x"}, RunConfigurationException, "must be a DockerConfiguration"),
         ({"max_run_duration_seconds": -5}, RunConfigurationException, "must be at least 1"),
-        ({"script": 3}, RunConfigurationException, "script takes a path"),
-        ({"resume_from": "x"}, UserErrorException, "resume_from takes a DataPath"),
+        ({"script": 3}, RunConfigurationException, "script must be a path"),
+        ({"resume_from": "x"}, UserErrorException, "resume_from must be a DataPath"),
     ],
 )
 def test_a_wrong_type_is_one_error_that_names_the_parameter(parameters: Any, error: Any, text: str) -> None:
@@ -239,7 +239,7 @@ def test_a_wrong_type_is_one_error_that_names_the_parameter(parameters: Any, err
 
 
 def test_what_is_wrong_on_disk_is_an_execution_exception(project: Path) -> None:
-    with pytest.raises(ExperimentExecutionException, match=r"there is no script 'trian\.py'") as caught:
+    with pytest.raises(ExperimentExecutionException, match=r"no script 'trian\.py'") as caught:
         ScriptRunConfig(project, script="trian.py")._submission()
     assert "did you mean 'train.py'?" in caught.value.hint
     with pytest.raises(ExperimentExecutionException, match="does not exist"):
@@ -266,7 +266,7 @@ def test_spark_and_what_is_no_data_are_refused_at_submission(project: Path) -> N
         config._submission()
     config = ScriptRunConfig(project, script="train.py")
     config.run_config.data_references = {"images": object()}
-    with pytest.raises(UserErrorException, match=r"data_references\['images'\] takes a DataReferenceConfiguration"):
+    with pytest.raises(UserErrorException, match=r"data_references\['images'\] must be a DataReferenceConfiguration"):
         config._submission()
 
 

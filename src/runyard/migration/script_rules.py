@@ -13,7 +13,7 @@ from runyard.errors import RunyardException
 from runyard.migration import cloud_services, removed_apis
 from runyard.migration.names import Class, Foreign, Function, Names, is_sdk
 from runyard.migration.report import ERROR, NOTE, WARNING, Finding
-from runyard.sdk.training.framework_versions import PYTORCH, SCIKIT_LEARN, TENSORFLOW, version_of
+from runyard.sdk.training.framework_versions import PYTORCH, SCIKIT_LEARN, TENSORFLOW, select_version
 
 _ADDRESS = re.compile(r"https?://([\w.-]+)(/[^\s'\"<>)]*)?")
 _FRAMEWORKS = {"PyTorch": PYTORCH, "TensorFlow": TENSORFLOW, "SKLearn": SCIKIT_LEARN}
@@ -159,7 +159,7 @@ def _framework_version(name: str, node: ast.Call) -> Iterator[Finding]:
         if keyword.arg != "framework_version" or not isinstance(keyword.value, ast.Constant):
             continue
         try:
-            version_of(_FRAMEWORKS[name], keyword.value.value)
+            select_version(_FRAMEWORKS[name], keyword.value.value)
         except RunyardException as error:
             shown = f"framework_version={keyword.value.value!r}"
             remedy = "leave it out, and today's release is used; then look at what the script imports"

@@ -1,4 +1,4 @@
-"""What any submittable gives: a folder of code, checked, and the specification of the run."""
+"""Builds the specification of a run, and checks its folder and script on disk."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from runyard.errors import ExperimentExecutionException, RunConfigurationExcepti
 from runyard.sdk.azureml import no_effect
 from runyard.sdk.core import validation
 from runyard.sdk.training import arguments as command_line
-from runyard.sdk.training.data_inputs import inputs_of
-from runyard.sdk.training.distributed import gang_of
-from runyard.sdk.training.run_configuration import THROW_AWAY_CLUSTER, RunConfiguration
+from runyard.sdk.training.data_inputs import collect_inputs
+from runyard.sdk.training.distributed import build_gang
+from runyard.sdk.training.run_configuration import TRANSIENT_CLUSTER, RunConfiguration
 from runyard.spec.environment import EnvironmentSpec
 from runyard.spec.resources import Resources
 from runyard.spec.run import NoEffect, RunSpec
@@ -23,13 +23,15 @@ from runyard.spec.run import NoEffect, RunSpec
 
 @dataclass(frozen=True)
 class Submission:
+    """A run that is ready to be submitted to a workspace."""
+
     source_directory: Path  # absolute
     spec: RunSpec
-    vm_size: str = ""  # of a cluster that is to be there for this run
-    inputs: tuple[Any, ...] = ()  # data; what it means is found out where it is submitted
+    vm_size: str = ""  # size of the transient cluster, if the target is one
+    inputs: tuple[Any, ...] = ()  # data inputs, resolved in the workspace of the submission
 
 
-def submission_of(
+def build_submission(
     run_config: RunConfiguration,
     *,
     source_directory: Any,
@@ -38,11 +40,11 @@ def submission_of(
     resources: Optional[Resources] = None,
     inputs: Sequence[Any] = (),
 ) -> Submission:
-    """Checks the folder and the script on disk; nothing is started or copied."""
-    folder, relative = _checked_script(source_directory, script)
-    _refuse_unavailable(run_config)
+    """Check the folder and the script on disk; nothing is started or copied."""
+    folder, relative = _check_script(source_directory, script)
+    _check_availability(run_config)
     environment = _environment_of(run_config, folder)
-    gang = gang_of(run_config)
+    gang = build_gang(run_config)
     resources = dataclasses.replace(
         resources or Resources(), nodes=gang.nodes, processes_per_node=gang.processes_per_node
     )
@@ -55,7 +57,7 @@ def submission_of(
         folder,
         RunSpec(
             script=relative,
-            arguments=command_line.as_text(arguments),
+            arguments=command_line.to_text(arguments),
             environment=environment,
             resources=resources,
             launch=gang.launch,
@@ -71,74 +73,74 @@ def submission_of(
             stall_action=run_config.stall.action,
             max_attempts=run_config.max_attempts,
             retry_on=run_config.retry_on,
-            no_effect=_without_effect(run_config),
+            no_effect=_no_effect_notes(run_config),
         ),
         vm_size=run_config.amlcompute.vm_size or "",
-        inputs=inputs_of(run_config, (*arguments, *inputs)),
+        inputs=collect_inputs(run_config, (*arguments, *inputs)),
     )
 
 
-def _checked_script(source_directory: Any, script: Any) -> tuple[Path, str]:
-    given = validation.path("source_directory", source_directory, error=ExperimentExecutionException) or "."
-    folder = Path(given).expanduser().absolute()
+def _check_script(source_directory: Any, script: Any) -> tuple[Path, str]:
+    directory = validation.path("source_directory", source_directory, error=ExperimentExecutionException) or "."
+    folder = Path(directory).expanduser().absolute()
     if not folder.exists():
-        where = "" if given == str(folder) else f" ({folder})"
-        raise _refused(f"the source directory {given!r} does not exist{where}", _folder_hint(folder, given))
+        full_path = "" if directory == str(folder) else f" ({folder})"
+        raise _error(f"the source directory {directory!r} does not exist{full_path}", _folder_hint(folder, directory))
     if not folder.is_dir():
-        raise _refused(
-            f"the source directory {given!r} is a file, not a folder",
-            f"write source_directory={str(Path(given).parent)!r}, entry_script={folder.name!r}",
+        raise _error(
+            f"the source directory {directory!r} is a file, not a folder",
+            f"write source_directory={str(Path(directory).parent)!r}, entry_script={folder.name!r}",
         )
     folder = folder.resolve()
     name = validation.path("the entry script", script, error=ExperimentExecutionException)
     if not name:
-        raise _refused(f"no script was named for the folder {str(folder)!r}", _script_hint(folder, ""))
+        raise _error(f"no script is given for the folder {str(folder)!r}", _script_hint(folder, ""))
     path = folder / name
-    # '..' is taken away in the text first: resolve() of a path that does not exist could leave it
+    # normpath removes '..' first: resolve() of a path that does not exist could leave it
     if not _inside(Path(os.path.normpath(path)), folder) and not _inside(path.resolve(), folder):
-        raise _refused(
+        raise _error(
             f"the script {name!r} is outside of the source directory {str(folder)!r}",
-            "move it into that folder, or name the folder that holds both: only the source directory travels",
+            "move it into that folder, or use the folder that contains both: only the source directory is copied",
         )
     if path.suffix == ".ipynb":
-        raise _refused(
+        raise _error(
             f"{name!r} is a notebook; a run starts a Python script",
-            f"jupyter nbconvert --to script {name}, then name {path.stem + '.py'!r}",
+            f"jupyter nbconvert --to script {name}, then use {path.stem + '.py'!r}",
         )
     if not path.exists():
-        raise _refused(f"there is no script {name!r} in {str(folder)!r}", _script_hint(folder, name))
+        raise _error(f"no script {name!r} in {str(folder)!r}", _script_hint(folder, name))
     if path.is_dir():
-        raise _refused(f"{str(path.resolve())!r} is a folder, not a script", _script_hint(path, ""))
+        raise _error(f"{str(path.resolve())!r} is a folder, not a script", _script_hint(path, ""))
     if not path.is_file():
-        raise _refused(f"the script {name!r} in {str(folder)!r} is not a file", _script_hint(folder, name))
+        raise _error(f"the script {name!r} in {str(folder)!r} is not a file", _script_hint(folder, name))
     if not _inside(path.resolve(), folder):
-        raise _refused(
+        raise _error(
             f"the script {name!r} is a link to {str(path.resolve())!r}, outside of the folder {str(folder)!r}",
-            "copy the file into the folder: what a link points to does not travel",
+            "copy the file into the folder: targets of links are not copied",
         )
     if not os.access(path, os.R_OK):
-        raise _refused(f"the script {str(path)!r} cannot be read", f"chmod u+r {path}")
-    kept = Path(os.path.normpath(path))
-    return folder, (kept if _inside(kept, folder) else path.resolve()).relative_to(folder).as_posix()
+        raise _error(f"the script {str(path)!r} cannot be read", f"chmod u+r {path}")
+    normalized = Path(os.path.normpath(path))
+    return folder, (normalized if _inside(normalized, folder) else path.resolve()).relative_to(folder).as_posix()
 
 
-def _refuse_unavailable(run_config: RunConfiguration) -> None:
-    if run_config.target == THROW_AWAY_CLUSTER and not run_config.amlcompute.vm_size:
-        raise _refused(
-            f"target {THROW_AWAY_CLUSTER!r} needs a size: amlcompute.vm_size is not set",
+def _check_availability(run_config: RunConfiguration) -> None:
+    if run_config.target == TRANSIENT_CLUSTER and not run_config.amlcompute.vm_size:
+        raise _error(
+            f"target {TRANSIENT_CLUSTER!r} needs a size: amlcompute.vm_size is not set",
             "set it, or use compute_target='local'",
         )
     if run_config.framework.lower() == "pyspark":
-        raise _refused("runs on Spark are not available", "use framework 'Python' and install pyspark by pip_packages")
+        raise _error("runs on Spark are not available", "use framework 'Python' and install pyspark with pip_packages")
 
 
-def _without_effect(run_config: RunConfiguration) -> tuple[NoEffect, ...]:
+def _no_effect_notes(run_config: RunConfiguration) -> tuple[NoEffect, ...]:
     environment, history = run_config.environment, run_config.history
-    always = "a run's code and files are always kept"
-    no_effect.told(history, "output_collection", None if history.output_collection else False, always)
-    no_effect.told(history, "snapshot_project", None if history.snapshot_project else False, always)
+    always = "a run's code and files are always stored"
+    no_effect.warn_ignored(history, "output_collection", None if history.output_collection else False, always)
+    no_effect.warn_ignored(history, "snapshot_project", None if history.snapshot_project else False, always)
     parts = (run_config, *vars(run_config).values(), *vars(environment).values())
-    return no_effect.about(*parts)
+    return no_effect.notes_of(*parts)
 
 
 def _environment_of(run_config: RunConfiguration, folder: Path) -> EnvironmentSpec:
@@ -154,7 +156,7 @@ def _environment_of(run_config: RunConfiguration, folder: Path) -> EnvironmentSp
     return dataclasses.replace(spec, container=container)
 
 
-def _refused(message: str, hint: str) -> ExperimentExecutionException:
+def _error(message: str, hint: str) -> ExperimentExecutionException:
     return ExperimentExecutionException(message, hint=hint)
 
 
@@ -162,20 +164,20 @@ def _inside(path: Path, folder: Path) -> bool:
     return folder == path or folder in path.parents
 
 
-def _folder_hint(folder: Path, given: str) -> str:
+def _folder_hint(folder: Path, directory: str) -> str:
     relative = "the path is relative to the folder in which this Python was started"
-    hint = f"check the path: {folder.parent} is there" if Path(given).is_absolute() else relative
+    hint = f"check the path: {folder.parent} exists" if Path(directory).is_absolute() else relative
     try:
-        beside = [entry.name for entry in folder.parent.iterdir() if entry.is_dir()]
+        siblings = [entry.name for entry in folder.parent.iterdir() if entry.is_dir()]
     except OSError:
-        return "check the path" if Path(given).is_absolute() else f"check it; {relative}"
-    return validation.nearest(folder.name, beside) + hint
+        return "check the path" if Path(directory).is_absolute() else f"check it; {relative}"
+    return validation.did_you_mean(folder.name, siblings) + hint
 
 
 def _script_hint(folder: Path, name: str) -> str:
     try:
-        found = sorted(entry.name for entry in folder.iterdir() if entry.suffix == ".py")
+        scripts = sorted(entry.name for entry in folder.iterdir() if entry.suffix == ".py")
     except OSError:
-        found = []
-    scripts = f"scripts in this folder: {', '.join(found[:10])}" if found else "this folder has no .py file"
-    return validation.nearest(name, found) + scripts
+        scripts = []
+    listing = f"scripts in this folder: {', '.join(scripts[:10])}" if scripts else "this folder has no .py file"
+    return validation.did_you_mean(name, scripts) + listing

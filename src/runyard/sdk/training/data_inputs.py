@@ -1,4 +1,4 @@
-"""The data of a run, gathered from wherever people name it: arguments, inputs, and the run configuration."""
+"""Data inputs of a run, collected from its arguments, inputs and run configuration."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from runyard.errors import UserErrorException
 from runyard.sdk.data.datastore import AbstractDatastore
-from runyard.sdk.data.reference import DataReference, use_of
+from runyard.sdk.data.reference import DataReference, to_data_use
 
 if TYPE_CHECKING:
     from runyard.sdk.core.workspace import Workspace
@@ -16,42 +16,44 @@ if TYPE_CHECKING:
     from runyard.spec.data import DataUse
 
 
-def note_references(run_config: RunConfiguration, given: Iterable[Any]) -> None:
-    """References and datastores stand in the run configuration from then on, under their names."""
-    for item in given:
+def add_references(run_config: RunConfiguration, items: Iterable[Any]) -> None:
+    """Add the data references and datastores among the items to the run configuration."""
+    for item in items:
         reference = item.path() if isinstance(item, AbstractDatastore) else item
         if isinstance(reference, DataReference):
             run_config.data_references[reference.data_reference_name] = reference.to_config()
 
 
-def inputs_of(run_config: RunConfiguration, given: Iterable[Any]) -> tuple[Any, ...]:
-    """Each under its name once; what was said last counts."""
-    found: dict[str, Any] = {name: _Entry(str(name), entry) for name, entry in run_config.data_references.items()}
-    for item in given:
+def collect_inputs(run_config: RunConfiguration, items: Iterable[Any]) -> tuple[Any, ...]:
+    """Return each input once by name; a later one replaces an earlier one."""
+    inputs: dict[str, Any] = {
+        name: _ConfigEntry(str(name), entry) for name, entry in run_config.data_references.items()
+    }
+    for item in items:
         if hasattr(item, "_data_use"):
             name = item.data_reference_name if isinstance(item, DataReference) else item.name
-            _refuse_other_dataset(name, found.get(name), item)
-            found[name] = item
-    return tuple(found.values())
+            _check_same_dataset(name, inputs.get(name), item)
+            inputs[name] = item
+    return tuple(inputs.values())
 
 
-def data_of(submission: Submission, workspace: Workspace) -> tuple[DataUse, ...]:
-    """What its inputs mean in this workspace."""
+def data_uses(submission: Submission, workspace: Workspace) -> tuple[DataUse, ...]:
+    """Resolve the inputs in a workspace."""
     return tuple(item._data_use(workspace) for item in submission.inputs)
 
 
-def _refuse_other_dataset(name: str, before: Any, item: Any) -> None:
-    """The script would get the one where it asks for the other."""
-    one, other = getattr(before, "dataset", None), getattr(item, "dataset", None)
-    if one is not None and other is not None and (one != other or before.mode != item.mode):
+def _check_same_dataset(name: str, earlier: Any, item: Any) -> None:
+    """Refuse different datasets under one name: the script would read the wrong one."""
+    first, second = getattr(earlier, "dataset", None), getattr(item, "dataset", None)
+    if first is not None and second is not None and (first != second or earlier.mode != item.mode):
         raise UserErrorException(
-            f"two inputs have the name {name!r}, and are not the same", hint="give each a name: as_named_input('…')"
+            f"two different inputs have the name {name!r}", hint="give each a name: as_named_input('…')"
         )
 
 
-class _Entry:
+class _ConfigEntry:
     def __init__(self, name: str, entry: Any) -> None:
-        self._use = use_of(name, entry)
+        self._use = to_data_use(name, entry)
 
     def _data_use(self, workspace: Workspace) -> DataUse:
         return self._use

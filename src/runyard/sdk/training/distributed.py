@@ -1,4 +1,4 @@
-"""How the processes of a run find each other: what the two notations of the SDK v1 say, as values."""
+"""Distribution of a run over processes and nodes, in the two notations of the SDK v1."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ COMMUNICATORS = ("None", "Mpi", "IntelMpi", "OpenMpi", "Horovod", "ParameterServ
 
 
 class _Distribution:
-    """One of the older notations, which say of themselves for which estimators they are."""
+    """Base of the older notation, whose classes list the estimators that support them."""
 
-    _FOR: tuple[str, ...] = ()
+    _ESTIMATORS: tuple[str, ...] = ()
 
     def validate(self, estimator_name: str) -> None:
-        if estimator_name not in self._FOR:
+        if estimator_name not in self._ESTIMATORS:
             raise TrainingException(
-                f"{type(self).__name__} does not work with {estimator_name}", hint=f"it is for {', '.join(self._FOR)}"
+                f"{type(self).__name__} does not work with {estimator_name}",
+                hint=f"it works with {', '.join(self._ESTIMATORS)}",
             )
 
 
 class Mpi(_Distribution):
-    """Ranks started by MPI, ``process_count_per_node`` on each node."""
+    """Ranks started with MPI, ``process_count_per_node`` on each node."""
 
-    _FOR = ("Chainer", "Estimator", "PyTorch", "TensorFlow")
+    _ESTIMATORS = ("Chainer", "Estimator", "PyTorch", "TensorFlow")
 
     def __init__(self, process_count_per_node: int = 1) -> None:
         self.process_count_per_node = validation.count("process_count_per_node", process_count_per_node)
@@ -42,13 +43,16 @@ class Mpi(_Distribution):
 
 
 class ParameterServer(_Distribution):
-    """TensorFlow workers and parameter servers.
+    """TensorFlow workers and parameter servers. Without servers, the workers mirror each other.
 
-    ``chief`` calls the first worker by that name and ``evaluator`` adds a task that stays out of the cluster, as
-    TensorFlow 2's own strategies want them; without servers the workers mirror each other.
+    Args:
+        worker_count: Number of workers.
+        parameter_server_count: Number of parameter servers.
+        chief: Name the first worker ``chief``, as TensorFlow 2's strategies require.
+        evaluator: Add an ``evaluator`` task, which is not part of the cluster.
     """
 
-    _FOR = ("TensorFlow",)
+    _ESTIMATORS = ("TensorFlow",)
 
     def __init__(
         self,
@@ -59,7 +63,7 @@ class ParameterServer(_Distribution):
         evaluator: bool = False,
     ) -> None:
         self.worker_count = validation.count("worker_count", worker_count)
-        self.parameter_server_count = validation.count("parameter_server_count", parameter_server_count, least=0)
+        self.parameter_server_count = validation.count("parameter_server_count", parameter_server_count, minimum=0)
         self.chief = validation.flag("chief", chief)
         self.evaluator = validation.flag("evaluator", evaluator)
 
@@ -68,36 +72,40 @@ class ParameterServer(_Distribution):
 
 
 class Nccl(_Distribution):
-    """PyTorch processes that talk over NCCL (GPUs)."""
+    """PyTorch processes that communicate with NCCL (GPUs)."""
 
-    _FOR = ("PyTorch",)
+    _ESTIMATORS = ("PyTorch",)
 
     def __str__(self) -> str:
         return "nccl"
 
 
 class Gloo(_Distribution):
-    """PyTorch processes that talk over Gloo (CPUs)."""
+    """PyTorch processes that communicate with Gloo (CPUs)."""
 
-    _FOR = ("PyTorch",)
+    _ESTIMATORS = ("PyTorch",)
 
     def __str__(self) -> str:
         return "gloo"
 
 
 class MpiConfiguration(Section):
-    _takes = {"process_count_per_node": (int,), "node_count": (int,)}
+    """Ranks started with MPI, for ``ScriptRunConfig(distributed_job_config=...)``."""
+
+    _types = {"process_count_per_node": (int,), "node_count": (int,)}
 
     def __init__(self, process_count_per_node: int = 1, node_count: int = 1) -> None:
         self.process_count_per_node = validation.count(
             "process_count_per_node", process_count_per_node, error=RunConfigurationException
         )
         self.node_count = validation.count("node_count", node_count, error=RunConfigurationException)
-        self._complete()
+        self._freeze_names()
 
 
 class TensorflowConfiguration(Section):
-    _takes = {"worker_count": (int,), "parameter_server_count": (int,), "chief": (bool,), "evaluator": (bool,)}
+    """TensorFlow workers and parameter servers, for ``ScriptRunConfig(distributed_job_config=...)``."""
+
+    _types = {"worker_count": (int,), "parameter_server_count": (int,), "chief": (bool,), "evaluator": (bool,)}
 
     def __init__(
         self,
@@ -109,22 +117,24 @@ class TensorflowConfiguration(Section):
     ) -> None:
         self.worker_count = validation.count("worker_count", worker_count, error=RunConfigurationException)
         self.parameter_server_count = validation.count(
-            "parameter_server_count", parameter_server_count, least=0, error=RunConfigurationException
+            "parameter_server_count", parameter_server_count, minimum=0, error=RunConfigurationException
         )
         self.chief = validation.flag("chief", chief, error=RunConfigurationException)
         self.evaluator = validation.flag("evaluator", evaluator, error=RunConfigurationException)
-        self._complete()
+        self._freeze_names()
 
 
 class PyTorchConfiguration(Section):
-    _takes = {"communication_backend": (str,), "process_count": (int, type(None)), "node_count": (int,)}
+    """PyTorch processes; ``process_count`` counts those of all nodes. The default is one per node."""
+
+    _types = {"communication_backend": (str,), "process_count": (int, type(None)), "node_count": (int,)}
 
     def __init__(
         self, communication_backend: str = "Nccl", process_count: Optional[int] = None, node_count: int = 1
     ) -> None:
         backend = communication_backend.lower() if isinstance(communication_backend, str) else communication_backend
         if backend not in ("nccl", "gloo"):
-            raise validation.wrong(
+            raise validation.invalid(
                 "communication_backend", communication_backend, "'Nccl' or 'Gloo'", error=RunConfigurationException
             )
         self.communication_backend = backend
@@ -134,44 +144,44 @@ class PyTorchConfiguration(Section):
             else validation.count("process_count", process_count, error=RunConfigurationException)
         )
         self.node_count = validation.count("node_count", node_count, error=RunConfigurationException)
-        self._complete()
+        self._freeze_names()
 
 
 def write(run_config: RunConfiguration, distribution: Any) -> None:
-    """Stores one of the values above in the run configuration, under the names that the SDK v1 gave them."""
+    """Store a distribution in the run configuration, under the names of the SDK v1."""
     if isinstance(distribution, MpiConfiguration):
-        _name(run_config, "Python", "IntelMpi")
+        _set_names(run_config, "Python", "IntelMpi")
         run_config.mpi = distribution
     elif isinstance(distribution, TensorflowConfiguration):
-        _name(run_config, "TensorFlow", "ParameterServer")
+        _set_names(run_config, "TensorFlow", "ParameterServer")
         run_config.tensorflow = distribution
     elif isinstance(distribution, PyTorchConfiguration):
-        _name(run_config, "PyTorch", distribution.communication_backend)
+        _set_names(run_config, "PyTorch", distribution.communication_backend)
         run_config.pytorch = distribution
     elif isinstance(distribution, Mpi):
-        _name(run_config, "python", "Mpi")
+        _set_names(run_config, "python", "Mpi")
         run_config.mpi.process_count_per_node = distribution.process_count_per_node
     elif isinstance(distribution, ParameterServer):
-        _name(run_config, "tensorflow", "ParameterServer")
+        _set_names(run_config, "tensorflow", "ParameterServer")
         run_config.tensorflow.worker_count = distribution.worker_count
         run_config.tensorflow.parameter_server_count = distribution.parameter_server_count
         run_config.tensorflow.chief = distribution.chief
         run_config.tensorflow.evaluator = distribution.evaluator
     else:
-        _name(run_config, "pytorch", type(distribution).__name__)
+        _set_names(run_config, "pytorch", type(distribution).__name__)
         run_config.pytorch.communication_backend = str(distribution)
 
 
 class Gang(NamedTuple):
-    """How the processes of a run are started, and how many of them where."""
+    """The launcher of a run, and its number of nodes and processes."""
 
     launch: Launch
     nodes: int
     processes_per_node: int
 
 
-def gang_of(run_config: RunConfiguration) -> Gang:
-    """The only place that knows which ways there are."""
+def build_gang(run_config: RunConfiguration) -> Gang:
+    """Select the launcher by the communicator of the run configuration."""
     communicator, nodes = run_config.communicator.lower(), run_config.node_count
     validation.count("node_count", nodes, error=RunConfigurationException)
     if communicator in MPI_COMMUNICATORS:
@@ -184,8 +194,7 @@ def gang_of(run_config: RunConfiguration) -> Gang:
         )
     if nodes > 1:
         raise RunConfigurationException(
-            f"node_count={nodes} needs a way for the processes to find each other; the communicator is "
-            f"{run_config.communicator!r}",
+            f"node_count={nodes} needs a communicator that connects the processes; it is {run_config.communicator!r}",
             hint="give a distributed_job_config: MpiConfiguration, TensorflowConfiguration or PyTorchConfiguration",
         )
     return Gang(launch.Single(), 1, 1)
@@ -196,7 +205,7 @@ def _parameter_servers(tensorflow: TensorflowConfiguration, nodes: int) -> Gang:
     tasks = workers + servers + int(tensorflow.evaluator)
     if nodes > tasks:
         raise TrainingException(
-            f"{nodes} nodes for {tasks} tasks ({workers} workers, {servers} parameter servers): some would stay empty",
+            f"{nodes} nodes for {tasks} tasks ({workers} workers, {servers} parameter servers): some would be idle",
             hint=f"node_count={tasks} or less, or more workers",
         )
     kind = launch.ParameterServer(workers, servers, tensorflow.chief, tensorflow.evaluator)
@@ -204,17 +213,17 @@ def _parameter_servers(tensorflow: TensorflowConfiguration, nodes: int) -> Gang:
 
 
 def _processes_per_node(total: Optional[int], nodes: int) -> int:
-    """``process_count`` counts all processes of the run, as the SDK v1 has it."""
+    """Divide ``process_count``, which counts all processes of the run, as in the SDK v1."""
     if total is None:
         return 1
     if total % nodes:
         raise RunConfigurationException(
-            f"process_count={total} cannot be dealt evenly over node_count={nodes}",
-            hint=f"choose a multiple of {nodes}: process_count counts the processes of all nodes together",
+            f"process_count={total} cannot be divided evenly among node_count={nodes}",
+            hint=f"use a multiple of {nodes}: process_count counts the processes of all nodes",
         )
     return total // nodes
 
 
-def _name(run_config: RunConfiguration, framework: str, communicator: str) -> None:
+def _set_names(run_config: RunConfiguration, framework: str, communicator: str) -> None:
     run_config.framework = framework
     run_config.communicator = communicator

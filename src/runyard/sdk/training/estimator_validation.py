@@ -1,21 +1,22 @@
-"""What an estimator accepts: types first, then combinations. Everything raises before anything is made."""
+"""Validation of estimator parameters: types first, then combinations, before anything is built."""
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from runyard.errors import TrainingException, UserErrorException
 from runyard.sdk.core import validation
 from runyard.sdk.environment.conda_dependencies import CondaDependencies
-from runyard.sdk.environment.environment import ContainerRegistry, Environment
+from runyard.sdk.environment.environment import Environment
 from runyard.sdk.environment.requirements_file import requirement_lines
+from runyard.sdk.environment.sections import ContainerRegistry
 from runyard.sdk.training import distributed
+from runyard.sdk.training.parameters import EstimatorParameters
 from runyard.sdk.training.run_configuration import target_name
 from runyard.spec.environment import Framework
+from runyard.spec.resources import Resources
 
 _DISTRIBUTIONS = (
     distributed.Mpi,
@@ -38,219 +39,198 @@ _DEPRECATED = {
 }
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The parameters of an estimator as they were given; ``checked`` returns them in one spelling."""
-
-    estimator: str
-    source_directory: str
-    compute_target: Any
-    vm_size: Any
-    vm_priority: Any
-    entry_script: Any
-    node_count: Any
-    process_count_per_node: Any
-    distributed_backend: Any
-    distributed_training: Any
-    use_gpu: Any
-    use_docker: Any
-    custom_docker_base_image: Any
-    custom_docker_image: Any
-    image_registry_details: Any
-    user_managed: Any
-    conda_packages: Any
-    pip_packages: Any
-    conda_dependencies_file_path: Any
-    pip_requirements_file_path: Any
-    conda_dependencies_file: Any
-    pip_requirements_file: Any
-    environment_variables: Any
-    environment_definition: Any
-    shm_size: Any
-    max_run_duration_seconds: Any
-
-    def given(self, names: tuple[str, ...]) -> list[str]:
-        return [name for name in names if getattr(self, name)]
-
-
-def checked(asked: Asked, backends: tuple[str, ...]) -> Asked:
-    asked = _typed(asked)
-    asked = _in_one_spelling(asked)
-    _check_target(asked)
-    _check_packages(asked)
-    return _check_distribution(asked, backends)
+def validate(estimator: str, parameters: EstimatorParameters, backends: tuple[str, ...]) -> None:
+    """Check all parameters; replace deprecated names and convert values in place."""
+    _check_types(parameters)
+    _replace_deprecated(parameters)
+    _check_target(estimator, parameters)
+    _check_packages(parameters)
+    _check_distribution(estimator, parameters, backends)
+    _check_resources(parameters)
+    check_inputs(parameters["inputs"])
 
 
 def check_inputs(inputs: Any) -> None:
     if inputs is not None and not isinstance(inputs, (list, tuple)):
-        raise validation.wrong("inputs", inputs, "a list of data references", error=UserErrorException)
+        raise validation.invalid("inputs", inputs, "a list of data references", error=UserErrorException)
     for item in inputs or ():
-        refusal = getattr(item, "_not_an_argument", None)
+        refusal = getattr(item, "_argument_error", None)
         if refusal is not None:
             raise refusal()
         if not hasattr(item, "_as_argument"):
-            raise validation.wrong("inputs", item, "data references and datasets", error=UserErrorException)
+            raise validation.invalid("inputs", item, "data references and datasets", error=UserErrorException)
 
 
-def environment_of(asked: Asked, frameworks: tuple[Framework, ...], variables: dict[str, str]) -> Environment:
-    made = Environment("default-environment")
-    made._frameworks = frameworks
-    made.environment_variables = dict(variables)
-    made.python.user_managed_dependencies = asked.user_managed
-    made.python.conda_dependencies = _dependencies(asked)
-    made.docker.enabled = asked.use_docker
-    made.docker.gpu_support = asked.use_gpu
-    made.docker.base_image = asked.custom_docker_image
-    made.docker.shm_size = asked.shm_size
-    if asked.image_registry_details is not None:
-        made.docker.base_image_registry = asked.image_registry_details
-    return made
+def build_environment(
+    parameters: EstimatorParameters,
+    source_directory: str,
+    frameworks: tuple[Framework, ...],
+    variables: dict[str, str],
+) -> Environment:
+    environment = Environment("default-environment")
+    environment._frameworks = frameworks
+    environment.environment_variables = dict(variables)
+    environment.python.user_managed_dependencies = parameters["user_managed"]
+    environment.python.conda_dependencies = _dependencies(parameters, Path(source_directory).expanduser().resolve())
+    environment.docker.enabled = parameters["use_docker"]
+    environment.docker.gpu_support = parameters["use_gpu"]
+    environment.docker.base_image = parameters["custom_docker_image"]
+    environment.docker.shm_size = parameters["shm_size"]
+    if parameters["image_registry_details"] is not None:
+        environment.docker.base_image_registry = parameters["image_registry_details"]
+    return environment
 
 
-def _typed(asked: Asked) -> Asked:
-    if asked.environment_definition is not None and not isinstance(asked.environment_definition, Environment):
-        raise validation.wrong("environment_definition", asked.environment_definition, "an Environment")
-    registry = asked.image_registry_details
-    if registry is not None and not isinstance(registry, ContainerRegistry):
-        raise validation.wrong("image_registry_details", registry, "a ContainerRegistry")
-    shm_size = validation.text("shm_size", asked.shm_size)
+def warn_deprecated(parameter: str, replacement: str) -> None:
+    validation.log.warning("%s is deprecated; use %s instead", parameter, replacement)
+
+
+def _check_types(parameters: EstimatorParameters) -> None:
+    values = cast("dict[str, Any]", parameters)
+    for name, kind, expected in (
+        ("environment_definition", Environment, "an Environment"),
+        ("image_registry_details", ContainerRegistry, "a ContainerRegistry"),
+    ):
+        if values[name] is not None and not isinstance(values[name], kind):
+            raise validation.invalid(name, values[name], expected)
+    shm_size = validation.text("shm_size", parameters["shm_size"])
     if shm_size and not re.fullmatch(r"[1-9]\d*[bkmgBKMG]?", shm_size):
-        raise validation.wrong("shm_size", shm_size, "a size such as '2g' or '512m'")
-    for name in ("vm_size", "vm_priority", "custom_docker_base_image", "custom_docker_image", "distributed_backend"):
-        validation.text(name, getattr(asked, name))
-    for name in ("use_gpu", "use_docker", "user_managed"):
-        validation.flag(name, getattr(asked, name))
-    paths = (*_DEPRECATED, *_DEPRECATED.values(), "entry_script")
-    typed_paths: dict[str, Any] = {name: validation.path(name, getattr(asked, name)) for name in paths}
-    return dataclasses.replace(
-        asked,
-        node_count=validation.count("node_count", asked.node_count),
-        process_count_per_node=validation.count("process_count_per_node", asked.process_count_per_node),
-        pip_packages=validation.packages("pip_packages", asked.pip_packages),
-        conda_packages=validation.packages("conda_packages", asked.conda_packages),
-        environment_variables=validation.variables("environment_variables", asked.environment_variables),
-        max_run_duration_seconds=validation.seconds("max_run_duration_seconds", asked.max_run_duration_seconds),
-        **typed_paths,
-    )
+        raise validation.invalid("shm_size", shm_size, "a size such as '2g' or '512m'")
+    for check, names in (
+        (validation.text, ("vm_size", "vm_priority", "custom_docker_base_image", "custom_docker_image")),
+        (validation.text, ("distributed_backend",)),
+        (validation.flag, ("use_gpu", "use_docker", "user_managed")),
+        (validation.path, (*_DEPRECATED, *_DEPRECATED.values(), "entry_script")),
+        (validation.count, ("node_count", "process_count_per_node")),
+        (validation.packages, ("pip_packages", "conda_packages")),
+        (validation.variables, ("environment_variables",)),
+        (validation.seconds, ("max_run_duration_seconds",)),
+    ):
+        for name in names:
+            values[name] = check(name, values[name])
 
 
-def _in_one_spelling(asked: Asked) -> Asked:
-    """The older names of parameters still work, and are said once each in the log."""
+def _replace_deprecated(parameters: EstimatorParameters) -> None:
+    """Accept the older names of parameters, and log a warning for each."""
+    values = cast("dict[str, Any]", parameters)
     for old, new in _DEPRECATED.items():
-        value = getattr(asked, old)
-        if not value:
+        if not values[old]:
             continue
-        if getattr(asked, new):
-            raise TrainingException(f"{old} and {new} are the same parameter; both were given", hint=f"give {new}")
-        deprecated(old, f"{new}=")
-        asked = dataclasses.replace(asked, **{old: None, new: value})
-    if not asked.use_docker:
-        deprecated("use_docker", "environment_definition=")
-        if asked.custom_docker_image:
+        if values[new]:
+            raise TrainingException(f"{old} and {new} are the same parameter; got both", hint=f"give {new}")
+        warn_deprecated(old, f"{new}=")
+        values[new], values[old] = values[old], None
+    if not parameters["use_docker"]:
+        warn_deprecated("use_docker", "environment_definition=")
+        if parameters["custom_docker_image"]:
             raise TrainingException(
                 "use_docker=False excludes a custom image", hint="leave use_docker out, or the image"
             )
-    return asked
 
 
-def deprecated(parameter: str, instead: str) -> None:
-    validation.log.warning("%s is deprecated; use %s instead", parameter, instead)
-
-
-def _check_target(asked: Asked) -> None:
-    if asked.compute_target is not None:
-        target_name("compute_target", asked.compute_target, error=TrainingException)
-    elif asked.vm_size is None:
+def _check_target(estimator: str, parameters: EstimatorParameters) -> None:
+    if parameters["compute_target"] is not None:
+        target_name("compute_target", parameters["compute_target"], error=TrainingException)
+    elif parameters["vm_size"] is None:
         raise TrainingException(
-            f"{asked.estimator} was not told where to run: compute_target is missing",
-            hint="compute_target='local' is the machine that the yard is on",
+            f"{estimator} has no compute_target", hint="compute_target='local' is the machine of the yard"
         )
 
 
-def _check_packages(asked: Asked) -> None:
-    given = asked.given(_PACKAGES)
-    excluded = asked.given(_EXCLUDED_BY_DEFINITION)
-    if asked.environment_definition is not None and excluded:
+def _check_packages(parameters: EstimatorParameters) -> None:
+    values = cast("dict[str, Any]", parameters)
+    packages = [name for name in _PACKAGES if values[name]]
+    excluded = [name for name in _EXCLUDED_BY_DEFINITION if values[name]]
+    if parameters["environment_definition"] is not None and excluded:
         raise TrainingException(
             f"environment_definition excludes {', '.join(excluded)}",
-            hint="say it in the environment, or leave environment_definition out",
+            hint="set it in the environment, or leave environment_definition out",
         )
-    if asked.conda_dependencies_file and len(given) > 1:
-        others = ", ".join(name for name in given if name != "conda_dependencies_file")
+    if parameters["conda_dependencies_file"] and len(packages) > 1:
+        others = ", ".join(name for name in packages if name != "conda_dependencies_file")
         raise TrainingException(
             f"conda_dependencies_file excludes {others}", hint="write all packages into the conda file"
         )
-    if asked.user_managed and given:
+    if parameters["user_managed"] and packages:
         raise UserErrorException(
-            f"user_managed=True installs nothing, so it excludes {', '.join(given)}",
+            f"user_managed=True installs nothing, so it excludes {', '.join(packages)}",
             hint="leave user_managed out to get these packages",
         )
 
 
-def _check_distribution(asked: Asked, backends: tuple[str, ...]) -> Asked:
-    backend, training = asked.distributed_backend, asked.distributed_training
-    several = asked.node_count > 1 or asked.process_count_per_node > 1
+def _check_distribution(estimator: str, parameters: EstimatorParameters, backends: tuple[str, ...]) -> None:
+    backend, training = parameters["distributed_backend"], parameters["distributed_training"]
+    nodes, processes = parameters["node_count"], parameters["process_count_per_node"]
     if backend is not None:
-        deprecated("distributed_backend", "distributed_training=")
+        warn_deprecated("distributed_backend", "distributed_training=")
         if backend.lower() not in backends:
             raise TrainingException(
-                f"{asked.estimator} has no distributed_backend {backend!r}", hint=f"it has: {', '.join(backends)}"
+                f"{estimator} has no distributed_backend {backend!r}", hint=f"it has: {', '.join(backends)}"
             )
-    if asked.process_count_per_node > 1:
-        deprecated("process_count_per_node", "distributed_training=Mpi(process_count_per_node)")
-    if several and backend is None and training is None:
+        parameters["distributed_backend"] = backend.lower()
+    if processes > 1:
+        warn_deprecated("process_count_per_node", "distributed_training=Mpi(process_count_per_node)")
+    if (nodes > 1 or processes > 1) and backend is None and training is None:
         raise TrainingException(
-            f"node_count={asked.node_count}, process_count_per_node={asked.process_count_per_node}: "
-            "several processes need a distributed_training",
-            hint="distributed_training=Mpi() starts them by MPI",
+            f"node_count={nodes}, process_count_per_node={processes}: several processes need a distributed_training",
+            hint="distributed_training=Mpi() starts them with MPI",
         )
     if training is not None:
-        _check_training(asked, backends)
-    return dataclasses.replace(asked, distributed_backend=backend.lower() if backend else None)
+        _check_training(estimator, training, backends)
 
 
-def _check_training(asked: Asked, backends: tuple[str, ...]) -> None:
-    training = asked.distributed_training
+def _check_training(estimator: str, training: Any, backends: tuple[str, ...]) -> None:
     if not isinstance(training, _DISTRIBUTIONS):
-        raise validation.wrong(
+        raise validation.invalid(
             "distributed_training", training, f"one of {', '.join(kind.__name__ for kind in _DISTRIBUTIONS)}"
         )
-    kinds = {
+    configurations = {
         distributed.MpiConfiguration: "mpi",
         distributed.TensorflowConfiguration: "ps",
         distributed.PyTorchConfiguration: getattr(training, "communication_backend", ""),
     }
-    backend = kinds.get(type(training), str(training))
+    backend = configurations.get(type(training), str(training))
     if backend not in backends:
         raise TrainingException(
-            f"{type(training).__name__} does not work with {asked.estimator}",
-            hint=f"{asked.estimator} distributes by: {', '.join(backends)}",
+            f"{type(training).__name__} does not work with {estimator}",
+            hint=f"the backends of {estimator} are: {', '.join(backends)}",
         )
 
 
-def _dependencies(asked: Asked) -> CondaDependencies:
-    if asked.conda_dependencies_file:
-        return CondaDependencies(_inside_project(asked, "conda_dependencies_file"))
-    made = CondaDependencies.create(pip_packages=[], conda_packages=asked.conda_packages)
-    if asked.pip_requirements_file:
-        file = _inside_project(asked, "pip_requirements_file")
-        made._add_pip_lines(requirement_lines(file, within=_project(asked)))
-    for package in asked.pip_packages:
-        made.add_pip_package(package)
-    return made
+def _check_resources(parameters: EstimatorParameters) -> None:
+    resources = parameters["resources"]
+    if resources is None:
+        return
+    if not isinstance(resources, Resources):
+        raise validation.invalid("resources", resources, "Resources(…)")
+    for field, name, count in (
+        ("nodes", "node_count", parameters["node_count"]),
+        ("processes_per_node", "process_count_per_node", parameters["process_count_per_node"]),
+    ):
+        value = getattr(resources, field)
+        if value not in (1, count):
+            raise TrainingException(f"resources.{field} is {value}, but {name} is {count}", hint=f"set only {name}")
 
 
-def _inside_project(asked: Asked, parameter: str) -> Path:
-    folder = _project(asked)
-    file = folder / str(getattr(asked, parameter))
-    if folder not in file.resolve().parents or not file.is_file():
+def _dependencies(parameters: EstimatorParameters, project: Path) -> CondaDependencies:
+    conda_file, pip_file = parameters["conda_dependencies_file"], parameters["pip_requirements_file"]
+    if conda_file:
+        return CondaDependencies(_project_file(project, "conda_dependencies_file", conda_file))
+    dependencies = CondaDependencies.create(pip_packages=[], conda_packages=parameters["conda_packages"])
+    if pip_file:
+        file = _project_file(project, "pip_requirements_file", pip_file)
+        dependencies._add_pip_lines(requirement_lines(file, within=project))
+    for package in parameters["pip_packages"] or ():
+        dependencies.add_pip_package(package)
+    return dependencies
+
+
+def _project_file(project: Path, parameter: str, name: str) -> Path:
+    file = project / name
+    if project not in file.resolve().parents or not file.is_file():
         raise UserErrorException(
-            f"{parameter} {getattr(asked, parameter)!r} is not a file in the source directory {str(folder)!r}",
+            f"{parameter} {name!r} is not a file in the source directory {str(project)!r}",
             hint="give its path relative to the source directory",
             parameter=parameter,
         )
     return file
-
-
-def _project(asked: Asked) -> Path:
-    return Path(asked.source_directory).expanduser().resolve()

@@ -1,4 +1,4 @@
-"""The frameworks that the yard brings by itself, and their versions: released, with wheels for Python 3.11."""
+"""The frameworks that the yard installs, and their supported versions: those with wheels for Python 3.11."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from runyard.spec.environment import Framework
 
 @dataclass(frozen=True)
 class KnownFramework:
-    title: str  # as people write it
-    name: str  # as EnvironmentSpec writes it
+    title: str  # for messages
+    name: str  # in EnvironmentSpec
     versions: tuple[str, ...]  # oldest first
     default: str
 
@@ -37,7 +37,7 @@ TENSORFLOW = KnownFramework(
     versions=(*("2.16.1", "2.16.2", "2.17.0", "2.17.1", "2.18.0", "2.18.1", "2.19.0", "2.19.1", "2.20.0", "2.21.0"),),
     default="2.21.0",
 )
-HOROVOD_VERSION = "0.28.1"  # the one that the yard knows how to build
+HOROVOD_VERSION = "0.28.1"  # the version that the yard can build
 SCIKIT_LEARN = KnownFramework(
     title="scikit-learn",
     name="scikit-learn",
@@ -49,27 +49,27 @@ SCIKIT_LEARN = KnownFramework(
 )
 
 
-def version_of(known: KnownFramework, asked: Any, *, error: type[RunyardException] = TrainingException) -> str:
-    """The version to install: ``2.12`` is the newest 2.12, ``2.12.0`` is itself, nothing is the default."""
-    if asked is None:
-        validation.log.info("%s %s is used; choose another with framework_version", known.title, known.default)
+def select_version(known: KnownFramework, version: Any, *, error: type[RunyardException] = TrainingException) -> str:
+    """Return the version to install: ``2.12`` selects the newest 2.12, None the default."""
+    if version is None:
+        validation.log.info("using %s %s; select another version with framework_version", known.title, known.default)
         return known.default
-    if not isinstance(asked, str):
-        raise validation.wrong("framework_version", asked, f"text such as {known.default!r}", error=error)
-    matching = [v for v in known.versions if v == asked or v.startswith(f"{asked}.")]
-    if not matching or not re.fullmatch(r"\d+\.\d+(\.\w+)*", asked):
+    if not isinstance(version, str):
+        raise validation.invalid("framework_version", version, f"text such as {known.default!r}", error=error)
+    matches = [v for v in known.versions if v == version or v.startswith(f"{version}.")]
+    if not matches or not re.fullmatch(r"\d+\.\d+(\.\w+)*", version):
         raise error(
-            f"{known.title} {asked} is not available; supported: {', '.join(known.versions)}",
-            hint=f"leave the version out for {known.default} (framework_version, or what stands after --framework "
+            f"{known.title} {version} is not available; supported: {', '.join(known.versions)}",
+            hint=f"leave the version out for {known.default} (framework_version, or the part after --framework "
             f"{known.name}), or list the packages yourself: Estimator(pip_packages=…), or --pip",
             framework=known.name,
-            version=asked,
+            version=version,
             supported=known.versions,
         )
-    return asked if asked in matching else matching[-1]
+    return version if version in matches else matches[-1]
 
 
 def package_name(line: str) -> str:
-    """``scikit-learn`` for ``Scikit_Learn[x]>=1.4``, as PyPI compares names; nothing for an address or a path."""
-    found = re.match(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?![\w+/:])", line)
-    return re.sub(r"[-_.]+", "-", found[1]).lower() if found else ""
+    """Return ``scikit-learn`` for ``Scikit_Learn[x]>=1.4``, normalized as on PyPI; empty for a URL or a path."""
+    match = re.match(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?![\w+/:])", line)
+    return re.sub(r"[-_.]+", "-", match[1]).lower() if match else ""

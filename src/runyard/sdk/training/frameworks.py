@@ -1,38 +1,57 @@
-"""Estimators that bring their framework by themselves."""
+"""Estimators that install their framework."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Optional
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from runyard.sdk.core import validation
-from runyard.sdk.environment.environment import ContainerRegistry, Environment
 from runyard.sdk.training.distributed import ParameterServer
 from runyard.sdk.training.estimator import Estimator
-from runyard.sdk.training.estimator_validation import deprecated
+from runyard.sdk.training.estimator_validation import warn_deprecated
 from runyard.sdk.training.framework_versions import (
     HOROVOD_VERSION,
     PYTORCH,
     SCIKIT_LEARN,
     TENSORFLOW,
     KnownFramework,
-    version_of,
+    select_version,
 )
+from runyard.sdk.training.parameters import DISTRIBUTION, PARAMETER_SERVERS, EstimatorParameters, signature
 from runyard.sdk.training.run_configuration import RunConfiguration
 from runyard.spec.environment import Framework
-from runyard.spec.resources import Resources
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+_NOT_FOR_SKLEARN = (
+    *DISTRIBUTION,
+    *PARAMETER_SERVERS,
+    "use_gpu",
+    "custom_docker_base_image",
+    "source_directory_data_store",
+)
 
 
 class FrameworkEstimator(Estimator):
-    """The user never lists the framework: the yard installs it, for CPU or GPU, as the machine has it."""
+    """The yard installs the framework, for CPU or GPU according to the machine.
+
+    Takes the parameters of :class:`Estimator`, and ``framework_version``: ``"2.12"`` is the newest 2.12, the default is
+    the newest version that is supported.
+    """
 
     FRAMEWORK_NAME: ClassVar[str]
     DEFAULT_VERSION: ClassVar[str]
     _known: ClassVar[KnownFramework]
-    _framework_version: str
+    _excluded: ClassVar[tuple[str, ...]] = PARAMETER_SERVERS
+
+    @signature(*PARAMETER_SERVERS)
+    def __init__(self, source_directory: Any, **parameters: Unpack[EstimatorParameters]) -> None:
+        self._framework_version = select_version(self._known, parameters.get("framework_version"))
+        super().__init__(source_directory, **parameters)
 
     @classmethod
     def get_supported_versions(cls) -> list[str]:
-        """Oldest first; the first two numbers alone stand for the newest of that series."""
+        """Return the supported versions, oldest first. Two numbers select the newest version of a series."""
         return list(cls._known.versions)
 
     @property
@@ -42,10 +61,10 @@ class FrameworkEstimator(Estimator):
     def _frameworks(self) -> tuple[Framework, ...]:
         return (self._known.at(self._framework_version),)
 
-    def _messengers(self, config: RunConfiguration) -> tuple[Framework, ...]:
-        """Horovod comes with MPI: the script only imports it."""
-        by_mpi = super()._messengers(config)
-        return (*by_mpi, Framework("horovod", HOROVOD_VERSION)) if by_mpi else ()
+    def _communication_libraries(self, config: RunConfiguration) -> tuple[Framework, ...]:
+        """Install Horovod together with MPI: a script only has to import it."""
+        libraries = super()._communication_libraries(config)
+        return (*libraries, Framework("horovod", HOROVOD_VERSION)) if libraries else ()
 
 
 class PyTorch(FrameworkEstimator):
@@ -56,162 +75,31 @@ class PyTorch(FrameworkEstimator):
     _known = PYTORCH
     _backends = ("mpi", "gloo", "nccl")
 
-    def __init__(
-        self,
-        source_directory: Any,
-        *,
-        compute_target: Any = None,
-        vm_size: Optional[str] = None,
-        vm_priority: Optional[str] = None,
-        entry_script: Any = None,
-        script_params: Optional[dict[str, Any]] = None,
-        node_count: int = 1,
-        process_count_per_node: int = 1,
-        distributed_backend: Optional[str] = None,
-        distributed_training: Any = None,
-        use_gpu: bool = False,
-        use_docker: bool = True,
-        custom_docker_base_image: Optional[str] = None,
-        custom_docker_image: Optional[str] = None,
-        image_registry_details: Optional[ContainerRegistry] = None,
-        user_managed: bool = False,
-        conda_packages: Optional[list[str]] = None,
-        pip_packages: Optional[list[str]] = None,
-        conda_dependencies_file_path: Any = None,
-        pip_requirements_file_path: Any = None,
-        conda_dependencies_file: Any = None,
-        pip_requirements_file: Any = None,
-        environment_variables: Optional[dict[str, Any]] = None,
-        environment_definition: Optional[Environment] = None,
-        inputs: Optional[list[Any]] = None,
-        source_directory_data_store: Any = None,
-        shm_size: Optional[str] = None,
-        resume_from: Any = None,
-        max_run_duration_seconds: Optional[int] = None,
-        framework_version: Optional[str] = None,
-        resources: Optional[Resources] = None,
-        **switches: Any,
-    ) -> None:
-        self._framework_version = version_of(self._known, framework_version)
-        super().__init__(
-            source_directory,
-            compute_target=compute_target,
-            vm_size=vm_size,
-            vm_priority=vm_priority,
-            entry_script=entry_script,
-            script_params=script_params,
-            node_count=node_count,
-            process_count_per_node=process_count_per_node,
-            distributed_backend=distributed_backend,
-            distributed_training=distributed_training,
-            use_gpu=use_gpu,
-            use_docker=use_docker,
-            custom_docker_base_image=custom_docker_base_image,
-            custom_docker_image=custom_docker_image,
-            image_registry_details=image_registry_details,
-            user_managed=user_managed,
-            conda_packages=conda_packages,
-            pip_packages=pip_packages,
-            conda_dependencies_file_path=conda_dependencies_file_path,
-            pip_requirements_file_path=pip_requirements_file_path,
-            conda_dependencies_file=conda_dependencies_file,
-            pip_requirements_file=pip_requirements_file,
-            environment_variables=environment_variables,
-            environment_definition=environment_definition,
-            inputs=inputs,
-            source_directory_data_store=source_directory_data_store,
-            shm_size=shm_size,
-            resume_from=resume_from,
-            max_run_duration_seconds=max_run_duration_seconds,
-            resources=resources,
-            **switches,
-        )
-
-    def _variables(self) -> dict[str, str]:
+    def _framework_variables(self) -> dict[str, str]:
         return {"NCCL_TREE_THRESHOLD": "0"}
 
 
 class TensorFlow(FrameworkEstimator):
-    """A TensorFlow script."""
+    """A TensorFlow script. Takes also ``worker_count`` and ``parameter_server_count`` for the backend ``"ps"``."""
 
     FRAMEWORK_NAME = "TensorFlow"
     DEFAULT_VERSION = TENSORFLOW.default
     _known = TENSORFLOW
     _backends = ("mpi", "ps")
+    _excluded = ()
 
-    def __init__(
-        self,
-        source_directory: Any,
-        *,
-        compute_target: Any = None,
-        vm_size: Optional[str] = None,
-        vm_priority: Optional[str] = None,
-        entry_script: Any = None,
-        script_params: Optional[dict[str, Any]] = None,
-        node_count: int = 1,
-        process_count_per_node: int = 1,
-        worker_count: int = 1,
-        parameter_server_count: int = 1,
-        distributed_backend: Optional[str] = None,
-        distributed_training: Any = None,
-        use_gpu: bool = False,
-        use_docker: bool = True,
-        custom_docker_base_image: Optional[str] = None,
-        custom_docker_image: Optional[str] = None,
-        image_registry_details: Optional[ContainerRegistry] = None,
-        user_managed: bool = False,
-        conda_packages: Optional[list[str]] = None,
-        pip_packages: Optional[list[str]] = None,
-        conda_dependencies_file_path: Any = None,
-        pip_requirements_file_path: Any = None,
-        conda_dependencies_file: Any = None,
-        pip_requirements_file: Any = None,
-        environment_variables: Optional[dict[str, Any]] = None,
-        environment_definition: Optional[Environment] = None,
-        inputs: Optional[list[Any]] = None,
-        source_directory_data_store: Any = None,
-        shm_size: Optional[str] = None,
-        resume_from: Any = None,
-        max_run_duration_seconds: Optional[int] = None,
-        framework_version: Optional[str] = None,
-        resources: Optional[Resources] = None,
-        **switches: Any,
-    ) -> None:
-        self._framework_version = version_of(self._known, framework_version)
-        self._parameter_servers = _parameter_servers(worker_count, parameter_server_count, distributed_backend)
-        super().__init__(
-            source_directory,
-            compute_target=compute_target,
-            vm_size=vm_size,
-            vm_priority=vm_priority,
-            entry_script=entry_script,
-            script_params=script_params,
-            node_count=node_count,
-            process_count_per_node=process_count_per_node,
-            distributed_backend=distributed_backend,
-            distributed_training=distributed_training,
-            use_gpu=use_gpu,
-            use_docker=use_docker,
-            custom_docker_base_image=custom_docker_base_image,
-            custom_docker_image=custom_docker_image,
-            image_registry_details=image_registry_details,
-            user_managed=user_managed,
-            conda_packages=conda_packages,
-            pip_packages=pip_packages,
-            conda_dependencies_file_path=conda_dependencies_file_path,
-            pip_requirements_file_path=pip_requirements_file_path,
-            conda_dependencies_file=conda_dependencies_file,
-            pip_requirements_file=pip_requirements_file,
-            environment_variables=environment_variables,
-            environment_definition=environment_definition,
-            inputs=inputs,
-            source_directory_data_store=source_directory_data_store,
-            shm_size=shm_size,
-            resume_from=resume_from,
-            max_run_duration_seconds=max_run_duration_seconds,
-            resources=resources,
-            **switches,
-        )
+    @signature()
+    def __init__(self, source_directory: Any, **parameters: Unpack[EstimatorParameters]) -> None:
+        servers = ParameterServer(parameters.get("worker_count", 1), parameters.get("parameter_server_count", 1))
+        counts = {"worker_count": servers.worker_count, "parameter_server_count": servers.parameter_server_count}
+        for name, count in counts.items():
+            if count != 1:
+                warn_deprecated(name, "distributed_training=ParameterServer(worker_count, parameter_server_count)")
+        if set(counts.values()) != {1} and parameters.get("distributed_backend") is None:
+            validation.log.warning(
+                "worker_count and parameter_server_count are ignored without distributed_backend='ps'"
+            )
+        super().__init__(source_directory, **parameters)
 
 
 class SKLearn(FrameworkEstimator):
@@ -221,72 +109,8 @@ class SKLearn(FrameworkEstimator):
     DEFAULT_VERSION = SCIKIT_LEARN.default
     _known = SCIKIT_LEARN
     _backends = ()
+    _excluded = _NOT_FOR_SKLEARN
 
-    def __init__(
-        self,
-        source_directory: Any,
-        *,
-        compute_target: Any = None,
-        vm_size: Optional[str] = None,
-        vm_priority: Optional[str] = None,
-        entry_script: Any = None,
-        script_params: Optional[dict[str, Any]] = None,
-        use_docker: bool = True,
-        custom_docker_image: Optional[str] = None,
-        image_registry_details: Optional[ContainerRegistry] = None,
-        user_managed: bool = False,
-        conda_packages: Optional[list[str]] = None,
-        pip_packages: Optional[list[str]] = None,
-        conda_dependencies_file_path: Any = None,
-        pip_requirements_file_path: Any = None,
-        conda_dependencies_file: Any = None,
-        pip_requirements_file: Any = None,
-        environment_variables: Optional[dict[str, Any]] = None,
-        environment_definition: Optional[Environment] = None,
-        inputs: Optional[list[Any]] = None,
-        shm_size: Optional[str] = None,
-        resume_from: Any = None,
-        max_run_duration_seconds: Optional[int] = None,
-        framework_version: Optional[str] = None,
-        resources: Optional[Resources] = None,
-        **switches: Any,
-    ) -> None:
-        self._framework_version = version_of(self._known, framework_version)
-        super().__init__(
-            source_directory,
-            compute_target=compute_target,
-            vm_size=vm_size,
-            vm_priority=vm_priority,
-            entry_script=entry_script,
-            script_params=script_params,
-            use_docker=use_docker,
-            custom_docker_image=custom_docker_image,
-            image_registry_details=image_registry_details,
-            user_managed=user_managed,
-            conda_packages=conda_packages,
-            pip_packages=pip_packages,
-            conda_dependencies_file_path=conda_dependencies_file_path,
-            pip_requirements_file_path=pip_requirements_file_path,
-            conda_dependencies_file=conda_dependencies_file,
-            pip_requirements_file=pip_requirements_file,
-            environment_variables=environment_variables,
-            environment_definition=environment_definition,
-            inputs=inputs,
-            shm_size=shm_size,
-            resume_from=resume_from,
-            max_run_duration_seconds=max_run_duration_seconds,
-            resources=resources,
-            **switches,
-        )
-
-
-def _parameter_servers(worker_count: Any, parameter_server_count: Any, backend: Any) -> Optional[ParameterServer]:
-    given = ParameterServer(worker_count, parameter_server_count)
-    if (given.worker_count, given.parameter_server_count) == (1, 1):
-        return None
-    for parameter in ("worker_count", "parameter_server_count"):
-        if getattr(given, parameter) != 1:
-            deprecated(parameter, "distributed_training=ParameterServer(worker_count, parameter_server_count)")
-    if backend is None:
-        validation.log.warning("worker_count and parameter_server_count are ignored without distributed_backend='ps'")
-    return given
+    @signature(*_NOT_FOR_SKLEARN)
+    def __init__(self, source_directory: Any, **parameters: Unpack[EstimatorParameters]) -> None:
+        super().__init__(source_directory, **parameters)

@@ -1,11 +1,11 @@
-"""Everything about a run but its code: where, how many, with which Python."""
+"""RunConfiguration: compute target, processes and environment of a run."""
 
 from __future__ import annotations
 
 from typing import Any, Optional
 
 from runyard.errors import RunConfigurationException, UserErrorException
-from runyard.lifecycle.state import MAY_BE_RETRIED
+from runyard.lifecycle.state import RETRYABLE_REASONS
 from runyard.sdk.core import validation
 from runyard.sdk.core.sections import Section
 from runyard.sdk.environment.conda_dependencies import CondaDependencies
@@ -19,34 +19,34 @@ from runyard.sdk.training.distributed import (
 )
 from runyard.spec.run import RETRY_ON
 
-# What scripts name as base image when they want none in particular: an isolated environment serves.
+# Base images that scripts name when they need none in particular; an isolated environment is used instead.
 DEFAULT_CPU_IMAGE = "azureml/base:cpu"
 DEFAULT_GPU_IMAGE = "azureml/base:gpu"
-THROW_AWAY_CLUSTER = "amlcompute"
+TRANSIENT_CLUSTER = "amlcompute"  # the target name of a cluster for one run
 FRAMEWORKS = ("Python", "PyTorch", "TensorFlow", "PySpark", "CNTK")
 
 
 class AmlComputeConfiguration(Section):
-    _takes = {"vm_size": (str, type(None)), "vm_priority": (str, type(None))}
+    _types = {"vm_size": (str, type(None)), "vm_priority": (str, type(None))}
 
     def __init__(self) -> None:
         self.vm_size: Optional[str] = None
         self.vm_priority: Optional[str] = None
-        self._complete()
+        self._freeze_names()
 
 
 class HistoryConfiguration(Section):
-    _takes = {"output_collection": (bool,), "snapshot_project": (bool,), "directories_to_watch": (list, tuple)}
+    _types = {"output_collection": (bool,), "snapshot_project": (bool,), "directories_to_watch": (list, tuple)}
 
     def __init__(self) -> None:
         self.output_collection = True
         self.snapshot_project = True
         self.directories_to_watch: list[str] = ["logs"]
-        self._complete()
+        self._freeze_names()
 
 
 class DockerConfiguration(Section):
-    _takes = {
+    _types = {
         "use_docker": (bool,),
         "shared_volumes": (bool,),
         "arguments": (list, tuple),
@@ -64,7 +64,7 @@ class DockerConfiguration(Section):
         self.shared_volumes = shared_volumes
         self.arguments = arguments or []
         self.shm_size = shm_size
-        self._complete()
+        self._freeze_names()
 
 
 class DataReferenceConfiguration(Section):
@@ -77,30 +77,35 @@ class DataReferenceConfiguration(Section):
         overwrite: bool = False,
     ) -> None:
         if not isinstance(mode, str) or mode.lower() not in ("mount", "download", "upload"):
-            raise validation.wrong("mode", mode, "'mount', 'download' or 'upload'", error=UserErrorException)
+            raise validation.invalid("mode", mode, "'mount', 'download' or 'upload'", error=UserErrorException)
         self.data_store_name = datastore_name
         self.mode = mode.lower()
         self.path_on_data_store = path_on_datastore
         self.path_on_compute = path_on_compute
         self.overwrite = overwrite
-        self._complete()
+        self._freeze_names()
 
 
 class StallConfiguration(Section):
-    """When nothing moves any more: no log line, no metric and no CPU time of any process for ``after_s`` seconds.
+    """Detection of a stalled run: no log line, no metric and no CPU time of any process for ``after_s`` seconds.
 
-    Then the stacks of all processes are kept under ``logs/stalled/``, and the run says which waits where. ``action``
-    is ``'report'`` (go on) or ``'stop'`` (end the run). ``after_s=None`` never looks.
+    The stacks of all processes are then stored under ``logs/stalled/``.
+
+    Args:
+        after_s: Seconds without progress; None disables the detection.
+        action: ``'report'`` lets the run continue, ``'stop'`` ends it.
     """
 
-    _takes = {"after_s": (int, float, type(None)), "action": (str,)}
+    _types = {"after_s": (int, float, type(None)), "action": (str,)}
 
     def __init__(self, after_s: Optional[float] = 1800.0, action: str = "report") -> None:
         if after_s is not None and after_s <= 0:
-            raise validation.wrong("after_s", after_s, "seconds above 0, or None", error=RunConfigurationException)
+            raise validation.invalid(
+                "after_s", after_s, "a number of seconds above 0, or None", error=RunConfigurationException
+            )
         self.after_s = after_s
         self.action = action
-        self._complete()
+        self._freeze_names()
 
     @property
     def action(self) -> str:
@@ -109,12 +114,26 @@ class StallConfiguration(Section):
     @action.setter
     def action(self, action: str) -> None:
         if action not in ("report", "stop"):
-            raise validation.wrong("action", action, "'report' or 'stop'", error=RunConfigurationException)
+            raise validation.invalid("action", action, "'report' or 'stop'", error=RunConfigurationException)
         self._action = action
 
 
 class RunConfiguration(Section):
-    _takes = {
+    """Compute target, processes and environment of a run.
+
+    Args:
+        script: The script, relative to the source directory.
+        arguments: Arguments of the script.
+        framework: ``"Python"``, ``"PyTorch"``, ``"TensorFlow"`` or ``"CNTK"``.
+        communicator: ``"None"``, ``"Mpi"``, ``"ParameterServer"``, ``"Nccl"``, ``"Gloo"``, ...
+        conda_dependencies: Packages of the environment.
+        command: A command that starts a Python script, instead of ``script`` and ``arguments``.
+
+    Raises:
+        AttributeError: An attribute that does not exist is set, at any level.
+    """
+
+    _types = {
         "stall": (StallConfiguration,),
         "script": (str, type(None)),
         "node_count": (int,),
@@ -164,24 +183,24 @@ class RunConfiguration(Section):
         self.stall = StallConfiguration()
         self.data_references: dict[str, Any] = {}
         self.source_directory_data_store: Optional[str] = None
-        self._complete()
+        self._freeze_names()
 
     def save(self, path: Any = None, name: Optional[str] = None, separate_environment_yaml: bool = False) -> None:
-        """To ``.azureml/<name>.runconfig`` below ``path``, or to ``path`` itself."""
+        """Write to ``.azureml/<name>.runconfig`` below the folder ``path``, or to the file ``path``."""
         from runyard.sdk.training import runconfig_file
 
         runconfig_file.save(self, path, name, separate_environment_yaml)
 
     @staticmethod
     def load(path: Any, name: Optional[str] = None) -> RunConfiguration:
-        """What :meth:`save` wrote, or the SDK v1 did."""
+        """Read a file of :meth:`save` or of the SDK v1."""
         from runyard.sdk.training import runconfig_file
 
         return runconfig_file.load(path, name)
 
     @staticmethod
     def delete(path: Any, name: str) -> None:
-        """The file; nothing else is changed."""
+        """Delete the file."""
         from runyard.sdk.training import runconfig_file
 
         runconfig_file.delete(path, name)
@@ -208,12 +227,12 @@ class RunConfiguration(Section):
 
     @communicator.setter
     def communicator(self, communicator: Optional[str]) -> None:
-        # one that nobody knows would be none: a job of many processes would run as one, and be completed
+        # an unknown communicator would count as none: a job of many processes would run as one, and complete
         self._communicator = _one_of("communicator", COMMUNICATORS, communicator)
 
     @property
     def max_attempts(self) -> int:
-        """How often the script may be started, when it ends for one of the reasons of ``retry_on``."""
+        """Number of times the script is started if it ends for one of the reasons in ``retry_on``."""
         return self._max_attempts
 
     @max_attempts.setter
@@ -222,14 +241,15 @@ class RunConfiguration(Section):
 
     @property
     def retry_on(self) -> tuple[str, ...]:
+        """Reasons of an end after which the run is started again, such as ``"node lost"``."""
         return self._retry_on
 
     @retry_on.setter
     def retry_on(self, reasons: Any) -> None:
-        known = [reason.value for reason in MAY_BE_RETRIED]
-        if isinstance(reasons, str) or not all(reason in known for reason in reasons):
-            wanted = f"a list of {', '.join(map(repr, known))}"
-            raise validation.wrong("retry_on", reasons, wanted, error=RunConfigurationException)
+        allowed = [reason.value for reason in RETRYABLE_REASONS]
+        if isinstance(reasons, str) or not all(reason in allowed for reason in reasons):
+            expected = f"a list of {', '.join(map(repr, allowed))}"
+            raise validation.invalid("retry_on", reasons, expected, error=RunConfigurationException)
         self._retry_on = tuple(reasons)
 
     @property
@@ -238,11 +258,11 @@ class RunConfiguration(Section):
 
     @arguments.setter
     def arguments(self, value: Any) -> None:
-        self._arguments = command_line.of_list("arguments", value, RunConfigurationException) or []
+        self._arguments = command_line.from_list("arguments", value, RunConfigurationException) or []
 
     @property
     def environment_variables(self) -> Optional[dict[str, Any]]:
-        """For this run only; they win over those of the environment."""
+        """Variables of this run; they override those of the environment."""
         return self._variables
 
     @environment_variables.setter
@@ -256,25 +276,23 @@ class RunConfiguration(Section):
 
     @auto_prepare_environment.setter
     def auto_prepare_environment(self, value: bool) -> None:
-        validation.log.warning(
-            "auto_prepare_environment does nothing: an environment is always prepared when it is missing"
-        )
+        validation.log.warning("auto_prepare_environment has no effect: a missing environment is always built")
 
 
 def target_name(parameter: str, target: Any, *, error: type[Any] = RunConfigurationException) -> str:
-    """The name of a compute target, given as an object or as its name."""
+    """Return the name of a compute target that is given as an object or by name."""
     name = target if isinstance(target, str) else getattr(target, "name", None)
     if not isinstance(name, str) or not name:
-        raise validation.wrong(parameter, target, "a compute target or its name, such as 'local'", error=error)
+        raise validation.invalid(parameter, target, "a compute target or its name, such as 'local'", error=error)
     return name
 
 
-def _one_of(parameter: str, known: tuple[str, ...], given: Any) -> str:
-    """As it was written, in capitals or not; the first where nothing is said."""
-    if given is None or given == "":
-        return known[0]
-    if not isinstance(given, str) or given.lower() not in map(str.lower, known):
-        hint = validation.nearest(given, known).strip() if isinstance(given, str) else ""
-        wanted = f"one of {', '.join(map(repr, known))}"
-        raise validation.wrong(parameter, given, wanted, error=RunConfigurationException, hint=hint)
-    return given
+def _one_of(parameter: str, allowed: tuple[str, ...], value: Any) -> str:
+    """Check without regard to case; the first is the default. The spelling of the caller is returned."""
+    if value is None or value == "":
+        return allowed[0]
+    if not isinstance(value, str) or value.lower() not in map(str.lower, allowed):
+        hint = validation.did_you_mean(value, allowed).strip() if isinstance(value, str) else ""
+        expected = f"one of {', '.join(map(repr, allowed))}"
+        raise validation.invalid(parameter, value, expected, error=RunConfigurationException, hint=hint)
+    return value

@@ -1,4 +1,4 @@
-"""Run configurations in files, `.azureml/NAME.runconfig`: written as JSON, which is YAML too; read as either."""
+"""Run configuration files, `.azureml/NAME.runconfig`: written as JSON, which is also YAML; read as either."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _FOLDERS = (".azureml", "aml_config")
 
 
 def save(config: RunConfiguration, path: Any, name: Optional[str], separate_environment_yaml: bool) -> None:
-    """To ``path`` itself where that is no folder and no name is given; else to its ``.azureml/<name>.runconfig``."""
-    target = _place(path, name or "run", must_exist=False)
+    """Write to the file ``path``, or to ``.azureml/<name>.runconfig`` below the folder ``path``."""
+    target = _file_path(path, name or "run", must_exist=False)
     target.parent.mkdir(parents=True, exist_ok=True)
-    content = _content(config)
+    content = _to_content(config)
     if separate_environment_yaml:
         environment = target.with_name("environment.yml")
         environment.write_text(json.dumps(content.pop("environment"), indent=2) + "\n", encoding="utf-8")
@@ -27,33 +27,33 @@ def save(config: RunConfiguration, path: Any, name: Optional[str], separate_envi
 
 
 def load(path: Any, name: Optional[str]) -> RunConfiguration:
-    file = _place(path, name or "run", must_exist=True)
+    file = _file_path(path, name or "run", must_exist=True)
     content = _read(file)
-    beside = file.with_name("environment.yml")
-    if "environment" not in content and beside.is_file():
-        content["environment"] = _read(beside)
-    return _configured(content, file)
+    environment_file = file.with_name("environment.yml")
+    if "environment" not in content and environment_file.is_file():
+        content["environment"] = _read(environment_file)
+    return _from_content(content, file)
 
 
 def delete(path: Any, name: str) -> None:
-    _place(path, name, must_exist=True).unlink()
+    _file_path(path, name, must_exist=True).unlink()
 
 
-def _place(path: Any, name: str, *, must_exist: bool) -> Path:
+def _file_path(path: Any, name: str, *, must_exist: bool) -> Path:
     base = Path(path or ".")
     if base.is_file() or (base.suffix and not base.is_dir()):
         return base
-    places = [base / folder / f"{name}{_SUFFIX}" for folder in _FOLDERS] + [base / f"{name}{_SUFFIX}"]
-    found = next((place for place in places if place.is_file()), None)
-    if found is None and must_exist:
+    candidates = [base / folder / f"{name}{_SUFFIX}" for folder in _FOLDERS] + [base / f"{name}{_SUFFIX}"]
+    file = next((path for path in candidates if path.is_file()), None)
+    if file is None and must_exist:
         raise UserErrorException(
-            f"there is no run configuration {name!r} in {str(base.absolute())!r}",
-            hint=f"looked for {', '.join(place.relative_to(base).as_posix() for place in places)}",
+            f"no run configuration {name!r} in {str(base.absolute())!r}",
+            hint=f"searched {', '.join(path.relative_to(base).as_posix() for path in candidates)}",
         )
-    return found or places[0]
+    return file or candidates[0]
 
 
-def _content(config: RunConfiguration) -> dict[str, Any]:
+def _to_content(config: RunConfiguration) -> dict[str, Any]:
     return {
         "script": config.script,
         "command": config.command,
@@ -84,13 +84,13 @@ def _content(config: RunConfiguration) -> dict[str, Any]:
     }
 
 
-def _configured(content: dict[str, Any], file: Path) -> RunConfiguration:
-    """What a file of ours or of the SDK v1 says; what it does not say stays as it is by default."""
+def _from_content(content: dict[str, Any], file: Path) -> RunConfiguration:
+    """Create a configuration from a file of Runyard or of the SDK v1; missing values keep their defaults."""
     from runyard.sdk.environment.environment import Environment
     from runyard.sdk.training.run_configuration import RunConfiguration
 
-    made = RunConfiguration(content.get("script") or None, content.get("arguments") or [])
-    made.command = content.get("command") or None
+    config = RunConfiguration(content.get("script") or None, content.get("arguments") or [])
+    config.command = content.get("command") or None
     for key, setting in (
         ("target", "target"),
         ("framework", "framework"),
@@ -100,11 +100,11 @@ def _configured(content: dict[str, Any], file: Path) -> RunConfiguration:
         ("sourceDirectoryDataStore", "source_directory_data_store"),
     ):
         if content.get(key) is not None:
-            setattr(made, setting, content[key])
-    described = content.get("environment")
-    if isinstance(described, dict):
-        made.environment = Environment.from_definition(described.get("name") or "default-environment", described)
-    made.environment_variables = dict(content.get("environmentVariables") or {})
+            setattr(config, setting, content[key])
+    definition = content.get("environment")
+    if isinstance(definition, dict):
+        config.environment = Environment.from_definition(definition.get("name") or "default-environment", definition)
+    config.environment_variables = dict(content.get("environmentVariables") or {})
     for section, settings in (
         ("history", {"outputCollection": "output_collection", "directoriesToWatch": "directories_to_watch"}),
         ("amlcompute", {"vmSize": "vm_size", "vmPriority": "vm_priority"}),
@@ -112,17 +112,17 @@ def _configured(content: dict[str, Any], file: Path) -> RunConfiguration:
         ("tensorflow", {"workerCount": "worker_count", "parameterServerCount": "parameter_server_count"}),
         ("pytorch", {"communicationBackend": "communication_backend", "processCount": "process_count"}),
     ):
-        said = content.get(section) or {}
+        values = content.get(section) or {}
         for key, setting in settings.items():
-            if said.get(key) is not None:
-                setattr(getattr(made, section), setting, said[key])
+            if values.get(key) is not None:
+                setattr(getattr(config, section), setting, values[key])
     if content.get("dataReferences"):
         names = ", ".join(sorted(content["dataReferences"]))
         raise RunConfigurationException(
-            f"{file}: the data references {names} are not read from files",
+            f"{file}: the data references {names} cannot be read from files",
             hint="set run_config.data_references in the script that loads it",
         )
-    return made
+    return config
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -136,9 +136,9 @@ def _read(file: Path) -> dict[str, Any]:
             content = yaml.safe_load(text)
     except ImportError:
         raise UserErrorException(
-            f"{str(file)!r} cannot be read: this Python has no YAML reader", hint="pip install pyyaml"
+            f"{str(file)!r} cannot be read: this Python has no YAML parser", hint="pip install pyyaml"
         ) from None
-    except Exception as error:  # whatever a YAML reader says
+    except Exception as error:  # a YAML parser raises its own types
         raise UserErrorException(f"{str(file)!r} cannot be read: {error}") from error
     if not isinstance(content, dict):
         raise UserErrorException(f"{str(file)!r} is not a run configuration", hint="run_config.save(folder) writes one")

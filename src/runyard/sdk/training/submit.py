@@ -18,8 +18,8 @@ from runyard.errors import SnapshotException, UserErrorException
 from runyard.sdk.azureml import no_effect
 from runyard.sdk.core.labels import as_labels
 from runyard.sdk.training.build_spec import Submission
-from runyard.sdk.training.data_inputs import data_of
-from runyard.sdk.training.run_configuration import THROW_AWAY_CLUSTER
+from runyard.sdk.training.data_inputs import data_uses
+from runyard.sdk.training.run_configuration import TRANSIENT_CLUSTER
 from runyard.snapshots.freeze import Snapshot, freeze
 from runyard.snapshots.pack_upload import pack_missing
 from runyard.spec.json import to_json
@@ -85,7 +85,7 @@ def submit_sweep(
 
 def final_spec(experiment: Experiment, submission: Submission) -> RunSpec:
     """With what is known only now: where it goes, and each argument around it that has no effect here."""
-    spec = replace(_placed(experiment.workspace, submission), data=data_of(submission, experiment.workspace))
+    spec = replace(_placed(experiment.workspace, submission), data=data_uses(submission, experiment.workspace))
     around = (*no_effect.notes_of(experiment.workspace, experiment), *no_effect.process_notes())
     return replace(spec, no_effect=tuple(dict.fromkeys((*spec.no_effect, *around)))) if around else spec
 
@@ -93,7 +93,7 @@ def final_spec(experiment: Experiment, submission: Submission) -> RunSpec:
 def _placed(workspace: Workspace, submission: Submission) -> RunSpec:
     """A cluster for one run is one of that size which such runs share: its nodes cost nothing while they are idle."""
     spec = submission.spec
-    if spec.target != THROW_AWAY_CLUSTER:
+    if spec.target != TRANSIENT_CLUSTER:
         return spec
     from runyard.sdk.compute.amlcompute import AmlCompute
     from runyard.sdk.compute.target import ComputeTarget
