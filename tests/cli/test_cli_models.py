@@ -57,7 +57,7 @@ def test_a_model_is_registered_named_approved_compared_downloaded_and_deleted(cl
         (["show", "nothing-of-that-name"], "no model named 'nothing-of-that-name'"),
         (["list", "nothing-of-that-name"], "no model named"),
         (["register", "a b", "net.pt"], "a model cannot be named 'a b'"),
-        (["register", "net", "nowhere.pt"], "there is no file or folder 'nowhere.pt'"),
+        (["register", "net", "nowhere.pt"], "no file or folder 'nowhere.pt'"),
         (["list", "--stage", "approvd"], "there is no stage 'approvd'"),
         (["delete", "net"], "say which version of 'net'"),
     ],

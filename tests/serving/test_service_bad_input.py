@@ -58,7 +58,7 @@ def test_a_script_that_no_service_could_use_is_refused_before_it_travels(
 
 
 def test_a_script_that_is_not_there_is_refused_at_once(tmp_path: Path) -> None:
-    with pytest.raises(WebserviceException, match=r"'absent\.py' is not there"):
+    with pytest.raises(WebserviceException, match=r"'absent\.py' does not exist"):
         InferenceConfig("absent.py", source_directory=str(tmp_path), environment=this_python())
 
 
@@ -135,7 +135,7 @@ def test_a_script_that_raises_is_a_500_with_an_id_and_nothing_more(moody: Webser
 
 def test_a_process_that_ends_is_replaced(moody: Webservice) -> None:
     for _ in range(2):
-        with pytest.raises(WebserviceException, match="does not answer"):
+        with pytest.raises(WebserviceException, match="does not respond"):
             moody.run({"exit": True})
         assert moody.run({}) == "well"
 

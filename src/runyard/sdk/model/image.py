@@ -1,6 +1,6 @@
-"""Image and ContainerImage of 2018 and 2019: models and a scoring script under a name, to be deployed later.
+"""The `Image` classes of the SDK v1: models and a scoring script under a name, to be deployed later.
 
-No image of a container is built: a service runs in an environment of the yard.
+No container image is built: a service runs in an environment of the yard.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from runyard.spec.json import to_json
 if TYPE_CHECKING:
     from runyard.sdk.core.workspace import Workspace
 
-Listed = list["Image"]
+Images = list["Image"]
 _ROUTE = "/api/images"
-_NO_IMAGE = "services run in environments of the yard, and no image is built for them"
+_NO_IMAGE = "services run in environments of the yard, without a container image"
 
 
 class ContainerImageConfig:
-    """What ``ContainerImage.image_configuration`` gives."""
+    """Scoring script, environment and labels of an image; created by ``ContainerImage.image_configuration``."""
 
     def __init__(self, execution_script: str, runtime: str, conda_file: Optional[str], dependencies: Labels) -> None:
         self.execution_script = execution_script
@@ -45,19 +45,20 @@ class ContainerImageConfig:
         scripts.check_exists(self.execution_script, None, "execution_script")
         if Path(self.execution_script).is_absolute() or Path(self.execution_script).name != self.execution_script:
             raise WebserviceException(
-                f"execution_script {self.execution_script!r} must be a file of the current folder",
+                f"execution_script {self.execution_script!r} must be a file in the current folder",
                 hint="change to its folder first",
             )
         if str(self.runtime).lower() not in RUNTIMES:
-            raise WebserviceException(f"runtime is one of {', '.join(RUNTIMES)}, not {self.runtime!r}")
+            raise WebserviceException(f"runtime must be one of {', '.join(RUNTIMES)}, got {self.runtime!r}")
         if self.conda_file is not None and not Path(self.conda_file).is_file():
-            raise WebserviceException(f"conda_file {self.conda_file!r} is not there")
+            raise WebserviceException(f"conda_file {self.conda_file!r} does not exist")
 
     def _spec(self, workspace: Workspace) -> dict[str, Any]:
-        """A VersionSpec; the code is handed over."""
+        """Upload the code and return the spec of a service version."""
         from runyard.sdk.environment.environment import Environment
 
-        snapshot_id, script = scripts.take_snapshot_of(workspace.connection, self.execution_script, None, self.dependencies)
+        connection = workspace.connection
+        snapshot_id, script = scripts.take_snapshot_of(connection, self.execution_script, None, self.dependencies)
         environment = None
         if self.conda_file is not None:
             environment = to_json(Environment.from_conda_specification("service", self.conda_file).to_spec())
@@ -70,7 +71,7 @@ class ContainerImageConfig:
 
 
 class Image:
-    """``Image(ws, name='digits')`` is the newest of that name."""
+    """An image. ``Image(ws, name='digits')`` is the newest version of that name."""
 
     def __init__(
         self,
@@ -89,15 +90,15 @@ class Image:
                 name, _, number = id.partition(":")
                 version = int(number) if number else version
             if not name:
-                raise WebserviceException("an image is asked for by its name, or by its id")
+                raise WebserviceException("an image needs a name or an id")
             view = workspace.connection.get(f"{_ROUTE}/{name}", version=version)
             if not (has_labels(view["tags"], tags) and has_labels(view["properties"], properties)):
-                raise WebserviceException(f"the image {name!r} has other labels than those")
+                raise WebserviceException(f"the image {name!r} does not have these tags and properties")
         self._load(view)
 
     @staticmethod
     def image_configuration() -> Any:
-        raise WebserviceException("an image's configuration is made by ContainerImage.image_configuration(…)")
+        raise WebserviceException("use ContainerImage.image_configuration(…) to configure an image")
 
     @staticmethod
     def create(workspace: Workspace, name: str, models: Labels, image_config: Any) -> ContainerImage:
@@ -105,7 +106,7 @@ class Image:
 
         if not isinstance(image_config, ContainerImageConfig):
             raise WebserviceException(
-                f"image_config takes what ContainerImage.image_configuration gives, not {image_config!r}"
+                f"image_config must be the result of ContainerImage.image_configuration(…), got {image_config!r}"
             )
         sys.stdout.write("Creating image\n")
         request = {
@@ -126,26 +127,26 @@ class Image:
         model_id: Optional[str] = None,
         tags: Optional[Labels] = None,
         properties: Optional[Labels] = None,
-    ) -> Listed:
-        found = [ContainerImage(workspace, _view=view) for view in workspace.connection.get(_ROUTE)]
+    ) -> Images:
+        images = [ContainerImage(workspace, _view=view) for view in workspace.connection.get(_ROUTE)]
         return [
-            one
-            for one in found
-            if (image_name is None or one.name == image_name)
-            and (model_name is None or any(model.partition(":")[0] == model_name for model in one.model_ids))
-            and (model_id is None or model_id in one.model_ids)
-            and has_labels(one.tags, tags)
-            and has_labels(one.properties, properties)
+            image
+            for image in images
+            if (image_name is None or image.name == image_name)
+            and (model_name is None or any(model.partition(":")[0] == model_name for model in image.model_ids))
+            and (model_id is None or model_id in image.model_ids)
+            and has_labels(image.tags, tags)
+            and has_labels(image.properties, properties)
         ]
 
     @classmethod
     def deserialize(cls, workspace: Workspace, image_payload: dict[str, Any]) -> Image:
         if not isinstance(image_payload, dict) or "id" not in image_payload:
-            raise WebserviceException("what was serialized of an image is a dict with its id")
+            raise WebserviceException("image_payload must be the result of image.serialize(), a dict with an 'id'")
         return ContainerImage(workspace, id=image_payload["id"])
 
     def wait_for_creation(self, show_output: bool = False) -> None:
-        """It is there as soon as it is asked for: what takes time is done when it is deployed."""
+        """Return immediately: the environment is built when the image is deployed."""
         if show_output:
             text = f'Image creation operation finished for image {self.id}, operation "{self.creation_state}"'
             sys.stdout.write(f"Running\n{self.creation_state}\n{text}\n")
@@ -154,21 +155,21 @@ class Image:
         self._load(self.workspace.connection.get(f"{_ROUTE}/{self.name}", version=self.version))
 
     def update(self, tags: dict[str, Any]) -> None:
-        """``tags`` take the place of all that were there."""
+        """Replace all tags."""
         self._patch(tags=as_labels(tags, "tags"))
 
     def add_tags(self, tags: dict[str, Any]) -> None:
         self._patch(tags={**self.tags, **as_labels(tags, "tags")})
 
     def remove_tags(self, tags: Any) -> None:
-        gone = [tags] if isinstance(tags, str) else [*tags]
-        self._patch(tags={key: value for key, value in self.tags.items() if key not in gone})
+        removed = [tags] if isinstance(tags, str) else [*tags]
+        self._patch(tags={key: value for key, value in self.tags.items() if key not in removed})
 
     def add_properties(self, properties: dict[str, Any]) -> None:
         self._patch(properties=as_labels(properties, "properties"))
 
     def delete(self) -> None:
-        """Services that were deployed from it go on."""
+        """Delete the image. Services that were deployed from it continue."""
         self.workspace.connection.delete(f"{_ROUTE}/{self.name}/{self.version}")
 
     def serialize(self) -> dict[str, Any]:
@@ -215,6 +216,8 @@ class Image:
 
 
 class ContainerImage(Image):
+    """An image that can be created and deployed."""
+
     @staticmethod
     def image_configuration(  # type: ignore[override]
         execution_script: str,
@@ -231,22 +234,37 @@ class ContainerImage(Image):
         base_image_registry: Any = None,
         cuda_version: Optional[str] = None,
     ) -> ContainerImageConfig:
-        beside = [*(dependencies or []), *([schema_file] if schema_file else [])]
-        made = ContainerImageConfig(execution_script, runtime, conda_file, beside)
-        made.description = description
-        made.tags, made.properties = as_labels(tags, "tags"), as_labels(properties, "properties")
+        """Return the configuration for ``Image.create``.
+
+        Args:
+            execution_script: Scoring script in the current folder.
+            runtime: ``python`` or ``spark-py``.
+            conda_file: Conda file of the environment; default: the environment of the run that trained the model.
+            schema_file: A file that the script needs.
+            dependencies: Further files and folders that the script needs.
+            tags: Labels.
+            properties: Labels that cannot be changed.
+            description: Free text.
+
+        Raises:
+            WebserviceException: A file does not exist, or a value is invalid.
+        """
+        extra_files = [*(dependencies or []), *([schema_file] if schema_file else [])]
+        config = ContainerImageConfig(execution_script, runtime, conda_file, extra_files)
+        config.description = description
+        config.tags, config.properties = as_labels(tags, "tags"), as_labels(properties, "properties")
         for argument, value in (
             ("docker_file", docker_file),
             ("base_image", base_image),
             ("base_image_registry", base_image_registry),
             ("cuda_version", cuda_version),
         ):
-            warn_ignored(made, argument, value, _NO_IMAGE)
-        warn_ignored(made, "enable_gpu", enable_gpu or None, "a service sees the GPUs of this machine")
-        return made
+            warn_ignored(config, argument, value, _NO_IMAGE)
+        warn_ignored(config, "enable_gpu", enable_gpu or None, "a service can use the GPUs of this machine")
+        return config
 
     def run(self, input_data: Any) -> Any:
-        """What a service of it answers; the service is there for this one request."""
+        """Deploy the image temporarily, send one request, and return the response."""
         from runyard.sdk.webservice import deploy
         from runyard.sdk.webservice.kinds import LocalWebservice
 

@@ -1,4 +1,4 @@
-"""Finding registered models."""
+"""Lookup of registered models."""
 
 from __future__ import annotations
 
@@ -22,18 +22,17 @@ def find(
     framework: str | None,
 ) -> dict[str, Any]:
     if not name and not id:
-        raise WebserviceException("a model is found by its name or its id", hint="Model(ws, name='digits')")
-    text = str(id or name)
-    found_name, _, found_version = text.partition(":")
-    wanted = found_version or ("latest" if version is None else version)
-    if (tags or properties or run_id or framework) and wanted == "latest":
-        views = query(workspace, found_name, tags, properties, run_id, framework, None, latest=True)
+        raise WebserviceException("a model needs a name or an id", hint="Model(ws, name='digits')")
+    model_name, _, id_version = str(id or name).partition(":")
+    selected = id_version or ("latest" if version is None else version)
+    if (tags or properties or run_id or framework) and selected == "latest":
+        views = query(workspace, model_name, tags, properties, run_id, framework, None, latest=True)
         if not views:
             raise WebserviceException(
-                f"no version of the model {found_name!r} is as asked for", hint="Model.list(ws, name=…) shows all"
+                f"no version of the model {model_name!r} matches", hint="Model.list(ws, name=…) returns all versions"
             )
         return dict(views[0])
-    view: dict[str, Any] = workspace.connection.get(f"/api/models/{found_name}/versions/{wanted}")["model"]
+    view: dict[str, Any] = workspace.connection.get(f"/api/models/{model_name}/versions/{selected}")["model"]
     return view
 
 

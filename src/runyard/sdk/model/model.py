@@ -1,4 +1,4 @@
-"""Model: one version of a registered model, seen from people's side."""
+"""The `Model` class: one version of a registered model."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 from runyard.errors import UserErrorException, WebserviceException
 from runyard.sdk.azureml.no_effect import warn_ignored
 from runyard.sdk.core.labels import as_labels
+from runyard.sdk.model.deployment import ModelDeployment, Values
 from runyard.sdk.model.lookup import find, query
 
 if TYPE_CHECKING:
@@ -17,17 +18,30 @@ if TYPE_CHECKING:
     from runyard.sdk.core.workspace import Workspace
     from runyard.sdk.run.run import Run
 
-# by names of their own: in the class, `list` is what lists models
-Anything = list[Any]
+# aliases, because inside the class `list` is a method
 Names = list[str]
-Facts = list[dict[str, Any]]
-Listed = list["Model"]
+Records = list[dict[str, Any]]
+Models = list["Model"]
 
-_FEWEST_A_PAGE, _MOST_A_PAGE = 20, 255
+_MIN_PAGE_COUNT, _MAX_PAGE_COUNT = 20, 255
 
 
-class Model:
-    """``Model(ws, name='digits')`` is the latest version; ``version`` takes a number or an alias (``'champion'``)."""
+class Model(ModelDeployment):
+    """A version of a registered model. ``Model(ws, name='digits')`` is the latest one.
+
+    Args:
+        workspace: The workspace that contains the model.
+        name: Name of the model.
+        id: Name and version, ``'digits:3'``; an alternative to ``name``.
+        tags: Required tags: keys, or pairs of key and value.
+        properties: Required properties: keys, or pairs of key and value.
+        version: A number or an alias such as ``'champion'``; default: the latest version.
+        run_id: Id of the run that registered it.
+        model_framework: Framework of the model, such as ``Model.Framework.ONNX``.
+
+    Raises:
+        WebserviceException: No version matches.
+    """
 
     class Framework:
         CUSTOM = "Custom"
@@ -43,8 +57,8 @@ class Model:
         workspace: Workspace,
         name: str | None = None,
         id: str | None = None,
-        tags: Anything | None = None,
-        properties: Anything | None = None,
+        tags: Values | None = None,
+        properties: Values | None = None,
         version: Union[int, str, None] = None,
         run_id: str | None = None,
         model_framework: str | None = None,
@@ -54,8 +68,8 @@ class Model:
         warn_ignored("Model", "expand", None if expand else expand, "everything is read in one request")
         view = kwargs.pop("_view", None)
         alias = kwargs.pop("alias", None)
-        for other, value in kwargs.items():
-            warn_ignored("Model", other, value, "this version has no such parameter")
+        for argument, value in kwargs.items():
+            warn_ignored("Model", argument, value, "this version has no such parameter")
         self.workspace = workspace
         self._load(view or find(workspace, name, id, tags, properties, alias or version, run_id, model_framework))
 
@@ -67,7 +81,7 @@ class Model:
         tags: dict[str, Any] | None = None,
         properties: dict[str, Any] | None = None,
         description: str | None = None,
-        datasets: Anything | None = None,
+        datasets: Values | None = None,
         model_framework: str | None = None,
         model_framework_version: str | None = None,
         child_paths: Names | None = None,
@@ -75,102 +89,89 @@ class Model:
         sample_output_dataset: Any = None,
         resource_configuration: Any = None,
     ) -> Model:
-        """A local file or folder becomes the next version of the name."""
-        from runyard.sdk.model import registration as registering
+        """Register a local file or folder as the next version of a model.
 
-        about = registering.build_request(
+        Args:
+            workspace: The workspace to register it in.
+            model_path: The file or folder.
+            model_name: Name of the model.
+            tags: Labels that can be changed later.
+            properties: Labels that cannot be changed.
+            description: Free text.
+            datasets: Pairs of a purpose and a dataset: ``[('training', dataset)]``.
+            model_framework: Framework of the model, such as ``Model.Framework.ONNX``.
+            model_framework_version: Version of the framework.
+            child_paths: Parts of the folder to register; default: all of it.
+            sample_input_dataset: A dataset of sample inputs.
+            sample_output_dataset: A dataset of sample outputs.
+            resource_configuration: Recorded with the model; has no effect on services.
+
+        Returns:
+            The registered version.
+        """
+        from runyard.sdk.model import registration
+
+        request = registration.build_request(
             "Model.register", model_name, tags, properties, description, datasets, model_framework,
             model_framework_version, sample_input_dataset, sample_output_dataset, resource_configuration,
         )  # fmt: skip
-        view = registering.register_files(workspace, registering.local_files(model_path, child_paths), about)
+        view = registration.register_files(workspace, registration.local_files(model_path, child_paths), request)
         return Model(workspace, _view=view)
 
     @staticmethod
     def list(
         workspace: Workspace,
         name: str | None = None,
-        tags: Anything | None = None,
-        properties: Anything | None = None,
+        tags: Values | None = None,
+        properties: Values | None = None,
         run_id: str | None = None,
         latest: bool = False,
         dataset_id: str | None = None,
         expand: bool = True,
         page_count: int = 255,
         model_framework: str | None = None,
-    ) -> Listed:
-        """By name, of each the newest version first. ``tags`` are keys, or pairs of key and value."""
+    ) -> Models:
+        """Return the versions that match, ordered by name, newest version first.
+
+        Args:
+            workspace: The workspace to search.
+            name: Name of the model.
+            tags: Required tags: keys, or pairs of key and value.
+            properties: Required properties: keys, or pairs of key and value.
+            run_id: Id of the run that registered it.
+            latest: Only the latest version of each name.
+            dataset_id: Id of a dataset that the model refers to.
+            model_framework: Framework of the model.
+        """
         warn_ignored("Model.list", "expand", None if expand else expand, "everything is read in one request")
-        if not _FEWEST_A_PAGE <= page_count <= _MOST_A_PAGE:
-            raise UserErrorException(f"page_count is {_FEWEST_A_PAGE} to {_MOST_A_PAGE}, not {page_count!r}")
-        warn_ignored("Model.list", "page_count", None if page_count == 255 else page_count, "there are no pages: all come")
+        if not _MIN_PAGE_COUNT <= page_count <= _MAX_PAGE_COUNT:
+            raise UserErrorException(
+                f"page_count must be between {_MIN_PAGE_COUNT} and {_MAX_PAGE_COUNT}, got {page_count!r}"
+            )
+        warn_ignored("Model.list", "page_count", None if page_count == 255 else page_count, "there are no pages")
         views = query(workspace, name, tags, properties, run_id, model_framework, dataset_id, latest)
         return [Model(workspace, _view=view) for view in views]
 
     @staticmethod
     def get_model_path(model_name: str, version: int | None = None, _workspace: Workspace | None = None) -> str:
-        """In a scoring script: the file or folder that was registered. In a run: downloaded, if it is not there."""
+        """Return the path of the registered file or folder.
+
+        In a scoring script it is part of the service. In a run it is downloaded if necessary.
+
+        Args:
+            model_name: Name of the model.
+            version: Version number; default: the latest.
+
+        Raises:
+            ModelNotFoundException: The model is not available.
+        """
         from runyard.sdk.model.path import model_path
 
         return model_path(model_name, version, _workspace)
 
-    @staticmethod
-    def deploy(
-        workspace: Workspace,
-        name: str,
-        models: Anything,
-        inference_config: Any = None,
-        deployment_config: Any = None,
-        deployment_target: Any = None,
-        overwrite: bool = False,
-        show_output: bool = False,
-    ) -> Any:
-        from runyard.sdk.webservice import deploy
-
-        return deploy.deploy(
-            workspace, name, models, inference_config, deployment_config, deployment_target, overwrite, show_output
-        )
-
-    @staticmethod
-    def package(
-        workspace: Workspace,
-        models: Anything,
-        inference_config: Any = None,
-        generate_dockerfile: bool = False,
-        image_name: str | None = None,
-        image_label: str | None = None,
-    ) -> Any:
-        from runyard.sdk.webservice import deploy
-
-        return deploy.package(workspace, models, inference_config, generate_dockerfile, image_name, image_label)
-
-    @staticmethod
-    def profile(
-        workspace: Workspace,
-        profile_name: str,
-        models: Anything,
-        inference_config: Any,
-        input_dataset: Any,
-        cpu: float | None = None,
-        memory_in_gb: float | None = None,
-        description: str | None = None,
-    ) -> Any:
-        from runyard.sdk.webservice import deploy
-
-        return deploy.profile(
-            workspace, profile_name, models, inference_config, input_dataset, cpu, memory_in_gb, description
-        )
-
-    @staticmethod
-    def print_configuration(
-        models: Anything, inference_config: Any, deployment_config: Any, deployment_target: Any
-    ) -> None:
-        from runyard.sdk.webservice import deploy
-
-        deploy.print_configuration(models, inference_config, deployment_config, deployment_target)
-
     @property
     def run(self) -> Optional[Run]:
-        """The run that it comes from."""
+        """The run that registered it."""
         if self.run_id is None:
             return None
         from runyard.sdk.core.experiment import Experiment
@@ -179,18 +180,26 @@ class Model:
         return Run(Experiment(self.workspace, self.experiment_name), self.run_id)
 
     def download(self, target_dir: str = ".", exist_ok: bool = False, exists_ok: bool | None = None) -> str:
-        """The path of the file or folder that was registered, below ``target_dir``."""
+        """Download the files.
+
+        Args:
+            target_dir: Folder to download to.
+            exist_ok: Replace existing files.
+
+        Returns:
+            The path of the registered file or folder below ``target_dir``.
+        """
         from runyard.sdk.model.path import download
 
         if exists_ok is not None:
-            warn_ignored(self, "exists_ok", exists_ok, "it is called exist_ok since, and was taken as that")
+            warn_ignored(self, "exists_ok", exists_ok, "it was renamed to exist_ok, and is used as such")
         return str(download(self.workspace.connection, self._page(), target_dir, exist_ok or bool(exists_ok)))
 
     def get_sas_urls(self) -> dict[str, str]:
-        """Where each file's stored content is: addresses that this machine's owner can read, and must not write to."""
-        kept = self.workspace.home / "artifacts"
+        """Return the file URLs of the stored contents, which must not be written to."""
+        store = self.workspace.home / "artifacts"
         return {
-            file["path"]: (kept / file["digest"][:2] / file["digest"][2:]).as_uri() for file in self._page()["files"]
+            file["path"]: (store / file["digest"][:2] / file["digest"][2:]).as_uri() for file in self._page()["files"]
         }
 
     def update(
@@ -201,13 +210,11 @@ class Model:
         sample_output_dataset: Any = None,
         resource_configuration: Any = None,
     ) -> None:
-        """``tags`` take the place of all that were there."""
-        from runyard.sdk.model.registration import details
+        """Change the metadata; ``tags`` replaces all existing tags."""
+        from runyard.sdk.model.registration import build_details
 
-        change: dict[str, Any] = {
-            "description": description,
-            "details": details("Model.update", sample_input_dataset, sample_output_dataset, resource_configuration),
-        }
+        details = build_details("Model.update", sample_input_dataset, sample_output_dataset, resource_configuration)
+        change: dict[str, Any] = {"description": description, "details": details}
         if tags is not None:
             change["tags"] = as_labels(tags, "tags")
             change["remove_tags"] = [key for key in self.tags if key not in change["tags"]]
@@ -219,9 +226,9 @@ class Model:
         remove_tags: Names | None = None,
         add_properties: dict[str, Any] | None = None,
     ) -> None:
-        gone = [remove_tags] if isinstance(remove_tags, str) else [*(remove_tags or [])]
+        removed = [remove_tags] if isinstance(remove_tags, str) else [*(remove_tags or [])]
         tags, properties = as_labels(add_tags, "tags"), as_labels(add_properties, "properties")
-        self._patch({"tags": tags, "remove_tags": gone, "properties": properties})
+        self._patch({"tags": tags, "remove_tags": removed, "properties": properties})
 
     def add_tags(self, tags: dict[str, Any]) -> None:
         self.update_tags_properties(add_tags=tags)
@@ -230,23 +237,27 @@ class Model:
         self.update_tags_properties(remove_tags=tags)
 
     def add_properties(self, properties: dict[str, Any]) -> None:
-        """Written once: another value for the same key is refused."""
+        """Add properties. The value of an existing property cannot be changed."""
         self.update_tags_properties(add_properties=properties)
 
-    def add_dataset_references(self, datasets: Anything) -> None:
-        """Pairs of what for and a dataset: ``[('training', dataset)]``."""
+    def add_dataset_references(self, datasets: Values) -> None:
+        """Add pairs of a purpose and a dataset: ``[('training', dataset)]``."""
         from runyard.sdk.model.registration import as_datasets
 
         self._patch({"datasets": as_datasets(datasets)})
 
     def delete(self) -> None:
-        """Refused while a service uses it, or an alias names it. The number of a version is never given again."""
+        """Delete this version. Its number is not used again.
+
+        Raises:
+            WebserviceException: A service uses it, or an alias refers to it.
+        """
         from runyard.sdk.training.submit import user_name
 
         self.workspace.connection.delete(self._route, by=user_name())
 
     def set_alias(self, alias: str) -> None:
-        """``Model(ws, name=…, version=alias)`` is this version from now on, until another one gets the alias."""
+        """Let ``Model(ws, name=…, version=alias)`` return this version instead of the one that had the alias."""
         from runyard.sdk.training.submit import user_name
 
         body = {"version": self.version, "by": user_name()}
@@ -259,23 +270,28 @@ class Model:
         self._load(self._page()["model"])
 
     def set_stage(self, stage: str, note: str | None = None) -> None:
-        """``none``, ``candidate``, ``approved``, ``rejected`` or ``archived``; who said so, and when, is kept."""
+        """Set the stage; user and time are recorded.
+
+        Args:
+            stage: ``none``, ``candidate``, ``approved``, ``rejected`` or ``archived``.
+            note: A comment.
+        """
         from runyard.sdk.training.submit import user_name
 
         body = {"stage": stage, "note": note, "by": user_name()}
         self._load(self.workspace.connection.post(f"{self._route}/stage", body))
 
-    def history(self) -> Facts:
-        """Who did what to it, and when: registered, approved, named. Oldest first."""
-        told_of: Facts = self._page()["history"]
-        return told_of
+    def history(self) -> Records:
+        """Return the changes of this version with user and time, oldest first: registration, stages, aliases."""
+        events: Records = self._page()["history"]
+        return events
 
     def files(self) -> Names:
-        """Names below the folder of the version."""
+        """Return the paths of the files, relative to the folder of the version."""
         return [file["path"] for file in self._page()["files"]]
 
     def lineage(self) -> dict[str, Any]:
-        """Where it comes from: run, code, packages, data, and the model that it was made of."""
+        """Return the origin: run, code, packages, data and parent model."""
         page = self._page()
         model = page["model"]
         return {
@@ -290,10 +306,14 @@ class Model:
         }
 
     def compare(self, other: Union[Model, str]) -> dict[str, Any]:
-        """What differs from another version, or from another model, and the metrics of both."""
-        text = other.id if isinstance(other, Model) else other if ":" in other else f"{self.name}:{other}"
-        found: dict[str, Any] = self.workspace.connection.get(f"{self._route}/compare", other=text)
-        return found
+        """Return the differences from another version or model, and the metrics of both.
+
+        Args:
+            other: A model, its id, or another version of this model.
+        """
+        other_id = other.id if isinstance(other, Model) else other if ":" in other else f"{self.name}:{other}"
+        comparison: dict[str, Any] = self.workspace.connection.get(f"{self._route}/compare", other=other_id)
+        return comparison
 
     def serialize(self) -> dict[str, Any]:
         return {
@@ -320,9 +340,9 @@ class Model:
 
     @staticmethod
     def deserialize(workspace: Workspace, model_payload: dict[str, Any]) -> Model:
-        """The model that ``serialize`` was called of, as it is now."""
+        """Return the current state of the model that ``serialize`` described."""
         if not isinstance(model_payload, dict) or "id" not in model_payload:
-            raise WebserviceException("what was serialized of a model is a dict with its id")
+            raise WebserviceException("model_payload must be the result of model.serialize(), a dict with an 'id'")
         return Model(workspace, id=model_payload["id"])
 
     def __repr__(self) -> str:
@@ -355,10 +375,10 @@ class Model:
         self.created_by: Optional[str] = view["created_by"]
         self.created_time = datetime.fromtimestamp(view["created_at"], timezone.utc)
         self.mime_type = "application/octet-stream"
-        self.unpack = False  # files are kept as they are
+        self.unpack = False  # files are stored unchanged
         self.experiment_name: str = view["experiment"] or ""
         self.run_id: Optional[str] = view["run_id"]
-        self.datasets: Facts = view["details"].get("datasets", [])
+        self.datasets: Records = view["details"].get("datasets", [])
         self.sample_input_dataset = view["details"].get("sample_input_dataset")
         self.sample_output_dataset = view["details"].get("sample_output_dataset")
         self.resource_configuration = view["details"].get("resource_configuration")

@@ -1,4 +1,4 @@
-"""What a registered model says that it needs, where it is deployed without a configuration of its own."""
+"""Resource requirements that can be recorded with a model."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from runyard.errors import UserErrorException
 
 
 class ResourceConfiguration:
+    """Processors, memory and GPUs that a model needs when it is deployed."""
+
     def __init__(
         self, cpu: Optional[float] = None, memory_in_gb: Optional[float] = None, gpu: Optional[int] = None
     ) -> None:
         for name, value in (("cpu", cpu), ("memory_in_gb", memory_in_gb), ("gpu", gpu)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0):
-                raise UserErrorException(f"{name} takes a number that is not below 0, not {value!r}")
+                raise UserErrorException(f"{name} must be a number of at least 0, got {value!r}")
         self.cpu, self.memory_in_gb, self.gpu = cpu, memory_in_gb, gpu
 
     def serialize(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""One request to a service, by the standard library."""
+"""Sends one request to a service with the standard library."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from urllib.parse import urlsplit
 
 from runyard.errors import WebserviceException
 
-_MORE_S = 10.0  # than the service has itself, so that its own words arrive
+_GRACE_S = 10.0  # added to the service's own timeout, so that its error message arrives
 
 
 def call(uri: str, input: Any, key: Optional[str], timeout_s: float) -> Any:
-    """The answer's JSON. WebserviceException for everything that is not a 200."""
+    """Return the JSON of the response. Raises WebserviceException for every status other than 200."""
     import http.client
 
-    where = urlsplit(uri)
+    address = urlsplit(uri)
     headers = {"Content-Type": "application/json"}
     if key is not None:
         headers["Authorization"] = f"Bearer {key}"
-    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=timeout_s + _MORE_S)
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=timeout_s + _GRACE_S)
     try:
-        connection.request("POST", where.path, _body(input), headers)
-        answer = connection.getresponse()
-        content = answer.read()
+        connection.request("POST", address.path, _body(input), headers)
+        response = connection.getresponse()
+        content = response.read()
     except (OSError, http.client.HTTPException) as error:
         raise WebserviceException(
-            f"the service at {uri} does not answer: {error or type(error).__name__}",
-            hint="service.get_logs() may say why",
+            f"the service at {uri} does not respond: {error or type(error).__name__}",
+            hint="service.get_logs() may show the reason",
         ) from error
     finally:
         connection.close()
     text = content.decode("utf-8", "replace")
-    if answer.status != 200:
+    if response.status != 200:
         raise WebserviceException(
-            f"the service answered {answer.status}: {_message(text)}",
-            hint=f"request {answer.headers.get('x-request-id', '')}: service.get_logs() may say more",
-            status_code=answer.status,
+            f"the service returned status {response.status}: {_message(text)}",
+            hint=f"request {response.headers.get('x-request-id', '')}: service.get_logs() may show more",
+            status_code=response.status,
         )
     try:
         return json.loads(text)
     except ValueError as error:
-        raise WebserviceException(f"the service answered with what is not JSON: {text[:500]}") from error
+        raise WebserviceException(f"the service returned invalid JSON: {text[:500]}") from error
 
 
 def _body(input: Any) -> bytes:

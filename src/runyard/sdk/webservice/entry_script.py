@@ -1,4 +1,4 @@
-"""The scoring script before it travels: that it is there, is Python, and has what a service calls."""
+"""Checks of a scoring script before it is uploaded, and its upload."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def check_content(script: Path) -> None:
-    """WebserviceException, before anything is sent, for a script that no service could use."""
+    """Raise WebserviceException if the script is not valid Python or lacks ``init()`` or ``run()``."""
     try:
         tree = ast.parse(script.read_bytes(), filename=str(script))
     except SyntaxError as error:
@@ -24,22 +24,22 @@ def check_content(script: Path) -> None:
             f"the scoring script {script.name} is not valid Python: {error.msg} (line {error.lineno})"
         ) from error
     except (OSError, ValueError) as error:
-        raise WebserviceException(f"the scoring script {script} cannot be read: {error}") from error
-    names = _names(tree)
-    absent = [name for name in ("init", "run") if name not in names]
-    if absent and "*" not in names:  # what is imported with a star is known when it runs
+        raise WebserviceException(f"cannot read the scoring script {script}: {error}") from error
+    names = _top_level_names(tree)
+    missing = [name for name in ("init", "run") if name not in names]
+    if missing and "*" not in names:  # the names of a star import are unknown before it runs
         raise WebserviceException(
-            f"the scoring script {script.name} has no {' and no '.join(f'{name}()' for name in absent)}",
+            f"the scoring script {script.name} has no {' and no '.join(f'{name}()' for name in missing)}",
             hint="a service calls init() once, then run(data) for each request",
         )
 
 
 def take_snapshot_of(
-    connection: Connection, entry_script: str, source_directory: str | None, beside: Sequence[str] = ()
+    connection: Connection, entry_script: str, source_directory: str | None, extra_files: Sequence[str] = ()
 ) -> tuple[str, str]:
-    """The id of the code in the yard, and the script's path in it.
+    """Upload the code; return the id of the snapshot and the script's path in it.
 
-    A script without a ``source_directory`` travels alone, with what was named to lie beside it.
+    Without a ``source_directory``, only the script and the ``extra_files`` are uploaded.
     """
     from runyard.sdk.training.submit import take_snapshot
 
@@ -50,44 +50,43 @@ def take_snapshot_of(
         return take_snapshot(connection, folder), script.relative_to(folder).as_posix()
     script = Path(entry_script).resolve()
     check_content(script)
-    with tempfile.TemporaryDirectory(prefix="runyard-script-") as made:
-        shutil.copyfile(script, Path(made) / script.name)
-        for other in beside:
-            source = Path(other)
+    with tempfile.TemporaryDirectory(prefix="runyard-script-") as folder_name:
+        folder = Path(folder_name)
+        shutil.copyfile(script, folder / script.name)
+        for extra_file in extra_files:
+            source = Path(extra_file)
             if not source.exists():
-                raise WebserviceException(f"{other!r}, which the scoring script needs, is not there")
-            target = Path(made) / (other if not source.is_absolute() and ".." not in source.parts else source.name)
+                raise WebserviceException(f"{extra_file!r}, which the scoring script needs, does not exist")
+            target = folder / (extra_file if not source.is_absolute() and ".." not in source.parts else source.name)
             target.parent.mkdir(parents=True, exist_ok=True)
             if source.is_dir():
                 shutil.copytree(source, target, dirs_exist_ok=True)
             else:
                 shutil.copyfile(source, target)
-        return take_snapshot(connection, Path(made)), script.name
+        return take_snapshot(connection, folder), script.name
 
 
-def check_exists(entry_script: object, source_directory: object, what: str = "entry_script") -> str:
-    """The path as it was given, when a script is there. Raises WebserviceException."""
+def check_exists(entry_script: object, source_directory: object, parameter: str = "entry_script") -> None:
+    """Raise WebserviceException if the script does not exist."""
     if not isinstance(entry_script, str) or not entry_script:
-        raise WebserviceException(f"{what} takes the path of a Python file, not {entry_script!r}")
+        raise WebserviceException(f"{parameter} must be the path of a Python file, got {entry_script!r}")
     base = Path()
     if source_directory is not None:
         base = Path(str(source_directory))
         if not base.is_dir():
             raise WebserviceException(f"source_directory {str(source_directory)!r} is not a folder")
         if base.resolve() not in (base / entry_script).resolve().parents:
-            raise WebserviceException(f"{what} {entry_script!r} is not below {base.resolve()}")
-    place = base / entry_script
-    if not place.is_file():
-        raise WebserviceException(f"{what} {entry_script!r} is not there", hint=f"looked in {base.resolve()}")
-    return entry_script
+            raise WebserviceException(f"{parameter} {entry_script!r} is not below {base.resolve()}")
+    if not (base / entry_script).is_file():
+        raise WebserviceException(f"{parameter} {entry_script!r} does not exist", hint=f"looked in {base.resolve()}")
 
 
-def _names(tree: ast.Module) -> set[str]:
-    """Of the functions and other values that the script has at its top, also within an ``if`` or a ``try``."""
+def _top_level_names(tree: ast.Module) -> set[str]:
+    """Return the names that the script binds at its top level, also inside an ``if`` or a ``try``."""
     names: set[str] = set()
-    ahead: list[ast.AST] = list(tree.body)
-    while ahead:
-        node = ahead.pop()
+    pending: list[ast.AST] = list(tree.body)
+    while pending:
+        node = pending.pop()
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             names.add(node.name)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -95,5 +94,5 @@ def _names(tree: ast.Module) -> set[str]:
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
         else:
-            ahead.extend(ast.iter_child_nodes(node))
+            pending.extend(ast.iter_child_nodes(node))
     return names

@@ -1,4 +1,4 @@
-"""InferenceConfig: the scoring script of a service and the environment that it runs in."""
+"""The `InferenceConfig` class: scoring script and environment of a service."""
 
 from __future__ import annotations
 
@@ -15,11 +15,23 @@ if TYPE_CHECKING:
     from runyard.sdk.environment.environment import Environment
 
 RUNTIMES = ("python", "spark-py")
-_NO_IMAGE = "services run in environments of the yard, and no image is built for them"
+_NO_IMAGE = "services run in environments of the yard, without a container image"
 
 
 class InferenceConfig:
-    """Without an environment, the service runs in that of the run which trained its model."""
+    """Scoring script and environment of a service.
+
+    Args:
+        entry_script: Path of the scoring script, relative to ``source_directory`` or the current folder.
+        runtime: ``python`` or ``spark-py``; excludes ``environment``.
+        conda_file: Conda file of the environment; excludes ``environment``.
+        source_directory: Folder with the code; by default only the script is uploaded.
+        description: Free text.
+        environment: Environment of the service; default: that of the run that trained the model.
+
+    Raises:
+        WebserviceException: The script does not exist, or parameters contradict each other.
+    """
 
     def __init__(
         self,
@@ -53,29 +65,29 @@ class InferenceConfig:
             ("cuda_version", cuda_version),
         ):
             warn_ignored(self, argument, value, _NO_IMAGE)
-        warn_ignored(self, "enable_gpu", enable_gpu or None, "a service sees the GPUs of this machine")
+        warn_ignored(self, "enable_gpu", enable_gpu or None, "a service can use the GPUs of this machine")
         self.validate_configuration()
 
     def validate_configuration(self) -> None:
-        """WebserviceException for what cannot be used."""
+        """Raise WebserviceException if the configuration is invalid."""
         from runyard.sdk.environment.environment import Environment
 
         scripts.check_exists(self.entry_script, self.source_directory)
         if self.environment is not None and not isinstance(self.environment, Environment):
-            raise WebserviceException(f"environment takes an Environment, not {self.environment!r}")
+            raise WebserviceException(f"environment must be an Environment, got {self.environment!r}")
         if self.environment is not None and (self.conda_file or self.runtime):
-            raise WebserviceException("environment excludes runtime and conda_file", hint="give one of them")
+            raise WebserviceException("environment excludes runtime and conda_file", hint="pass one of them")
         if self.runtime is not None and str(self.runtime).lower() not in RUNTIMES:
-            raise WebserviceException(f"runtime is one of {', '.join(RUNTIMES)}, not {self.runtime!r}")
+            raise WebserviceException(f"runtime must be one of {', '.join(RUNTIMES)}, got {self.runtime!r}")
         if self.conda_file is not None and not self._conda_path().is_file():
-            raise WebserviceException(f"conda_file {self.conda_file!r} is not there")
+            raise WebserviceException(f"conda_file {self.conda_file!r} does not exist")
 
     def validation_script_content(self) -> None:
-        """WebserviceException for a script that is not Python, or lacks ``init()`` or ``run()``."""
+        """Raise WebserviceException if the script is not valid Python or lacks ``init()`` or ``run()``."""
         scripts.check_content(Path(self.source_directory or ".") / self.entry_script)
 
     def build_create_payload(self, workspace: Workspace, name: str, model_ids: Any) -> dict[str, Any]:
-        """What the yard is asked for."""
+        """Return the body of a deployment request."""
         return {"name": name, "models": list(model_ids or ()), "spec": self._spec(workspace)}
 
     def build_profile_payload(
@@ -88,9 +100,8 @@ class InferenceConfig:
         container_resource_requirements: Any = None,
         description: Any = None,
     ) -> dict[str, Any]:
-        warn_ignored(
-            self, "container_resource_requirements", container_resource_requirements, "a service has the whole machine"
-        )
+        reason = "a service can use the whole machine"
+        warn_ignored(self, "container_resource_requirements", container_resource_requirements, reason)
         return {
             "name": profile_name,
             "description": description,
@@ -100,7 +111,7 @@ class InferenceConfig:
         }
 
     def _spec(self, workspace: Workspace) -> dict[str, Any]:
-        """A VersionSpec; the code is handed over."""
+        """Upload the code and return the spec of a service version."""
         self.validate_configuration()
         snapshot_id, script = scripts.take_snapshot_of(workspace.connection, self.entry_script, self.source_directory)
         environment = self._environment()

@@ -1,4 +1,4 @@
-"""The kinds of services that the SDK v1 had. Here they differ by what their configurations take."""
+"""The kinds of services of the SDK v1. Here they differ only in the parameters of their configurations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,15 @@ def webservice_class(kind: str) -> type[Webservice]:
     return {"ACI": AciWebservice, "AKS": AksWebservice}.get(kind, LocalWebservice)
 
 
-class LocalWebservice(Webservice):
+class _NamedInput(Webservice):
+    def run(self, input_data: Any) -> Any:
+        """Send a request and return the response; see ``Webservice.run``."""
+        return self._run(input_data)
+
+
+class LocalWebservice(_NamedInput):
+    """A service on this machine."""
+
     _kind = "Local"
 
     @staticmethod
@@ -35,6 +43,7 @@ class LocalWebservice(Webservice):
         properties: Optional[dict[str, Any]] = None,
         description: Optional[str] = None,
     ) -> LocalWebserviceDeploymentConfiguration:
+        """Return a configuration for ``Model.deploy``; see ``WebserviceDeploymentConfiguration`` for the parameters."""
         return LocalWebserviceDeploymentConfiguration(
             port=port,
             auth_enabled=auth_enabled,
@@ -55,11 +64,8 @@ class LocalWebservice(Webservice):
     def base_url(self) -> str:
         return self.scoring_uri.rpartition("/")[0]
 
-    def run(self, input_data: Any) -> Any:
-        return self._run(input_data)
-
     def reload(self, wait: bool = False) -> None:
-        """Its workers begin again, one version after the other: no request is lost."""
+        """Restart the workers, one version after the other, without losing requests."""
         self._update(models=list(self.model_ids))
         if wait:
             self.wait_for_deployment()
@@ -73,7 +79,7 @@ class LocalWebservice(Webservice):
         inference_config: Any = None,
         **settings: Any,
     ) -> None:
-        """A new version, which takes the old one's place when it is ready: no request is lost."""
+        """Deploy a new version that replaces the old one when it is ready, without losing requests."""
         if deployment_config is not None:
             settings = {**deployment_config._settings(), **settings}
         self._update(models=models, inference_config=inference_config or image_config, **settings)
@@ -84,7 +90,9 @@ class LocalWebservice(Webservice):
         super().delete()
 
 
-class AciWebservice(Webservice):
+class AciWebservice(_NamedInput):
+    """A service that the SDK v1 ran in Azure Container Instances; here it runs on this machine."""
+
     _kind = "ACI"
 
     @staticmethod
@@ -117,7 +125,8 @@ class AciWebservice(Webservice):
         limits: Optional[dict[str, Any]] = None,
         batching: Batching = None,
     ) -> AciServiceDeploymentConfiguration:
-        made = AciServiceDeploymentConfiguration(
+        """Return a configuration for ``Model.deploy``; see ``WebserviceDeploymentConfiguration`` for the parameters."""
+        config = AciServiceDeploymentConfiguration(
             cpu_cores,
             memory_gb,
             tags=tags,
@@ -133,7 +142,7 @@ class AciWebservice(Webservice):
             batching=batching,
         )
         report_ignored(
-            made,
+            config,
             {
                 "location": location,
                 "ssl_enabled": ssl_enabled,
@@ -150,10 +159,7 @@ class AciWebservice(Webservice):
                 "subnet_name": subnet_name,
             },
         )
-        return made
-
-    def run(self, input_data: Any) -> Any:
-        return self._run(input_data)
+        return config
 
     def update(
         self,
@@ -174,7 +180,7 @@ class AciWebservice(Webservice):
         limits: Optional[dict[str, Any]] = None,
         batching: Batching = None,
     ) -> None:
-        """With models, a script or an image: a new version, which replaces the old one when it is ready."""
+        """Change the service. Models, a script or an image create a version that replaces the old one when ready."""
         unused = {
             "ssl_enabled": ssl_enabled,
             "ssl_cert_pem_file": ssl_cert_pem_file,
@@ -197,7 +203,9 @@ class AciWebservice(Webservice):
         )
 
 
-class AksWebservice(Webservice):
+class AksWebservice(_NamedInput):
+    """A service that the SDK v1 ran on Kubernetes; here it runs on this machine."""
+
     _kind = "AKS"
 
     @staticmethod
@@ -239,13 +247,13 @@ class AksWebservice(Webservice):
         limits: Optional[dict[str, Any]] = None,
         batching: Batching = None,
     ) -> AksServiceDeploymentConfiguration:
-        """``num_replicas``, or the most that autoscaling was to make, are its workers; keys are on by default."""
-        bounds = dict(limits or {})
-        if scoring_timeout_ms is not None:
-            bounds.setdefault("timeout_s", scoring_timeout_ms / 1e3)
-        if replica_max_concurrent_requests is not None:
-            bounds.setdefault("waiting", replica_max_concurrent_requests)
-        made = AksServiceDeploymentConfiguration(
+        """Return a configuration for ``Model.deploy``.
+
+        The number of workers is ``num_replicas``, or ``autoscale_max_replicas`` if autoscaling is enabled.
+        Authentication with keys is enabled by default.
+        """
+        all_limits = {**_limits(scoring_timeout_ms, replica_max_concurrent_requests), **(limits or {})}
+        config = AksServiceDeploymentConfiguration(
             cpu_cores,
             memory_gb,
             tags=tags,
@@ -257,11 +265,11 @@ class AksWebservice(Webservice):
             workers=num_replicas or (autoscale_max_replicas if autoscale_enabled else None),
             host=host,
             port=port,
-            limits=bounds,
+            limits=all_limits,
             batching=batching,
         )
         report_ignored(
-            made,
+            config,
             {
                 "autoscale_min_replicas": autoscale_min_replicas,
                 "autoscale_refresh_seconds": autoscale_refresh_seconds,
@@ -283,10 +291,7 @@ class AksWebservice(Webservice):
                 "blobfuse_enabled": blobfuse_enabled,
             },
         )
-        return made
-
-    def run(self, input_data: Any) -> Any:
-        return self._run(input_data)
+        return config
 
     def update(
         self,
@@ -313,11 +318,7 @@ class AksWebservice(Webservice):
         *,
         batching: Batching = None,
     ) -> None:
-        limits: dict[str, Any] = {}
-        if scoring_timeout_ms is not None:
-            limits["timeout_s"] = scoring_timeout_ms / 1e3
-        if replica_max_concurrent_requests is not None:
-            limits["waiting"] = replica_max_concurrent_requests
+        """Change the service. Models, a script or an image create a version that replaces the old one when ready."""
         unused = {
             "autoscale_min_replicas": autoscale_min_replicas,
             "autoscale_refresh_seconds": autoscale_refresh_seconds,
@@ -338,6 +339,12 @@ class AksWebservice(Webservice):
             image=image,
             auth_enabled=auth_enabled,
             workers=num_replicas or (autoscale_max_replicas if autoscale_enabled else None),
-            limits=limits or None,
+            limits=_limits(scoring_timeout_ms, replica_max_concurrent_requests) or None,
             batching=batching,
         )
+
+
+def _limits(scoring_timeout_ms: Optional[int], max_concurrent_requests: Optional[int]) -> dict[str, Any]:
+    timeout_s = None if scoring_timeout_ms is None else scoring_timeout_ms / 1e3
+    limits = {"timeout_s": timeout_s, "waiting": max_concurrent_requests}
+    return {name: value for name, value in limits.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Waiting for a service, with the words that notebooks of the SDK v1 show."""
+"""Waiting for a deployment, with the output that notebooks of the SDK v1 show."""
 
 from __future__ import annotations
 
@@ -12,51 +12,51 @@ from runyard.errors import WebserviceException
 if TYPE_CHECKING:
     from runyard.sdk.webservice.webservice import Webservice
 
-_LONGEST_S = 20.0
+_POLL_S = 20.0
 
 
 def wait(service: Webservice, show_output: bool, timeout_sec: Optional[float]) -> None:
     deadline = None if timeout_sec is None else time.monotonic() + float(timeout_sec)
-    said = ""
+    phase = ""
     _print(show_output, "Running")
     view = service.workspace.connection.get(f"/api/services/{service.name}")
     while True:
         service._load(view)
-        if view["doing"] and view["doing"] != said:
-            said = view["doing"]
-            _print(show_output, f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M:%S+00:00} {said}")
+        if view["doing"] and view["doing"] != phase:
+            phase = view["doing"]
+            _print(show_output, f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M:%S+00:00} {phase}")
         if view["state"] != "Transitioning":
             break
-        left = _LONGEST_S if deadline is None else min(_LONGEST_S, deadline - time.monotonic())
-        if left <= 0:
+        wait_s = _POLL_S if deadline is None else min(_POLL_S, deadline - time.monotonic())
+        if wait_s <= 0:
             raise WebserviceException(
-                f"the service {service.name!r} does not serve after {timeout_sec:g} s: {said or 'it has just begun'}",
-                hint="service.get_logs() says how far it is; wait_for_deployment() waits further",
+                f"the service {service.name!r} is not ready after {timeout_sec:g} s: {phase or 'just started'}",
+                hint="service.get_logs() shows the progress; wait_for_deployment() continues to wait",
             )
         view = service.workspace.connection.get(
-            f"/api/services/{service.name}", after=view["change"], wait_s=round(left, 2)
+            f"/api/services/{service.name}", after=view["change"], wait_s=round(wait_s, 2)
         )
-    failed = _failure(view)
-    word = "Failed" if failed else "Succeeded"
-    _print(show_output, word)
-    if service.compute_type == "Local" and not failed:
+    failure = _failure(view)
+    outcome = "Failed" if failure else "Succeeded"
+    _print(show_output, outcome)
+    if service.compute_type == "Local" and not failure:
         _print(show_output, f"Local webservice is running at {service.scoring_uri.rpartition('/')[0]}")
     else:
         kind = service.compute_type
-        _print(show_output, f'{kind} service creation operation finished, operation "{word}"')
-    if failed:
-        raise WebserviceException(f"the service {service.name!r} could not be deployed: {failed}")
+        _print(show_output, f'{kind} service creation operation finished, operation "{outcome}"')
+    if failure:
+        raise WebserviceException(f"deployment of the service {service.name!r} failed: {failure}")
 
 
 def _failure(view: dict[str, Any]) -> str:
-    """Of the newest version: an old one may go on serving."""
+    """Return the error of the newest version; an older one may still be serving."""
     newest = view["versions"][-1] if view["versions"] else {}
     if view["state"] == "Failed":
         return str(view["error"] or "see its log")
     return str(newest.get("error") or "see its log") if newest.get("state") == "Failed" else ""
 
 
-def _print(wanted: bool, text: str) -> None:
-    if wanted:
+def _print(show_output: bool, text: str) -> None:
+    if show_output:
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Webservice: a deployed service, seen from people's side."""
+"""The `Webservice` class: a deployed service."""
 
 from __future__ import annotations
 
@@ -13,14 +13,22 @@ if TYPE_CHECKING:
     from runyard.sdk.core.workspace import Workspace
 
 Labels = list[Any]
-Listed = list["Webservice"]
+Webservices = list["Webservice"]
 _ROUTE = "/api/services"
 
 
 class Webservice:
-    """``Webservice(ws, name='digits-svc')`` is the service of that name, as the class of its kind."""
+    """A deployed service. ``Webservice(ws, name='digits-svc')`` returns it as an instance of its subclass.
 
-    _kind = ""  # the kind that a class stands for
+    Args:
+        workspace: The workspace that contains the service.
+        name: Name of the service.
+
+    Raises:
+        WebserviceException: No service has this name.
+    """
+
+    _kind = ""  # the kind that a subclass represents
 
     def __new__(cls, workspace: Workspace, name: str, **rest: Any) -> Webservice:
         if cls is not Webservice:
@@ -46,20 +54,20 @@ class Webservice:
         tags: Optional[Labels] = None,
         properties: Optional[Labels] = None,
         image_digest: Optional[str] = None,
-    ) -> Listed:
-        """Those for which all that is given is true. ``tags``: keys, or pairs of key and value."""
-        found = [Webservice(workspace, view["name"], _view=view) for view in workspace.connection.get(_ROUTE)]
+    ) -> Webservices:
+        """Return the services that match all criteria. ``tags`` are keys, or pairs of key and value."""
+        services = [Webservice(workspace, view["name"], _view=view) for view in workspace.connection.get(_ROUTE)]
         return [
-            one
-            for one in found
-            if (compute_type is None or one.compute_type.lower() == compute_type.lower())
-            and (image_name is None or (one.image_id or "").partition(":")[0] == image_name)
-            and (image_id is None or one.image_id == image_id)
+            service
+            for service in services
+            if (compute_type is None or service.compute_type.lower() == compute_type.lower())
+            and (image_name is None or (service.image_id or "").partition(":")[0] == image_name)
+            and (image_id is None or service.image_id == image_id)
             and (image_digest is None)
-            and (model_name is None or any(model.partition(":")[0] == model_name for model in one.model_ids))
-            and (model_id is None or model_id in one.model_ids)
-            and has_labels(one.tags, tags)
-            and has_labels(one.properties, properties)
+            and (model_name is None or any(model.partition(":")[0] == model_name for model in service.model_ids))
+            and (model_id is None or model_id in service.model_ids)
+            and has_labels(service.tags, tags)
+            and has_labels(service.properties, properties)
         ]
 
     @staticmethod
@@ -101,7 +109,7 @@ class Webservice:
         deployment_target: Any = None,
         overwrite: bool = False,
     ) -> Webservice:
-        """From files of this machine: each is registered as a model first."""
+        """Deploy local files: each is registered as a model first."""
         from runyard.sdk.model.model import Model
         from runyard.sdk.webservice import deploy
 
@@ -132,21 +140,21 @@ class Webservice:
     def check_for_existing_webservice(
         workspace: Workspace, name: str, overwrite: bool = False, request_func: Any = None, check_func: Any = None
     ) -> None:
-        """WebserviceException when the name is taken and may not be taken over."""
-        taken = any(view["name"] == name for view in workspace.connection.get(_ROUTE))
-        if taken and not overwrite:
-            raise WebserviceException(f"a service named {name!r} is here already", hint="overwrite=True replaces it")
+        """Raise WebserviceException if the name exists and ``overwrite`` is False."""
+        exists = any(view["name"] == name for view in workspace.connection.get(_ROUTE))
+        if exists and not overwrite:
+            raise WebserviceException(f"a service named {name!r} exists already", hint="overwrite=True replaces it")
 
     @classmethod
     def deserialize(cls, workspace: Workspace, webservice_payload: dict[str, Any]) -> Webservice:
-        """The service that ``serialize`` was called of, as it is now."""
+        """Return the current state of the service that ``serialize`` described."""
         if not isinstance(webservice_payload, dict) or "name" not in webservice_payload:
-            raise WebserviceException("what was serialized of a service is a dict with its name")
+            raise WebserviceException("webservice_payload must be the result of serialize(), a dict with a 'name'")
         return Webservice(workspace, webservice_payload["name"])
 
     @property
     def state(self) -> str:
-        """``Transitioning``, ``Healthy``, ``Unhealthy`` or ``Failed``; as it was when it was last looked at."""
+        """``Transitioning``, ``Healthy``, ``Unhealthy`` or ``Failed``, as of the last update."""
         return str(self._view["state"])
 
     @property
@@ -159,9 +167,9 @@ class Webservice:
 
     @property
     def model_ids(self) -> Labels:
-        """Of the versions that serve."""
-        shown = [version for version in self._view["versions"] if version["traffic"] or not self._view["traffic"]]
-        return list(dict.fromkeys(model for version in shown for model in version["models"]))
+        """Ids of the models of the versions that receive requests."""
+        serving = [version for version in self._view["versions"] if version["traffic"] or not self._view["traffic"]]
+        return list(dict.fromkeys(model for version in serving for model in version["models"]))
 
     @property
     def models(self) -> Labels:
@@ -171,56 +179,84 @@ class Webservice:
 
     @property
     def versions(self) -> dict[int, int]:
-        """Version to its share of the requests, in per cent."""
+        """Share of the requests in percent, by version."""
         return {int(version): share for version, share in self._view["traffic"].items()}
 
     def update_deployment_state(self) -> None:
-        """Looks how it is now."""
+        """Read the current state from the yard."""
         self._load(self.workspace.connection.get(f"{_ROUTE}/{self.name}"))
 
     def wait_for_deployment(self, show_output: bool = False, timeout_sec: Optional[float] = None) -> None:
-        """Returns when it serves; WebserviceException when it does not, with the end of its log."""
+        """Wait until the service answers requests.
+
+        Args:
+            show_output: Print the progress.
+            timeout_sec: Seconds to wait; default: without limit.
+
+        Raises:
+            WebserviceException: The deployment failed, or the timeout has passed.
+        """
         from runyard.sdk.webservice.waiting import wait
 
         wait(self, show_output, timeout_sec)
 
     def run(self, input: Any) -> Any:
-        """What the service answers to this text (or bytes, or anything that has a form in JSON)."""
+        """Send a request and return the response.
+
+        Args:
+            input: Text, bytes, or a value that can be converted to JSON.
+
+        Raises:
+            WebserviceException: The service cannot be reached, or returned an error.
+        """
         return self._run(input)
 
     def get_logs(self, num_lines: int = 5000, init: bool = False) -> str:
-        """How it was deployed, and what its scoring script said."""
+        """Return the log of the deployment and the output of the scoring script."""
         if isinstance(num_lines, bool) or not isinstance(num_lines, int) or num_lines < 1:
-            raise UserErrorException(f"num_lines must be a whole number above 0, not {num_lines!r}")
+            raise UserErrorException(f"num_lines must be a whole number above 0, got {num_lines!r}")
         from runyard.sdk.azureml.no_effect import warn_ignored
 
-        warn_ignored("Webservice.get_logs", "init", init or None, "one log has all that a service said")
+        warn_ignored("Webservice.get_logs", "init", init or None, "a service has a single log")
         return str(self.workspace.connection.get(f"{_ROUTE}/{self.name}/logs", lines=num_lines)["text"])
 
     def get_keys(self) -> tuple[str, str]:
-        """Either of them opens the service: one can be replaced while the other is in use."""
+        """Return two keys. Both are valid, so that one can be replaced while the other is in use."""
         keys = self.workspace.connection.get(f"{_ROUTE}/{self.name}/keys")
         return keys["primary"], keys["secondary"]
 
     def regen_key(self, key: str, set_key: Optional[str] = None) -> None:
-        """``key``: 'Primary' or 'Secondary'; the old one is of no use from now on."""
+        """Replace a key; the old one becomes invalid.
+
+        Args:
+            key: 'Primary' or 'Secondary'.
+            set_key: The new key; generated by default.
+        """
         if not isinstance(key, str) or key.lower() not in ("primary", "secondary"):
-            raise WebserviceException(f"key is 'Primary' or 'Secondary', not {key!r}")
+            raise WebserviceException(f"key must be 'Primary' or 'Secondary', got {key!r}")
         self.workspace.connection.post(f"{_ROUTE}/{self.name}/keys", {"which": key.lower(), "value": set_key})
 
     def get_token(self) -> Any:
-        raise WebserviceException("services have keys here, and no tokens", hint="service.get_keys()")
+        raise WebserviceException("services have keys here instead of tokens", hint="service.get_keys()")
 
     def update(self, *args: Any, **changes: Any) -> None:
-        """As the classes of the kinds do it, which say what can be changed."""
+        """Change the service; the subclasses define the parameters."""
         if args:
-            raise WebserviceException("what changes is named: service.update(tags={…})")
+            raise WebserviceException("pass changes as keyword arguments: service.update(tags={…})")
         self._update(**changes)
 
     def create_version(
         self, traffic_percentile: int, models: Optional[Labels] = None, inference_config: Any = None
     ) -> int:
-        """A second version behind the same name, which gets its share of the requests; its number."""
+        """Deploy another version behind the same name.
+
+        Args:
+            traffic_percentile: Its share of the requests in percent.
+            models: Models to serve; default: those of the present version.
+            inference_config: Scoring script and environment; default: those of the present version.
+
+        Returns: The number of the new version.
+        """
         from runyard.sdk.webservice import deploy
 
         request: dict[str, Any] = {"traffic_percentile": traffic_percentile}
@@ -229,12 +265,12 @@ class Webservice:
         return int(self._view["versions"][-1]["version"])
 
     def set_traffic(self, shares: dict[int, int]) -> None:
-        """``{1: 90, 2: 10}``: a version that gets nothing ends."""
+        """Set the share of each version in percent: ``{1: 90, 2: 10}``. A version without a share is stopped."""
         body = {str(version): share for version, share in shares.items()}
         self._load(self.workspace.connection.post(f"{_ROUTE}/{self.name}/traffic", body))
 
     def delete_version(self, version: int) -> None:
-        """Its share goes to the others."""
+        """Stop a version; the version with the largest share takes over its requests."""
         rest = {number: share for number, share in self.versions.items() if number != int(version)}
         if not rest:
             raise WebserviceException(f"version {version} is the last one of {self.name!r}", hint="service.delete()")
@@ -242,26 +278,26 @@ class Webservice:
         self.set_traffic({**rest, largest: rest[largest] + self.versions.get(int(version), 0)})
 
     def stats(self) -> dict[str, Any]:
-        """What was counted: requests, failures, latencies; and the last minutes, second by second."""
-        found: dict[str, Any] = self.workspace.connection.get(f"{_ROUTE}/{self.name}/stats")
-        return found
+        """Return counts of requests, failures and latencies, and a time series of the last minutes."""
+        stats: dict[str, Any] = self.workspace.connection.get(f"{_ROUTE}/{self.name}/stats")
+        return stats
 
     def add_tags(self, tags: dict[str, Any]) -> None:
         self._patch(tags={**self.tags, **as_labels(tags, "tags")})
 
     def remove_tags(self, tags: Any) -> None:
-        gone = [tags] if isinstance(tags, str) else list(tags)
-        self._patch(tags={key: value for key, value in self.tags.items() if key not in gone})
+        removed = [tags] if isinstance(tags, str) else list(tags)
+        self._patch(tags={key: value for key, value in self.tags.items() if key not in removed})
 
     def add_properties(self, properties: dict[str, Any]) -> None:
         added = as_labels(properties, "properties")
-        written = [key for key, value in added.items() if self.properties.get(key, value) != value]
-        if written:
-            raise WebserviceException(f"the properties {', '.join(written)} are written once", hint="use a tag")
+        changed = [key for key, value in added.items() if self.properties.get(key, value) != value]
+        if changed:
+            raise WebserviceException(f"the properties {', '.join(changed)} cannot be changed", hint="use a tag")
         self._patch(properties={**self.properties, **added})
 
     def delete(self) -> None:
-        """Requests are answered no more, and the name is free."""
+        """Stop the service and free its name."""
         self.workspace.connection.delete(f"{_ROUTE}/{self.name}")
 
     def serialize(self) -> dict[str, Any]:
@@ -311,13 +347,13 @@ class Webservice:
             body["properties"] = {**self.properties, **as_labels(properties, "properties")}
         if description is not None:
             body["description"] = description
-        chosen = {name: value for name, value in settings.items() if value is not None}
-        if isinstance(chosen.get("batching"), bool):
-            chosen["batching"] = {} if chosen["batching"] else None
-        if chosen:
-            body["configuration"] = chosen
+        configuration = {name: value for name, value in settings.items() if value is not None}
+        if isinstance(configuration.get("batching"), bool):
+            configuration["batching"] = {} if configuration["batching"] else None
+        if configuration:
+            body["configuration"] = configuration
         if not body:
-            raise WebserviceException("nothing to change was given", hint="service.update(models=[…]), tags={…}, …")
+            raise WebserviceException("update needs a change", hint="service.update(models=[…]), tags={…}, …")
         self._load(self.workspace.connection.patch(f"{_ROUTE}/{self.name}", body))
 
     def _patch(self, **values: Any) -> None:
@@ -347,18 +383,18 @@ class Webservice:
         from runyard.sdk.core.display import table_html
 
         shares = ", ".join(f"{version}: {share} %" for version, share in self.versions.items())
-        shown = {"Service": self.name, "State": self.state, "Scoring URI": self.scoring_uri, "Versions": shares}
-        return table_html({**shown, "Models": ", ".join(self.model_ids)})
+        rows = {"Service": self.name, "State": self.state, "Scoring URI": self.scoring_uri, "Versions": shares}
+        return table_html({**rows, "Models": ", ".join(self.model_ids)})
 
 
 def _text(name: Any) -> str:
     if not isinstance(name, str) or not name:
-        raise WebserviceException(f"the name of a service is text, not {name!r}")
+        raise WebserviceException(f"the name of a service must be text, got {name!r}")
     return name
 
 
-def has_labels(labels: dict[str, Any], wanted: Optional[Labels]) -> bool:
+def has_labels(labels: dict[str, Any], required: Optional[Labels]) -> bool:
     from runyard.sdk.core.labels import label_query
 
-    asked = json.loads(label_query(wanted, "tags") or "{}")
-    return all(key in labels and (value is None or labels[key] == value) for key, value in asked.items())
+    query = json.loads(label_query(required, "tags") or "{}")
+    return all(key in labels and (value is None or labels[key] == value) for key, value in query.items())
