@@ -46,7 +46,7 @@ def test_a_model_is_registered_named_approved_compared_downloaded_and_deleted(cl
     there = cli("models", "download", "named-net", "-o", "there")
     assert (there.code, "--replace" in there.err, "exist_ok=True" in there.err) == (1, True, True)
 
-    assert "is its 'champion'" in cli("models", "delete", "named-net:1", "--yes").err
+    assert "has the alias 'champion'" in cli("models", "delete", "named-net:1", "--yes").err
     assert cli("models", "alias", "named-net", "champion", "--remove").code == 0
     assert cli("models", "delete", "named-net:1", "--yes").err == "deleted named-net:1\n"
 
@@ -56,9 +56,9 @@ def test_a_model_is_registered_named_approved_compared_downloaded_and_deleted(cl
     [
         (["show", "nothing-of-that-name"], "no model named 'nothing-of-that-name'"),
         (["list", "nothing-of-that-name"], "no model named"),
-        (["register", "a b", "net.pt"], "a model cannot be named 'a b'"),
+        (["register", "a b", "net.pt"], "invalid model name 'a b'"),
         (["register", "net", "nowhere.pt"], "no file or folder 'nowhere.pt'"),
-        (["list", "--stage", "approvd"], "there is no stage 'approvd'"),
+        (["list", "--stage", "approvd"], "unknown stage 'approvd'"),
         (["delete", "net"], "say which version of 'net'"),
     ],
 )

@@ -72,7 +72,7 @@ def test_a_service_that_is_not_there_is_said_before_a_request_is_read(cli: Comma
         os.close(typed)
         os.close(held)
     assert done.code == 1
-    assert "no service is named 'nobody'" in done.err
+    assert "no service named 'nobody'" in done.err
 
 
 def test_a_terminal_is_told_that_the_request_is_read_from_it(cli: CommandLine) -> None:

@@ -222,7 +222,7 @@ def test_the_command_line_names_data_and_gives_it_to_a_script(
         assert "letters  download  the same" in command("datasets", "show", place).text
         assert command("datasets", "files", place).text.split() == ["SIZE", "FILE", "1", "B", "a.txt"]
         wrong = command("run", "--input", "letters=nothing", "look.py")
-        assert (wrong.code, "no dataset 'nothing' is registered here" in wrong.err) == (1, True)
+        assert (wrong.code, "no dataset 'nothing' is registered" in wrong.err) == (1, True)
         refused = command("datasets", "remove", place)
         assert (refused.code, f"unregistering {place}, 1 version, needs a yes\n\nhint: add --yes" in refused.err) == (
             1,

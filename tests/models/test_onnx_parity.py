@@ -113,8 +113,8 @@ def test_what_export_cannot_do_is_refused_before_anything_is_imported() -> None:
     for how, message in (
         ({}, "needs to know where to"),
         ({"register_as": "x", "exporter": "magic"}, "no exporter 'magic'"),
-        ({"register_as": "x", "opset": "new"}, "opset takes a whole number"),
-        ({"register_as": "x", "quantize": "int4"}, "quantize takes 'int8'"),
+        ({"register_as": "x", "opset": "new"}, "opset must be a whole number"),
+        ({"register_as": "x", "quantize": "int4"}, "quantize must be 'int8'"),
         ({"register_as": "x", "quantize": "int8", "quantize_tolerance": 3}, "between 0 and 1"),
     ):
         with pytest.raises(OnnxExportException, match=message):

@@ -39,7 +39,7 @@ class FakeYard:
             return [self._view(name, len(versions)) for name, versions in self.kept.items()]
         name = path.rpartition("/")[2]
         if name not in self.kept:
-            raise UserErrorException(f"no environment {name!r} is registered here")
+            raise UserErrorException(f"no environment {name!r} is registered")
         return self._view(name, int(query.get("version") or len(self.kept[name])))
 
     def _view(self, name: str, version: int) -> Any:

@@ -47,7 +47,7 @@ def add_run(database: Database, run_id: str, *uses: DataUse, root: str | None = 
         parent_id=parent,
         state="Completed",
     )
-    DatasetStore(database).note_uses(run_id, uses)
+    DatasetStore(database).record_uses(run_id, uses)
 
 
 def add_dataset(database: Database, name: str | None, path: str, digest: str, run_id: str | None = None) -> Dataset:
@@ -88,41 +88,41 @@ def test_from_raw_data_to_the_service(database: Database) -> None:
         "m:2 served s",
     }
     above = line - {"clean wrote blobs/cleaned"}
-    assert shown(lineage.of_model(database, "m:1")) == above
-    assert shown(lineage.of_model(database, "m")) == above
-    assert shown(lineage.of_run(database, "train")) == above
-    assert shown(lineage.of_run(database, "clean")) == line - {"blobs/words.txt used train"}
-    assert shown(lineage.of_dataset(database, "cleaned")) == above - {"blobs/words.txt used train"}
-    assert "raw:1 used other" in shown(lineage.of_dataset(database, "raw:1"))
+    assert shown(lineage.trace_model(database, "m:1")) == above
+    assert shown(lineage.trace_model(database, "m")) == above
+    assert shown(lineage.trace_run(database, "train")) == above
+    assert shown(lineage.trace_run(database, "clean")) == line - {"blobs/words.txt used train"}
+    assert shown(lineage.trace_dataset(database, "cleaned")) == above - {"blobs/words.txt used train"}
+    assert "raw:1 used other" in shown(lineage.trace_dataset(database, "raw:1"))
 
 
 def test_what_one_run_wrote_leads_to_who_read_it(database: Database) -> None:
     add_run(database, "first", DataUse("out", "blobs", "there", mode="upload"))
     add_run(database, "second", DataUse("in", "blobs", "there"))
     line = {"first wrote blobs/there", "blobs/there used second"}
-    assert shown(lineage.of_run(database, "first")) == shown(lineage.of_run(database, "second")) == line
+    assert shown(lineage.trace_run(database, "first")) == shown(lineage.trace_run(database, "second")) == line
 
 
 def test_a_run_says_whether_its_data_was_what_is_registered(database: Database) -> None:
     dataset = add_dataset(database, "mnist", "mnist/", "d1")
     add_run(database, "same", use(dataset, "d1"))
     add_run(database, "other", use(dataset, "d2"))
-    found = lineage.of_dataset(database, dataset.dataset_id)
+    found = lineage.trace_dataset(database, dataset.dataset_id)
     assert {edge.target: edge.same for edge in found.edges.values()} == {"run:same": True, "run:other": False}
 
 
 def test_runs_that_used_the_same_content_before_it_had_a_name_are_found(database: Database) -> None:
     add_run(database, "early", use(add_dataset(database, None, "mnist/", "d1"), "d1"))
     add_dataset(database, "mnist", "mnist/", "d1")
-    assert shown(lineage.of_dataset(database, "mnist")) == {"mnist:1 used early"}
-    assert shown(lineage.of_run(database, "early")) == {"blobs/mnist/ used early"}
+    assert shown(lineage.trace_dataset(database, "mnist")) == {"mnist:1 used early"}
+    assert shown(lineage.trace_run(database, "early")) == {"blobs/mnist/ used early"}
 
 
 def test_a_sweep_goes_with_its_children(database: Database) -> None:
     dataset = add_dataset(database, "mnist", "mnist/", "d1")
     add_run(database, "sweep", root="sweep")
     add_run(database, "sweep_0", use(dataset, "d1"), root="sweep")
-    found = lineage.of_run(database, "sweep")
+    found = lineage.trace_run(database, "sweep")
     assert found.start == ["run:sweep"]
     assert shown(found) == {"sweep led sweep_0", "mnist:1 used sweep_0"}
 
@@ -130,8 +130,8 @@ def test_a_sweep_goes_with_its_children(database: Database) -> None:
 def test_what_is_not_there_is_told(database: Database) -> None:
     add_dataset(database, "mnist", "mnist/", "d1")
     with pytest.raises(UserErrorException, match="no dataset 'mnits'"):
-        lineage.of_dataset(database, "mnits")
+        lineage.trace_dataset(database, "mnits")
     with pytest.raises(UserErrorException, match="no version 3"):
-        lineage.of_dataset(database, "mnist:3")
+        lineage.trace_dataset(database, "mnist:3")
     with pytest.raises(UserErrorException, match="no model 'm'"):
-        lineage.of_model(database, "m")
+        lineage.trace_model(database, "m")

@@ -12,7 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from runyard.errors import StoreCorrupted
 from runyard.store import open_store
-from runyard.store.open_store import HEAD, back_up, backup_of, migrate, open_database
+from runyard.store.open_store import HEAD, back_up, backup_path, migrate, open_database
 
 
 def shape(path: Path) -> dict[str, str]:
@@ -70,7 +70,7 @@ def test_a_damaged_database_is_named_kept_and_the_way_back_is_told(tmp_path: Pat
     with pytest.raises(StoreCorrupted) as caught:
         open_database(path)
     assert str(path) in caught.value.message
-    assert f"cp {backup_of(path)}" in caught.value.hint
+    assert f"cp {backup_path(path)}" in caught.value.hint
     assert path.read_bytes() == before
 
 
@@ -81,7 +81,7 @@ def test_following_the_hint_brings_the_yard_back(tmp_path: Path) -> None:
     path.write_bytes(b"gone" * 1000)
     with pytest.raises(StoreCorrupted):
         open_database(path)
-    path.write_bytes(backup_of(path).read_bytes())
+    path.write_bytes(backup_path(path).read_bytes())
     for beside in tmp_path.glob("yard.db-*"):
         beside.unlink()
     open_database(path).close()
@@ -91,7 +91,7 @@ def test_somebody_elses_database_is_not_touched(tmp_path: Path) -> None:
     path = tmp_path / "yard.db"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE mine (x)")
-    with pytest.raises(StoreCorrupted, match="not a database of this program"):
+    with pytest.raises(StoreCorrupted, match="not a Runyard database"):
         open_database(path)
     assert list(shape(path)) == ["mine"]
 
@@ -129,6 +129,6 @@ def test_a_migration_that_does_not_come_through_leaves_the_database_as_it_was(tm
     for _ in range(2):  # the second try begins where the first did
         with pytest.raises(OperationalError, match="table sweeps already exists"):
             open_database(path)
-        assert shape(path) == shape(backup_of(path)) == before
+        assert shape(path) == shape(backup_path(path)) == before
         with sqlite3.connect(path) as connection:
             assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0001",)]

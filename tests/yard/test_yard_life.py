@@ -172,7 +172,7 @@ def test_a_home_that_cannot_be_written_is_one_clear_error(monkeypatch: pytest.Mo
 
 def test_a_damaged_database_is_told_to_the_client_and_kept(home: Path) -> None:
     (home / "yard.db").write_bytes(b"broken" * 1000)
-    with pytest.raises(StoreCorrupted, match="kept as it is") as caught:
+    with pytest.raises(StoreCorrupted, match="was not changed") as caught:
         Workspace().connection.get("/api/health")
     assert "recover" in caught.value.hint
     assert (home / "yard.db").read_bytes() == b"broken" * 1000

@@ -1,1 +1,1 @@
-"""Registered models: what runs brought forth, in versions, with where it came from."""
+"""The model registry: versioned models with their files and origin."""

@@ -1,4 +1,4 @@
-"""Which files a model is made of: those that were sent for it, or those of a run below a path."""
+"""The files of a model to be registered: uploaded files, or files of a run."""
 
 from __future__ import annotations
 
@@ -9,78 +9,79 @@ from sqlalchemy import delete, select
 
 from runyard import clock
 from runyard.errors import ModelPathNotFoundException, UserErrorException
-from runyard.orchestrator.components import Rooms
+from runyard.orchestrator.components import Components
 from runyard.orchestrator.run_files import list_files, locate, written_folders
 from runyard.store import schema
 from runyard.store.runs import RunRecord
-from runyard.tracking.artifacts import Artifact, checked_path
+from runyard.tracking.artifacts import Artifact, validate_path
 from runyard.tracking.file_walk import walk
 
 _UPLOAD = "model-upload:"
-_PATIENCE_S = 24 * 3600.0
+_STALE_AFTER_S = 24 * 3600.0
 
 
-def uploaded_owner(upload_id: str) -> str:
-    """Under which files stand that were sent, until their model is registered."""
+def upload_owner(upload_id: str) -> str:
+    """The owner of uploaded files until their model is registered."""
     if not upload_id.isalnum():
-        raise UserErrorException(f"{upload_id!r} is not the id of an upload", hint="letters and digits")
+        raise UserErrorException(f"invalid upload id {upload_id!r}", hint="use letters and digits")
     return f"{_UPLOAD}{upload_id}"
 
 
-def forget_uploads(rooms: Rooms) -> None:
-    """Files that were sent for models that were never registered: nobody will, after a day."""
+def delete_stale_uploads(components: Components) -> None:
+    """Delete uploads that are older than a day: their model was never registered."""
     table = schema.artifacts
-    # a range and not a LIKE: that would read the names of all files of all runs, at every start of a yard
-    sent = (table.c.run_id > _UPLOAD) & (table.c.run_id < _UPLOAD[:-1] + chr(ord(_UPLOAD[-1]) + 1))
-    old = sent & (table.c.created_at < clock.now() - _PATIENCE_S)
-    with rooms.database.read() as connection:
-        rows = connection.execute(select(table.c.path, table.c.digest, table.c.size).where(old)).all()
+    # a range instead of LIKE, which would read the names of all files of all runs at every start of a yard
+    uploaded = (table.c.run_id > _UPLOAD) & (table.c.run_id < _UPLOAD[:-1] + chr(ord(_UPLOAD[-1]) + 1))
+    stale = uploaded & (table.c.created_at < clock.now() - _STALE_AFTER_S)
+    with components.database.read() as connection:
+        rows = connection.execute(select(table.c.path, table.c.digest, table.c.size).where(stale)).all()
     if not rows:
         return
-    with rooms.database.write() as connection:
-        connection.execute(delete(table).where(old))
-    rooms.artifacts.sweep(Artifact(*row) for row in rows)
+    with components.database.write() as connection:
+        connection.execute(delete(table).where(stale))
+    components.artifacts.remove_unreferenced(Artifact(*row) for row in rows)
 
 
-def files_of_run(rooms: Rooms, run_id: str, path: str) -> list[Artifact]:
-    """A file ``outputs/model.pt`` is `model.pt` of the model; a folder ``outputs/model`` is its folder `model`.
+def select_run_files(components: Components, run_id: str, path: str) -> list[Artifact]:
+    """Select files of a run: ``outputs/model.pt`` becomes `model.pt` of the model, a folder ``outputs/net`` `net/`.
 
-    What a running script has written but the yard has not kept yet is kept now. All of them are held.
+    Files that a running script has written, but that are not stored yet, are stored now. The caller must release all
+    returned files.
     """
-    wanted = checked_path(path)
-    kept = {file.path: file for file in rooms.artifacts.files(run_id)}
-    written = _written(rooms, rooms.runs.load(run_id), kept)
-    names = sorted(kept.keys() | written.keys())
-    chosen = [name for name in names if name == wanted or name.startswith(wanted + "/")]
-    if not chosen:
-        top = sorted({name.rpartition("/")[0] or name for name in names})
-        shown = ", ".join(top[:8]) + (", …" if len(top) > 8 else "")
+    selection = validate_path(path)
+    stored = {file.path: file for file in components.artifacts.files(run_id)}
+    unstored = _unstored_files(components, components.runs.load(run_id), stored)
+    names = sorted(stored.keys() | unstored.keys())
+    selected = [name for name in names if name == selection or name.startswith(selection + "/")]
+    if not selected:
+        folders = sorted({name.rpartition("/")[0] or name for name in names})
+        listing = ", ".join(folders[:8]) + (", …" if len(folders) > 8 else "")
         raise ModelPathNotFoundException(
-            f"run {run_id} has no file or folder {wanted!r}",
-            hint=f"it has files in: {shown}" if top else "it has no files (yet): a script keeps them in outputs/",
+            f"run {run_id} has no file or folder {selection!r}",
+            hint=f"it has files in: {listing}" if folders else "it has no files yet: scripts write them to outputs/",
             run_id=run_id,
         )
-    base = wanted.rpartition("/")[0]
+    base = selection.rpartition("/")[0]
     files: list[Artifact] = []
     try:
-        for name in chosen:
-            inside = name[len(base) + 1 :] if base else name
-            if name in kept:
-                files.append(Artifact(inside, kept[name].digest, kept[name].size))
-                rooms.artifacts.hold(files[-1:])
+        for name in selected:
+            path_in_model = name[len(base) + 1 :] if base else name
+            if name in stored:
+                files.append(Artifact(path_in_model, stored[name].digest, stored[name].size))
+                components.artifacts.hold(files[-1:])
             else:
-                files.append(rooms.artifacts.take(inside, written[name]))
-    except BaseException:  # nobody else knows which are held
-        rooms.artifacts.release(files)
+                files.append(components.artifacts.add_content(path_in_model, unstored[name]))
+    except BaseException:
+        components.artifacts.release(files)
         raise
     return files
 
 
-def _written(rooms: Rooms, run: RunRecord, kept: Container[str]) -> dict[str, Path]:
-    """Logs, and what a running script has in the folders that will be kept when it ends."""
-    logs = ((name, locate(rooms, run, name)) for name, _ in list_files(rooms, run) if name not in kept)
-    found = {name: place for name, place in logs if place is not None}
-    for prefix, folder in written_folders(rooms, run):
+def _unstored_files(components: Components, run: RunRecord, stored: Container[str]) -> dict[str, Path]:
+    """Logs, and files of a running script in the folders that are stored when it ends."""
+    logs = ((name, locate(components, run, name)) for name, _ in list_files(components, run) if name not in stored)
+    paths = {name: path for name, path in logs if path is not None}
+    for prefix, folder in written_folders(components, run):
         if folder.is_dir() and not folder.is_symlink():
-            found.update((f"{prefix}/{one.name}", one.source) for one in walk(folder)[0])
-    return found
+            paths.update((f"{prefix}/{file.name}", file.source) for file in walk(folder)[0])
+    return paths

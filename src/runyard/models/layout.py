@@ -1,57 +1,51 @@
-"""Models laid out as a scoring script finds them: azureml-models/<name>/<version>/<what was registered>."""
+"""The model folder of a scoring script: azureml-models/<name>/<version>/<registered files>."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-import shutil
-import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
 from runyard.models.registry import Models
+from runyard.posix.atomic_write import create_folder
 
 FOLDER = "azureml-models"
-_FICLONE = 0x40049409  # of linux/fs.h: the new file shares the old one's blocks until one of them is written to
+_FICLONE = 0x40049409  # from linux/fs.h: the files share their blocks until one of them is written to
 
 
-def lay_out(models: Models, chosen: Sequence[tuple[str, int]], into: Path) -> Path:
-    """The value for AZUREML_MODEL_DIR: the folder of the one model, or that of all.
+def create_model_folder(models: Models, versions: Sequence[tuple[str, int]], parent: Path) -> Path:
+    """Copy the files of models into ``parent``; existing versions are kept.
 
-    A version appears whole or not at all, and one that is there stays. The files are copies: a scoring script may
-    write to what it was given, and the stored content is everybody's.
+    The files are copies, because a scoring script may write to them and the stored content is shared.
+
+    Returns:
+        The value of AZUREML_MODEL_DIR: the folder of the only model, or that of all models.
     """
-    for name, version in chosen:
-        target = into / FOLDER / name / str(version)
-        if target.is_dir():
+    root = parent / FOLDER
+    for name, version in versions:
+        folder = root / name / str(version)
+        if folder.is_dir():
             continue
-        half = into / f".{uuid.uuid4().hex}.half"
-        try:
+        with create_folder(folder) as draft:
             for file in models.files(name, version):
-                place = half / file.path
-                place.parent.mkdir(parents=True, exist_ok=True)
-                _copy(models.path_of(name, version, file.path), place)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            half.rename(target)
-        except BaseException:
-            shutil.rmtree(half, ignore_errors=True)
-            if not target.is_dir():  # else somebody else was faster, with the same content
-                raise
-    top = into / FOLDER
-    return top / chosen[0][0] / str(chosen[0][1]) if len(chosen) == 1 else top
+                target = draft / file.path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                _copy(models.path_of(name, version, file.path), target)
+    return root / versions[0][0] / str(versions[0][1]) if len(versions) == 1 else root
 
 
-def _copy(source: Path, target: Path) -> None:
-    with open(source, "rb") as reading, open(target, "wb") as writing:
+def _copy(source_path: Path, target_path: Path) -> None:
+    with open(source_path, "rb") as source, open(target_path, "wb") as target:
         try:
-            fcntl.ioctl(writing.fileno(), _FICLONE, reading.fileno())
+            fcntl.ioctl(target.fileno(), _FICLONE, source.fileno())
             return
-        except OSError:  # a file system that shares no blocks
+        except OSError:  # the file system cannot share blocks
             pass
-        size = os.fstat(reading.fileno()).st_size
+        size = os.fstat(source.fileno()).st_size
         copied = 0
         while copied < size:
-            done = os.sendfile(writing.fileno(), reading.fileno(), copied, size - copied)
-            if not done:
+            count = os.sendfile(target.fileno(), source.fileno(), copied, size - copied)
+            if not count:
                 break
-            copied += done
+            copied += count

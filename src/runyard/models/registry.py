@@ -1,4 +1,4 @@
-"""The registry: models are registered, found, named, approved, compared and, with care, deleted."""
+"""The registry: register, find, label, approve and delete model versions."""
 
 from __future__ import annotations
 
@@ -12,59 +12,59 @@ from sqlalchemy import Connection
 
 from runyard import clock
 from runyard.errors import ModelInUse, UserErrorException, WebserviceException
-from runyard.models.files import files_of_run, uploaded_owner
-from runyard.models.lineage import lineage_of
-from runyard.orchestrator.components import Rooms
-from runyard.store.models import Alias, Deed, ModelRecord, ModelStore
-from runyard.tracking.artifacts import Artifact, disown, record
+from runyard.models.files import select_run_files, upload_owner
+from runyard.models.lineage import model_origin
+from runyard.orchestrator.components import Components
+from runyard.store.models import Alias, HistoryEntry, ModelRecord, ModelStore
+from runyard.tracking.artifacts import Artifact, delete_records, record
 from runyard.wire.models import ChangeModel, RegisterModel
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 ALIAS = re.compile(r"(?!latest$)[A-Za-z][A-Za-z0-9._-]{0,63}")
 STAGES = ("none", "candidate", "approved", "rejected", "archived")
 
-Users = Mapping[tuple[str, int], Iterable[str]]  # by name and version
+Users = Mapping[tuple[str, int], Iterable[str]]  # services by model name and version
 
 
 class Models:
-    """One for a yard. Everything is in the store: a second one knows the same."""
+    """The models of a yard. All state is in the database, so several instances are equivalent."""
 
-    def __init__(self, rooms: Rooms) -> None:
-        self._artifacts = rooms.artifacts
-        self._rooms = rooms
-        self._store = ModelStore(rooms.database)
+    def __init__(self, components: Components) -> None:
+        self._artifacts = components.artifacts
+        self._components = components
+        self._store = ModelStore(components.database)
         self._users: Callable[[], Users] = dict
 
-    def watch_use(self, users: Callable[[], Users]) -> None:
-        """``users()`` names the services that use versions; such a version is not deleted."""
+    def set_user_lookup(self, users: Callable[[], Users]) -> None:
+        """Set the function that returns the services by the versions that they use, which must not be deleted."""
         self._users = users
 
     def register(self, request: RegisterModel) -> ModelRecord:
-        """Files of a run that are kept already are not read again: their content is stored once."""
-        known = self._store.registered(request.registration_id)
-        if known is not None:
-            return known
-        _checked_name(request.name)
+        """Register a model. Stored files of a run are neither copied nor read again."""
+        existing = self._store.by_registration_id(request.registration_id)
+        if existing is not None:
+            return existing
+        _check_name(request.name)
         if (request.upload_id is None) == (request.run_path is None):
-            raise UserErrorException("a model is made of files that were sent, or of a path among a run's files")
+            raise UserErrorException("expected either upload_id or run_path for the files of a model")
         if request.framework_version and not request.framework:
             raise WebserviceException("a model_framework_version needs a model_framework")
-        files = self._files_for(request)
+        files = self._hold_files(request)
         try:
             return self._add(request, files)
         finally:
             self._artifacts.release(files)
 
     def get(self, name: str, version: int | str | None = None) -> ModelRecord:
-        """By number or alias; None: the latest."""
+        """Return a version by number or alias; the latest by default."""
         return self._store.get(name, version)
 
     def find(self, text: str) -> ModelRecord:
-        """``digits``, ``digits:3``, ``digits:champion``."""
+        """Parse and return a reference such as ``digits``, ``digits:3`` or ``digits:champion``."""
         name, _, version = text.partition(":")
         return self._store.get(name, version or None)
 
-    def matching(
+    def search(
         self,
         *,
         name: str | None = None,
@@ -76,29 +76,34 @@ class Models:
         dataset_id: str | None = None,
         latest: bool = False,
     ) -> list[ModelRecord]:
-        """A label that is asked for with the value None must only be there. ``latest``: of those that fit."""
+        """List matching versions by name, newest first.
+
+        Args:
+            tags, properties: Required labels; the value None matches any value of the key.
+            latest: Only the newest matching version of each name.
+        """
         if stage is not None:
-            _check_stage(stage)  # a stage that was mistyped would look like one that no model is at
-        found = [
-            one
-            for one in self._store.find(name=name, run_id=run_id)
-            if (framework is None or one.framework == framework)
-            and (stage is None or one.stage == stage)
-            and _has(one.tags, tags or {})
-            and _has(one.properties, properties or {})
-            and (dataset_id is None or dataset_id in _dataset_ids(one))
+            _check_stage(stage)  # otherwise a mistyped stage would silently match nothing
+        matches = [
+            model
+            for model in self._store.find(name=name, run_id=run_id)
+            if (framework is None or model.framework == framework)
+            and (stage is None or model.stage == stage)
+            and _has_labels(model.tags, tags or {})
+            and _has_labels(model.properties, properties or {})
+            and (dataset_id is None or dataset_id in _dataset_ids(model))
         ]
-        if latest:
-            newest: dict[str, ModelRecord] = {}
-            for one in found:  # of each name the newest comes first
-                newest.setdefault(one.name, one)
-            return list(newest.values())
-        return found
+        if not latest:
+            return matches
+        newest: dict[str, ModelRecord] = {}
+        for model in matches:
+            newest.setdefault(model.name, model)
+        return list(newest.values())
 
     def aliases(self, name: str | None = None) -> dict[str, list[Alias]]:
         return self._store.aliases(name)
 
-    def history(self, name: str, version: int | None = None) -> list[Deed]:
+    def history(self, name: str, version: int | None = None) -> list[HistoryEntry]:
         return self._store.history(name, version)
 
     def users(self) -> Users:
@@ -108,43 +113,43 @@ class Models:
         return self._artifacts.files(_owner(self._store.get(name, version)))
 
     def path_of(self, name: str, version: int, path: str) -> Path:
-        """The stored content's own file: to be read, never written to."""
-        known = [file.path for file in self.files(name, version)]
-        if path not in known:
-            shown = ", ".join(known[:10]) + (", …" if len(known) > 10 else "")
-            raise UserErrorException(f"{name}:{version} has no file {path!r}", hint=f"its files: {shown}")
+        """The path of the stored content, which must not be written to."""
+        paths = [file.path for file in self.files(name, version)]
+        if path not in paths:
+            listing = ", ".join(paths[:10]) + (", …" if len(paths) > 10 else "")
+            raise UserErrorException(f"{name}:{version} has no file {path!r}", hint=f"its files: {listing}")
         return self._artifacts.path_of(_owner(self._store.get(name, version)), path)
 
     def change(self, name: str, version: int, request: ChangeModel) -> ModelRecord:
-        def changes(before: ModelRecord) -> dict[str, Any]:
+        def apply(model: ModelRecord) -> dict[str, Any]:
             for key, value in request.properties.items():
-                if before.properties.get(key, value) != value:
+                if model.properties.get(key, value) != value:
                     raise UserErrorException(
-                        f"the property {key!r} of {before.id} is {before.properties[key]!r} and is written once",
-                        hint="use a tag for what changes",
+                        f"property {key!r} of {model.id} is already {model.properties[key]!r} and cannot be changed",
+                        hint="properties cannot be overwritten; use a tag for values that change",
                     )
-            kept = {key: value for key, value in before.tags.items() if key not in request.remove_tags}
-            named = [*before.details.get("datasets", []), *request.datasets]
-            details = {**before.details, **request.details, **({"datasets": named} if named else {})}
-            found: dict[str, Any] = {
-                "tags": {**kept, **request.tags},
-                "properties": {**before.properties, **request.properties},
+            tags = {key: value for key, value in model.tags.items() if key not in request.remove_tags}
+            datasets = [*model.details.get("datasets", []), *request.datasets]
+            details = {**model.details, **request.details, **({"datasets": datasets} if datasets else {})}
+            columns: dict[str, Any] = {
+                "tags": {**tags, **request.tags},
+                "properties": {**model.properties, **request.properties},
                 "details": details,
             }
-            return found if request.description is None else {**found, "description": request.description}
+            return columns if request.description is None else {**columns, "description": request.description}
 
-        return self._store.change(name, version, changes)
+        return self._store.change(name, version, apply)
 
     def set_stage(self, name: str, version: int, stage: str, *, by: str | None, note: str | None = None) -> ModelRecord:
         _check_stage(stage)
         return self._store.set_stage(name, version, stage, by, note)
 
     def set_alias(self, name: str, alias: str, version: int, *, by: str | None) -> None:
-        """The alias is this version's alone: whoever asks for it gets this one from now on."""
+        """Point an alias to this version; another version of the name loses it."""
         if not ALIAS.fullmatch(alias):
             raise UserErrorException(
-                f"{alias!r} cannot be an alias",
-                hint="letters, digits, '.', '_' and '-', a letter first; 'latest' is always the newest version",
+                f"invalid alias {alias!r}",
+                hint="use letters, digits, '.', '_' and '-', starting with a letter; 'latest' is reserved",
             )
         self._store.set_alias(name, alias, version, by)
 
@@ -153,21 +158,21 @@ class Models:
         self._store.remove_alias(name, alias, by)
 
     def delete(self, name: str, version: int, *, by: str | None) -> None:
-        found = self._store.get(name, version)
+        model = self._store.get(name, version)
         users = sorted(self.users().get((name, version), ()))
         if users:
-            shown = ", ".join(map(repr, users))
+            services = ", ".join(map(repr, users))
             raise ModelInUse(
-                f"{found.id} is used by {'the service' if len(users) == 1 else 'the services'} {shown}",
-                hint="delete the service, or give it another version, first",
-                model=found.id,
+                f"{model.id} is used by {'the service' if len(users) == 1 else 'the services'} {services}",
+                hint="delete the service or deploy another version to it first",
+                model=model.id,
             )
-        files = self._artifacts.files(_owner(found))
-        self._store.remove(name, version, by, lambda connection: disown(connection, _owner(found)))
-        self._artifacts.sweep(files)
+        files = self._artifacts.files(_owner(model))
+        self._store.remove(name, version, by, lambda connection: delete_records(connection, _owner(model)))
+        self._artifacts.remove_unreferenced(files)
 
     def _add(self, request: RegisterModel, files: Sequence[Artifact]) -> ModelRecord:
-        lineage = lineage_of(self._rooms, request.run_id) if request.run_id else {}
+        lineage = model_origin(self._components, request.run_id) if request.run_id else {}
         details = {**request.details}
         if request.datasets:
             details["datasets"] = request.datasets
@@ -175,7 +180,7 @@ class Models:
             details["made_of"] = self.find(request.made_of).id
         now = clock.now()
 
-        def make(version: int) -> ModelRecord:
+        def build(version: int) -> ModelRecord:
             return ModelRecord(
                 name=request.name,
                 version=version,
@@ -195,36 +200,36 @@ class Models:
                 **lineage,
             )
 
-        def take_files(connection: Connection, made: ModelRecord) -> None:
-            record(connection, _owner(made), files)
+        def add_files(connection: Connection, model: ModelRecord) -> None:
+            record(connection, _owner(model), files)
             if request.upload_id is not None:
-                disown(connection, uploaded_owner(request.upload_id))
+                delete_records(connection, upload_owner(request.upload_id))
 
-        return self._store.add(request.name, request.registration_id, make, take_files)
+        return self._store.add(request.name, request.registration_id, build, add_files)
 
-    def _files_for(self, request: RegisterModel) -> Sequence[Artifact]:
-        """Held: they are to be released."""
+    def _hold_files(self, request: RegisterModel) -> Sequence[Artifact]:
+        """Return the files of the request and protect them from deletion; the caller must release them."""
         if request.upload_id is not None:
-            sent = self._artifacts.files(uploaded_owner(request.upload_id))
-            if not sent:
-                raise UserErrorException(f"no file of the model {request.name!r} was sent")
-            self._artifacts.hold(sent)
-            return sent
+            files = self._artifacts.files(upload_owner(request.upload_id))
+            if not files:
+                raise UserErrorException(f"no files were uploaded for the model {request.name!r}")
+            self._artifacts.hold(files)
+            return files
         if request.run_id is None:
-            raise UserErrorException("a path among a run's files needs the run's id")
-        return files_of_run(self._rooms, request.run_id, request.run_path or "")
+            raise UserErrorException("run_path requires run_id")
+        return select_run_files(self._components, request.run_id, request.run_path or "")
 
 
 def _owner(model: ModelRecord) -> str:
-    """Under which its files stand: never the id of a run, which has no such sign in it."""
+    """The owner of the model's files; cannot equal a run id, which has no colon."""
     return f"model:{model.name}:{model.version}"
 
 
-def _checked_name(name: str) -> None:
+def _check_name(name: str) -> None:
     if not NAME.fullmatch(name):
         raise WebserviceException(
-            f"a model cannot be named {name!r}",
-            hint="letters, digits, '.', '_' and '-', a letter or digit first, at most 255",
+            f"invalid model name {name!r}",
+            hint="use at most 255 letters, digits, '.', '_' and '-', starting with a letter or digit",
         )
 
 
@@ -235,13 +240,13 @@ def _digest(files: Sequence[Artifact]) -> str:
 
 def _check_stage(stage: str) -> None:
     if stage not in STAGES:
-        raise UserErrorException(f"there is no stage {stage!r}", hint=f"stages: {', '.join(STAGES)}")
+        raise UserErrorException(f"unknown stage {stage!r}", hint=f"use one of {', '.join(STAGES)}")
 
 
-def _has(labels: Mapping[str, str | None], wanted: Mapping[str, str | None]) -> bool:
-    return all(key in labels and (value is None or labels[key] == value) for key, value in wanted.items())
+def _has_labels(labels: Mapping[str, str | None], required: Mapping[str, str | None]) -> bool:
+    return all(key in labels and (value is None or labels[key] == value) for key, value in required.items())
 
 
 def _dataset_ids(model: ModelRecord) -> set[str]:
-    named = [one.get("id") for one in model.details.get("datasets", [])]
-    return {str(one) for one in [*named, *(use.get("dataset_id") for use in model.data)] if one}
+    declared = [dataset.get("id") for dataset in model.details.get("datasets", [])]
+    return {str(id) for id in [*declared, *(use.get("dataset_id") for use in model.data)] if id}

@@ -43,7 +43,7 @@ from runyard.server.routes import (
     sweeps,
 )
 from runyard.serving.images import Images
-from runyard.serving.manager import Services
+from runyard.serving.manager import ServiceManager
 from runyard.sweeps.driver import SweepDriver
 from runyard.wire.yard import Health
 
@@ -76,11 +76,11 @@ def create_app(
     sweep_driver: SweepDriver | None = None,
     registry: Models | None = None,
     transfers: Transfers | None = None,
-    web_services: Services | None = None,
+    web_services: ServiceManager | None = None,
 ) -> FastAPI:
     app = FastAPI(title="Runyard", version=__version__, docs_url="/api/docs", openapi_url="/api/openapi.json")
-    error_handlers.install(app, conductor.rooms.database.path)
-    table = RunTable(conductor.rooms.database, conductor.doing)
+    error_handlers.install(app, conductor.components.database.path)
+    table = RunTable(conductor.components.database, conductor.doing)
     app.include_router(run_table.routes(table), prefix="/api")  # before the runs: `table` is not a run id
     app.include_router(live.routes(conductor, table), prefix="/api")
     app.include_router(exchange.routes(conductor), prefix="/api")  # nor is `import`
@@ -101,17 +101,17 @@ def create_app(
     app.include_router(datasets.routes(conductor), prefix="/api")
     app.include_router(data.routes(conductor, transfers), prefix="/api")
     app.include_router(sweeps.routes(conductor, sweep_driver), prefix="/api")
-    app.include_router(models.routes(conductor, registry or Models(conductor.rooms)), prefix="/api")
+    app.include_router(models.routes(conductor, registry or Models(conductor.components)), prefix="/api")
     app.include_router(mlflow_routes(conductor), prefix="/api")
     if web_services is not None and registry is not None:
         app.include_router(services.routes(web_services), prefix="/api")
-        app.include_router(images.routes(Images(conductor.rooms, registry)), prefix="/api")
+        app.include_router(images.routes(Images(conductor.components, registry)), prefix="/api")
     if net is not None:
         app.include_router(network.routes(net, table.page), prefix="/api")
 
     @app.get("/api/health", response_model=Health)
     async def health() -> Response:
-        components = conductor.rooms
+        components = conductor.components
         address = net.address if net is not None else None
         url = address.url if address is not None else ""
         live_runs = len(conductor.live)

@@ -13,10 +13,10 @@ from starlette.exceptions import HTTPException
 
 from runyard import errors
 from runyard.server.responses import json_response
-from runyard.store.database import is_full
-from runyard.store.models import NoSuchModel
-from runyard.store.open_store import corrupted
-from runyard.store.services import NoSuchService
+from runyard.store.database import is_disk_full
+from runyard.store.models import ModelNotFound
+from runyard.store.open_store import corruption_error
+from runyard.store.services import ServiceNotFound
 
 log = logging.getLogger(__name__)
 
@@ -27,8 +27,8 @@ STATUS_CODES: dict[type[errors.RunyardException], int] = {
     errors.YardUnavailable: 503,
     errors.SnapshotException: 409,
     errors.ModelInUse: 409,
-    NoSuchModel: 404,
-    NoSuchService: 404,
+    ModelNotFound: 404,
+    ServiceNotFound: 404,
 }
 
 
@@ -58,19 +58,19 @@ def install(app: FastAPI, database: Path) -> None:
 
     @app.exception_handler(DatabaseError)
     def database_error(request: Request, error: DatabaseError) -> Response:
-        if is_full(error):
+        if is_disk_full(error):
             return _disk_full(database, str(error.orig))
         log.exception("%s %s", request.method, request.url.path)
         if isinstance(error.orig, sqlite3.DatabaseError) and not isinstance(error.orig, sqlite3.IntegrityError):
             text = str(error.orig)
             if "malformed" in text or "not a database" in text:
-                corruption = corrupted(database, text)
+                corruption = corruption_error(database, text)
                 return error_response(500, "StoreCorrupted", corruption.message, corruption.hint)
         return error_response(500, "RunyardException", f"the yard's database failed: {error.orig}", "see yard.log")
 
     @app.exception_handler(OSError)
     def os_error(request: Request, error: OSError) -> Response:
-        return _disk_full(database, str(error.strerror)) if is_full(error) else internal_error(request, error)
+        return _disk_full(database, str(error.strerror)) if is_disk_full(error) else internal_error(request, error)
 
     @app.exception_handler(Exception)
     def internal_error(request: Request, error: Exception) -> Response:

@@ -54,7 +54,7 @@ def _replace_non_finite(value: Any) -> Any:
 
 
 def run_views(conductor: Conductor, records: list[RunRecord]) -> list[RunView]:
-    labels = conductor.rooms.runs.labels([r.run_id for r in records])
+    labels = conductor.components.runs.labels([r.run_id for r in records])
     return [_build_run_view(conductor, record, *labels[record.run_id]) for record in records]
 
 
@@ -91,7 +91,7 @@ def _build_run_view(
         tags=tags,
         properties=properties,
         spec=record.spec,
-        folder=str(conductor.rooms.folder(record.run_id).root),
+        folder=str(conductor.components.folder(record.run_id).root),
         version=record.version,
         attempt=record.life.attempt,
         attempts=[

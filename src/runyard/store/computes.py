@@ -1,4 +1,4 @@
-"""Compute targets that people created or attached, by name."""
+"""Compute targets that users created or attached, by name."""
 
 from __future__ import annotations
 

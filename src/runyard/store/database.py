@@ -1,30 +1,33 @@
-"""One SQLite file, many readers, one writer."""
+"""Access to the SQLite database: many readers, one writer."""
 
 from __future__ import annotations
 
 import errno
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, create_engine, event
 from sqlalchemy.exc import OperationalError
 
+MAX_INTEGER = 1 << 62  # safely within SQLite's 64 bits; larger numbers cannot be bound to a statement
+T = TypeVar("T")
+
 
 class Database:
-    """``read()`` and ``write()`` hand out connections; a write is one transaction, and writes queue up.
+    """``read()`` and ``write()`` provide connections; a write is one transaction, and writes are serialized.
 
-    Both block, so they are called from threads. Nothing slow (a cluster, a build) may be waited for inside a write.
+    Both block, so call them from worker threads. Do not wait for anything slow (a cluster, a build) inside a write.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._writing = threading.RLock()
         self._engine = create_engine(
-            url_of(path), connect_args={"check_same_thread": False, "timeout": 30}, pool_size=8, max_overflow=32
+            sqlite_url(path), connect_args={"check_same_thread": False, "timeout": 30}, pool_size=8, max_overflow=32
         )
         event.listen(self._engine, "connect", _prepare_connection)
 
@@ -42,17 +45,24 @@ class Database:
         self._engine.dispose()
 
 
-def url_of(path: Path) -> URL:
-    """Not made of text: a folder's name may hold what a URL reads as its own, such as ``?`` or ``%``."""
+def sqlite_url(path: Path) -> URL:
+    """Built from parts: the path may contain characters that are special in a URL, such as ``?`` or ``%``."""
     return URL.create("sqlite", database=str(path))
 
 
-def is_full(error: BaseException) -> bool:
-    """Whether it says that there is no room on the disk: what failed may be tried again once there is."""
+def is_disk_full(error: BaseException) -> bool:
+    """True if the disk is full: the operation can be retried later."""
     if isinstance(error, OSError):
         return error.errno in (errno.ENOSPC, errno.EDQUOT)
-    said = str(getattr(error, "orig", ""))
-    return isinstance(error, OperationalError) and ("disk is full" in said or "disk I/O" in said)
+    text = str(getattr(error, "orig", ""))
+    return isinstance(error, OperationalError) and ("disk is full" in text or "disk I/O" in text)
+
+
+def batches(values: Iterable[T], size: int = 500) -> Iterator[list[T]]:
+    """Split distinct values into lists that stay below SQLite's limit of variables per statement."""
+    distinct = list(dict.fromkeys(values))
+    for begin in range(0, len(distinct), size):
+        yield distinct[begin : begin + size]
 
 
 def _prepare_connection(connection: sqlite3.Connection, record: Any) -> None:

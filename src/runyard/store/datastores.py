@@ -1,4 +1,4 @@
-"""Datastores that people registered, by name; what is on its way; and which content was seen where."""
+"""Registered datastores, transfers, and digests of files in datastores."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from runyard import clock
-from runyard.store.database import Database
+from runyard.store.database import Database, batches
 from runyard.store.schema import datastores, seen_files, transfers
 
-_KEPT_TRANSFERS = 500
-_SOME = 300  # below SQLite's limit of variables
-_ASKED_BY_NAME = 1000  # beyond these, a whole folder is read sooner
+_MAX_TRANSFERS = 500
+_MAX_PATHS = 1000  # for more paths, reading their complete folder is faster
+_SELECT_DIGESTS = select(seen_files.c.path, seen_files.c.mark, seen_files.c.digest)
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class DatastoreStore:
             return None if row is None else _datastore(row)
 
     def put(self, name: str, kind: str, configuration: dict[str, Any]) -> DatastoreRecord:
-        """A new one, or the same name for another place: what was seen under it says nothing any more."""
+        """Add or replace a datastore. Digests under its name are dropped: it may refer to another location now."""
         values = {"kind": kind, "configuration": configuration}
         with self._database.write() as connection:
             connection.execute(
@@ -61,9 +61,9 @@ class DatastoreStore:
                 .on_conflict_do_update(index_elements=["name"], set_=values)
             )
             connection.execute(delete(seen_files).where(seen_files.c.datastore == name))
-        found = self.get(name)
-        assert found is not None
-        return found
+        record = self.get(name)
+        assert record is not None
+        return record
 
     def make_default(self, name: str) -> None:
         with self._database.write() as connection:
@@ -76,42 +76,42 @@ class DatastoreStore:
             connection.execute(delete(seen_files).where(seen_files.c.datastore == name))
 
 
-class SeenFiles:
-    """Contents by place and mark. What is lost here is read once more, so nothing depends on it being complete."""
+class FileDigests:
+    """Digests of files by path and mark (an ETag, or size and modification time).
+
+    It is a cache: a file without an entry is read again.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def below(self, datastore: str, prefix: str) -> dict[str, tuple[str, str]]:
-        """path -> (mark, digest), of one file or of everything below a folder."""
-        if not _is_text(prefix):
+    def in_folder(self, datastore: str, prefix: str) -> dict[str, tuple[str, str]]:
+        """Map paths to (mark, digest), for one file or for all files below a folder."""
+        if not _is_valid_text(prefix):
             return {}
         table = seen_files
-        query = select(table.c.path, table.c.mark, table.c.digest).where(table.c.datastore == datastore)
+        query = _SELECT_DIGESTS.where(table.c.datastore == datastore)
         if prefix:
-            inside = (table.c.path >= f"{prefix}/") & (table.c.path < f"{prefix}0")  # "0" comes right after "/"
+            inside = (table.c.path >= f"{prefix}/") & (table.c.path < f"{prefix}0")  # "0" follows "/" in ASCII
             query = query.where((table.c.path == prefix) | inside)
         with self._database.read() as connection:
             return {path: (mark, digest) for path, mark, digest in connection.execute(query)}
 
-    def of(self, datastore: str, paths: Sequence[str]) -> dict[str, tuple[str, str]]:
-        """path -> (mark, digest), of these files and perhaps of others beside them."""
-        if len(paths) > _ASKED_BY_NAME:
+    def for_paths(self, datastore: str, paths: Sequence[str]) -> dict[str, tuple[str, str]]:
+        """Map paths to (mark, digest), for these files and possibly others in the same folder."""
+        if len(paths) > _MAX_PATHS:
             folders = [path.rpartition("/")[0] for path in paths]
-            return self.below(datastore, os.path.commonpath(folders))
-        table, found = seen_files, {}
-        known = [path for path in paths if _is_text(path)]
+            return self.in_folder(datastore, os.path.commonpath(folders))
+        digests = {}
         with self._database.read() as connection:
-            for begin in range(0, len(known), _SOME):
-                query = select(table.c.path, table.c.mark, table.c.digest).where(
-                    table.c.datastore == datastore, table.c.path.in_(known[begin : begin + _SOME])
-                )
-                found.update({path: (mark, digest) for path, mark, digest in connection.execute(query)})
-        return found
+            for batch in batches(path for path in paths if _is_valid_text(path)):
+                query = _SELECT_DIGESTS.where(seen_files.c.datastore == datastore, seen_files.c.path.in_(batch))
+                digests.update({path: (mark, digest) for path, mark, digest in connection.execute(query)})
+        return digests
 
-    def add(self, datastore: str, seen: Iterable[tuple[str, str, str]]) -> None:
-        """(path, mark, digest)"""
-        rows = [{"datastore": datastore, "path": p, "mark": m, "digest": d} for p, m, d in seen if _is_text(p)]
+    def add(self, datastore: str, files: Iterable[tuple[str, str, str]]) -> None:
+        """Record (path, mark, digest) of each file."""
+        rows = [{"datastore": datastore, "path": p, "mark": m, "digest": d} for p, m, d in files if _is_valid_text(p)]
         if not rows:
             return
         statement = upsert(seen_files)
@@ -124,11 +124,9 @@ class SeenFiles:
 
     def remove(self, datastore: str, paths: list[str]) -> None:
         table = seen_files
-        known = [path for path in paths if _is_text(path)]
         with self._database.write() as connection:
-            for begin in range(0, len(known), _SOME):
-                some = known[begin : begin + _SOME]
-                connection.execute(delete(table).where(table.c.datastore == datastore, table.c.path.in_(some)))
+            for batch in batches(path for path in paths if _is_valid_text(path)):
+                connection.execute(delete(table).where(table.c.datastore == datastore, table.c.path.in_(batch)))
 
 
 class TransferStore:
@@ -136,9 +134,9 @@ class TransferStore:
         self._database = database
 
     def add(self, transfer_id: str, spec: dict[str, Any]) -> bool:
-        """False: it is here already."""
+        """Add a running transfer; False if the id exists. The oldest finished transfers are deleted."""
         with self._database.write() as connection:
-            done = connection.execute(
+            inserted = connection.execute(
                 upsert(transfers)
                 .values(transfer_id=transfer_id, spec=spec, state="running", created_at=clock.now())
                 .on_conflict_do_nothing()
@@ -146,14 +144,14 @@ class TransferStore:
             oldest = (
                 select(transfers.c.created_at)
                 .order_by(transfers.c.created_at.desc())
-                .offset(_KEPT_TRANSFERS)
+                .offset(_MAX_TRANSFERS)
                 .limit(1)
                 .scalar_subquery()
             )
             connection.execute(
                 delete(transfers).where(transfers.c.state != "running", transfers.c.created_at <= oldest)
             )
-        return bool(done.rowcount)
+        return bool(inserted.rowcount)
 
     def end(self, transfer_id: str, state: str, result: dict[str, Any]) -> None:
         with self._database.write() as connection:
@@ -185,8 +183,8 @@ def _transfer(row: Any) -> TransferRecord:
     return TransferRecord(row.transfer_id, row.spec, row.state, row.result, row.created_at)
 
 
-def _is_text(path: str) -> bool:
-    """A name may be of bytes that are no text, which a column cannot hold."""
+def _is_valid_text(path: str) -> bool:
+    """False for file names with invalid Unicode, which a text column cannot store."""
     try:
         path.encode()
     except UnicodeEncodeError:

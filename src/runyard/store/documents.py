@@ -1,8 +1,8 @@
-"""Small JSON documents by kind and id, each belonging to an experiment or a run."""
+"""JSON documents by kind and id, each owned by an experiment or a run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,10 @@ from sqlalchemy import Connection, delete, select
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from runyard import clock
-from runyard.store.database import Database
+from runyard.store.database import Database, batches
 from runyard.store.schema import documents as table
 
 EXPERIMENT, INPUTS, MODEL = "experiment", "inputs", "model"
-_SOME = 500  # below SQLite's limit of variables
 
 
 @dataclass(frozen=True)
@@ -33,25 +32,20 @@ class Documents:
         with self._database.read() as connection:
             return _get(connection, kind, id)
 
-    def of(self, kind: str, owners: Sequence[str] | None = None) -> list[Document]:
-        """All of a kind, or those of some owners, oldest first."""
-        found: list[Document] = []
+    def find(self, kind: str, owners: Iterable[str] | None = None) -> list[Document]:
+        """All documents of a kind, or those of the given owners, oldest first."""
         query = select(table).where(table.c.kind == kind).order_by(table.c.created_at)
+        queries = [query] if owners is None else [query.where(table.c.owner.in_(batch)) for batch in batches(owners)]
         with self._database.read() as connection:
-            if owners is None:
-                return [_document(row) for row in connection.execute(query)]
-            for begin in range(0, len(owners), _SOME):
-                some = query.where(table.c.owner.in_(owners[begin : begin + _SOME]))
-                found += [_document(row) for row in connection.execute(some)]
-        return found
+            return [_document(row) for query in queries for row in connection.execute(query)]
 
-    def change(self, kind: str, id: str, owner: str, how: Callable[[dict[str, Any]], dict[str, Any]]) -> Document:
-        """Made of what was there (empty when nothing was), in one transaction."""
+    def change(self, kind: str, id: str, owner: str, apply: Callable[[dict[str, Any]], dict[str, Any]]) -> Document:
+        """Replace the content by the result of ``apply``, which gets the old one (or {}), in one transaction."""
         with self._database.write() as connection:
-            before = _get(connection, kind, id)
-            content = how(before.content if before else {})
+            existing = _get(connection, kind, id)
+            content = apply(existing.content if existing else {})
             values = {"owner": owner, "content": content}
-            created_at = before.created_at if before else clock.now()
+            created_at = existing.created_at if existing else clock.now()
             statement = upsert(table).values(kind=kind, id=id, created_at=created_at, **values)
             connection.execute(statement.on_conflict_do_update(index_elements=["kind", "id"], set_=values))
         return Document(id, owner, content, created_at)

@@ -1,4 +1,4 @@
-"""Environment definitions that people registered by name, in versions."""
+"""Registered environment definitions, by name and version."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class RegisteredEnvironments:
         self._database = database
 
     def register(self, name: str, definition: dict[str, Any]) -> dict[str, Any]:
-        """The newest version if it is the same definition, else the next one."""
+        """Return the newest version if its definition is equal; otherwise add the next version."""
         with self._database.write() as connection:
             newest = connection.execute(
                 select(table).where(table.c.name == name).order_by(table.c.version.desc()).limit(1)
@@ -38,15 +38,15 @@ class RegisteredEnvironments:
             row = connection.execute(query).first()
             if row is None:
                 names = [r.name for r in connection.execute(select(table.c.name).distinct())]
-                which = f"{name!r}" if version is None else f"{name!r} in version {version}"
+                environment = f"{name!r}" if version is None else f"{name!r} in version {version}"
                 raise UserErrorException(
-                    f"no environment {which} is registered here",
+                    f"no environment {environment} is registered",
                     hint=f"registered: {', '.join(sorted(names))}" if names else "env.register(workspace) adds one",
                 )
         return _view(row)
 
     def list(self) -> list[dict[str, Any]]:
-        """The newest version of each."""
+        """The newest version of each environment."""
         with self._database.read() as connection:
             rows = connection.execute(select(table).order_by(table.c.name, table.c.version))
             return list({row.name: _view(row) for row in rows}.values())

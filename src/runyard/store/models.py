@@ -1,4 +1,4 @@
-"""Registered models: versions by name, aliases, and who did what to them."""
+"""Registered models: versions by name, aliases, and the history of changes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from sqlalchemy import Connection, Select, delete, insert, select, update
 from runyard import clock
 from runyard.errors import ModelInUse, WebserviceException
 from runyard.store import schema
-from runyard.store.database import Database
+from runyard.store.database import MAX_INTEGER, Database
 
-_BEYOND_ALL = 1 << 62
 _models, _aliases, _history = schema.models, schema.model_aliases, schema.model_history
 
 
-class NoSuchModel(WebserviceException):
-    """Where the SDK v1 says WebserviceException, and HTTP 404."""
+class ModelNotFound(WebserviceException):
+    """A WebserviceException, as in SDK v1, with HTTP status 404."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +59,8 @@ class Alias:
 
 
 @dataclass(frozen=True)
-class Deed:
-    """Something that was done to a model."""
+class HistoryEntry:
+    """One change of a model."""
 
     version: int
     what: str  # "registered", "stage", "alias", "alias removed", "deleted"
@@ -80,39 +79,39 @@ class ModelStore:
         self,
         name: str,
         registration_id: str,
-        make: Callable[[int], ModelRecord],
-        take_files: Callable[[Connection, ModelRecord], None],
+        build: Callable[[int], ModelRecord],
+        add_files: Callable[[Connection, ModelRecord], None],
     ) -> ModelRecord:
-        """The next version of a name, in one transaction with its files: a version is there whole or not at all.
+        """Add the next version of a name and its files in one transaction.
 
-        A registration that is here already is answered with its version.
+        A known registration id returns its existing version.
         """
         with self._database.write() as connection:
-            known = connection.execute(_ALL.where(_models.c.registration_id == registration_id)).first()
-            if known is not None:
-                return _record(known)
-            record = make(_next_version(connection, name))
+            existing = connection.execute(_ALL.where(_models.c.registration_id == registration_id)).first()
+            if existing is not None:
+                return _record(existing)
+            record = build(_next_version(connection, name))
             connection.execute(insert(_models).values(**vars(record)))
-            take_files(connection, record)
-            _note(connection, record.name, record.version, "registered", by=record.created_by)
+            add_files(connection, record)
+            _add_history(connection, record.name, record.version, "registered", by=record.created_by)
         return record
 
-    def registered(self, registration_id: str) -> ModelRecord | None:
+    def by_registration_id(self, registration_id: str) -> ModelRecord | None:
         with self._database.read() as connection:
             row = connection.execute(_ALL.where(_models.c.registration_id == registration_id)).first()
         return None if row is None else _record(row)
 
     def get(self, name: str, version: int | str | None = None) -> ModelRecord:
-        """A version by its number or by an alias; None: the latest. NoSuchModel names what is there."""
+        """Return a version by number or alias; the latest by default. ModelNotFound lists the existing ones."""
         with self._database.read() as connection:
-            row = connection.execute(_wanted(connection, name, version)).first()
+            row = connection.execute(_select_version(connection, name, version)).first()
             if row is None:
                 raise _not_found(connection, name, version)
         return _record(row)
 
     def find(self, *, name: str | None = None, run_id: str | None = None) -> list[ModelRecord]:
-        """By name, and of each name the newest version first; without the locks, which are long."""
-        query = _LISTED.order_by(_models.c.name, _models.c.version.desc())
+        """List versions by name, newest first, without the environment locks, which are long."""
+        query = _WITHOUT_LOCK.order_by(_models.c.name, _models.c.version.desc())
         if name is not None:
             query = query.where(_models.c.name == name)
         if run_id is not None:
@@ -121,30 +120,30 @@ class ModelStore:
             return [_record(row) for row in connection.execute(query)]
 
     def aliases(self, name: str | None = None) -> dict[str, list[Alias]]:
-        """By the model's name."""
+        """Map model names to their aliases."""
         query = select(_aliases).order_by(_aliases.c.name, _aliases.c.alias)
         if name is not None:
             query = query.where(_aliases.c.name == name)
-        found: dict[str, list[Alias]] = {}
+        aliases: dict[str, list[Alias]] = {}
         with self._database.read() as connection:
             for row in connection.execute(query):
-                found.setdefault(row.name, []).append(Alias(row.alias, row.version, row.set_by, row.set_at))
-        return found
+                aliases.setdefault(row.name, []).append(Alias(row.alias, row.version, row.set_by, row.set_at))
+        return aliases
 
-    def history(self, name: str, version: int | None = None) -> list[Deed]:
-        """Oldest first."""
+    def history(self, name: str, version: int | None = None) -> list[HistoryEntry]:
+        """List the changes, oldest first."""
         query = select(_history).where(_history.c.name == name).order_by(_history.c.number)
         if version is not None:
             query = query.where(_history.c.version == version)
         with self._database.read() as connection:
             rows = connection.execute(query).all()
-        return [Deed(row.version, row.what, row.before, row.after, row.note, row.by, row.at) for row in rows]
+        return [HistoryEntry(row.version, row.what, row.before, row.after, row.note, row.by, row.at) for row in rows]
 
-    def change(self, name: str, version: int, how: Callable[[ModelRecord], Mapping[str, Any]]) -> ModelRecord:
-        """The columns that ``how`` says, made of what was there, in one transaction."""
+    def change(self, name: str, version: int, apply: Callable[[ModelRecord], Mapping[str, Any]]) -> ModelRecord:
+        """Set the columns that ``apply`` returns for the old record, in one transaction."""
         with self._database.write() as connection:
-            before = self._load(connection, name, version)
-            _write(connection, before, how(before))
+            record = self._load(connection, name, version)
+            _write(connection, record, apply(record))
             return self._load(connection, name, version)
 
     def set_stage(self, name: str, version: int, stage: str, by: str | None, note: str | None) -> ModelRecord:
@@ -152,7 +151,7 @@ class ModelStore:
             before = self._load(connection, name, version)
             if before.stage != stage or note:
                 _write(connection, before, {"stage": stage})
-                _note(connection, name, version, "stage", before.stage, stage, note, by)
+                _add_history(connection, name, version, "stage", before.stage, stage, note, by)
             return self._load(connection, name, version)
 
     def set_alias(self, name: str, alias: str, version: int, by: str | None) -> None:
@@ -165,46 +164,48 @@ class ModelStore:
             values = {"name": name, "alias": alias, "version": version, "set_by": by, "set_at": clock.now()}
             connection.execute(insert(_aliases).values(**values))
             if before is not None:
-                _note(connection, name, before, "alias removed", alias, by=by, note=f"moved to version {version}")
-            _note(connection, name, version, "alias", None if before is None else str(before), alias, by=by)
+                _add_history(
+                    connection, name, before, "alias removed", alias, by=by, note=f"moved to version {version}"
+                )
+            _add_history(connection, name, version, "alias", None if before is None else str(before), alias, by=by)
 
     def remove_alias(self, name: str, alias: str, by: str | None) -> None:
-        """One that is not there is no error: it may have been said twice."""
+        """Remove an alias; no error if it does not exist, so that the request can be repeated."""
         with self._database.write() as connection:
             version = _alias(connection, name, alias)
             if version is not None:
                 connection.execute(delete(_aliases).where(_aliases.c.name == name, _aliases.c.alias == alias))
-                _note(connection, name, version, "alias removed", alias, by=by)
+                _add_history(connection, name, version, "alias removed", alias, by=by)
 
-    def remove(self, name: str, version: int, by: str | None, also: Callable[[Connection], None]) -> None:
-        """The version, and in the same transaction what ``also`` does; what was done to it stays told."""
+    def remove(self, name: str, version: int, by: str | None, remove_files: Callable[[Connection], None]) -> None:
+        """Delete a version and its files in one transaction; its history is kept."""
         with self._database.write() as connection:
-            before = self._load(connection, name, version)
+            record = self._load(connection, name, version)
             query = select(_aliases.c.alias).where(_aliases.c.name == name, _aliases.c.version == version)
-            named = connection.execute(query.order_by(_aliases.c.alias)).scalars().all()
-            if named:
+            aliases = connection.execute(query.order_by(_aliases.c.alias)).scalars().all()
+            if aliases:
                 raise ModelInUse(
-                    f"version {version} of the model {name!r} is its {' and its '.join(map(repr, named))}",
-                    hint=f"give the alias to another version, or remove it: runyard models alias {name} "
-                    f"{named[0]} --remove",
+                    f"version {version} of the model {name!r} has the alias {' and '.join(map(repr, aliases))}",
+                    hint=f"move the alias to another version, or remove it: runyard models alias {name} "
+                    f"{aliases[0]} --remove",
                     model=name,
                 )
             connection.execute(delete(_models).where(_models.c.name == name, _models.c.version == version))
-            also(connection)
-            _note(connection, name, version, "deleted", before.stage, by=by)
+            remove_files(connection)
+            _add_history(connection, name, version, "deleted", record.stage, by=by)
 
     def _load(self, connection: Connection, name: str, version: int) -> ModelRecord:
-        row = connection.execute(_wanted(connection, name, version)).first()
+        row = connection.execute(_select_version(connection, name, version)).first()
         if row is None:
             raise _not_found(connection, name, version)
         return _record(row)
 
 
 _ALL: Select[Any] = select(_models)
-_LISTED: Select[Any] = select(*(column for column in _models.c if column.name != "environment_lock"))
+_WITHOUT_LOCK: Select[Any] = select(*(column for column in _models.c if column.name != "environment_lock"))
 
 
-def _wanted(connection: Connection, name: str, version: int | str | None) -> Select[Any]:
+def _select_version(connection: Connection, name: str, version: int | str | None) -> Select[Any]:
     query = _ALL.where(_models.c.name == name).order_by(_models.c.version.desc()).limit(1)
     if version is None or version == "latest":
         return query
@@ -213,8 +214,7 @@ def _wanted(connection: Connection, name: str, version: int | str | None) -> Sel
         number = int(version[:19]) if version.isdecimal() else _alias(connection, name, version)
     else:
         number = version
-    # one that SQLite cannot even be asked for is not there either
-    return query.where(_models.c.version == (number if number is not None and abs(number) < _BEYOND_ALL else -1))
+    return query.where(_models.c.version == (number if number is not None and abs(number) < MAX_INTEGER else -1))
 
 
 def _alias(connection: Connection, name: str, alias: str) -> int | None:
@@ -233,12 +233,12 @@ def _next_version(connection: Connection, name: str) -> int:
     return int(last) + 1
 
 
-def _write(connection: Connection, before: ModelRecord, changes: Mapping[str, Any]) -> None:
-    which = (_models.c.name == before.name) & (_models.c.version == before.version)
-    connection.execute(update(_models).where(which).values(changed_at=clock.now(), **changes))
+def _write(connection: Connection, record: ModelRecord, changes: Mapping[str, Any]) -> None:
+    is_version = (_models.c.name == record.name) & (_models.c.version == record.version)
+    connection.execute(update(_models).where(is_version).values(changed_at=clock.now(), **changes))
 
 
-def _note(
+def _add_history(
     connection: Connection,
     name: str,
     version: int,
@@ -256,19 +256,19 @@ def _record(row: Any) -> ModelRecord:
     return ModelRecord(**row._mapping)
 
 
-def _not_found(connection: Connection, name: str, version: int | str | None) -> NoSuchModel:
+def _not_found(connection: Connection, name: str, version: int | str | None) -> ModelNotFound:
     versions = connection.execute(
         select(_models.c.version).where(_models.c.name == name).order_by(_models.c.version)
     ).scalars()
-    there = [str(number) for number in versions]
-    if there:
+    numbers = [str(number) for number in versions]
+    if numbers:
         query = select(_aliases.c.alias).where(_aliases.c.name == name).order_by(_aliases.c.alias)
-        known = [*there[-10:], *connection.execute(query).scalars()]
-        return NoSuchModel(
-            f"the model {name!r} has no version {str(version)!r}", hint=f"it has: {', '.join(known)}", model=name
+        existing = [*numbers[-10:], *connection.execute(query).scalars()]
+        return ModelNotFound(
+            f"the model {name!r} has no version {str(version)!r}", hint=f"it has: {', '.join(existing)}", model=name
         )
     names = connection.execute(select(_models.c.name).distinct().order_by(_models.c.name)).scalars().all()
-    shown = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
-    how = "Model.register(ws, model_path, model_name), or runyard models register NAME PATH, adds one"
-    hint = f"models here: {shown}" if names else how
-    return NoSuchModel(f"no model named {name!r} is registered here", hint=hint, model=name)
+    hint = "add one with Model.register(ws, model_path, model_name) or runyard models register NAME PATH"
+    if names:
+        hint = f"registered: {', '.join(names[:10])}" + (", …" if len(names) > 10 else "")
+    return ModelNotFound(f"no model named {name!r} is registered", hint=hint, model=name)

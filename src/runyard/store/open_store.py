@@ -1,6 +1,6 @@
-"""Opening the yard's database: made when new, migrated when old, kept and named when damaged.
+"""Opens the yard's database: creates it, migrates an old one, and reports a damaged one without changing it.
 
-The caller holds the yard's lock, so there is one process here at a time.
+The caller holds the yard's lock, so no other process does this concurrently.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import time
 from pathlib import Path
 
 from runyard.errors import StoreCorrupted
+from runyard.posix.atomic_write import replace_file
 from runyard.store import schema
-from runyard.store.database import Database, url_of
+from runyard.store.database import Database, sqlite_url
 
-HEAD = "0009"  # the newest file in migrations/versions; a test keeps it true
+HEAD = "0009"  # the newest file in migrations/versions; a test checks this
 BACKUP_EVERY_S = 24 * 3600
-_CHECKED_UP_TO_BYTES = 256 * 1024 * 1024  # a full check reads everything: about a second for this much
+_MAX_CHECKED_BYTES = 256 * 1024 * 1024  # a check reads the complete file: about a second for this size
 
 
 def open_database(path: Path) -> Database:
@@ -24,8 +25,8 @@ def open_database(path: Path) -> Database:
     if version is None:
         database = Database(path)
         with database.write() as connection:
-            connection.exec_driver_sql("BEGIN")  # all or nothing: Python begins no transaction for tables
-            # the same tables that the migrations make; without loading Alembic, which takes most of a second
+            connection.exec_driver_sql("BEGIN")  # Python does not begin a transaction for CREATE TABLE
+            # creates the same tables as the migrations, without importing Alembic, which takes most of a second
             schema.metadata.create_all(connection)
             connection.exec_driver_sql("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
             connection.exec_driver_sql("INSERT INTO alembic_version VALUES (?)", (HEAD,))
@@ -43,66 +44,65 @@ def migrate(path: Path) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    config.attributes["url"] = url_of(path)
+    config.attributes["url"] = sqlite_url(path)
     command.upgrade(config, "head")
 
 
-def backup_of(path: Path) -> Path:
+def backup_path(path: Path) -> Path:
     return path.with_name(path.name + ".backup")
 
 
 def back_up(path: Path) -> None:
-    """A copy that is whole: SQLite's own backup into a new file, then a rename."""
-    fresh = path.with_name(path.name + ".backup-new")
-    source, target = sqlite3.connect(path), sqlite3.connect(fresh)
-    try:
-        source.backup(target)
-    finally:
-        target.close()
-        source.close()
-    fresh.chmod(0o600)
-    fresh.replace(backup_of(path))
+    """Write a consistent copy with SQLite's own backup."""
+    with replace_file(backup_path(path)) as draft:
+        source, target = sqlite3.connect(path), sqlite3.connect(draft)
+        try:
+            source.backup(target)
+        finally:
+            target.close()
+            source.close()
+        draft.chmod(0o600)
 
 
 def backup_is_due(path: Path) -> bool:
-    copy = backup_of(path)
+    copy = backup_path(path)
     return not copy.exists() or time.time() - copy.stat().st_mtime > BACKUP_EVERY_S
 
 
 def _version(path: Path) -> str | None:
-    """The schema's version in the file; None for a new one."""
+    """The schema version of the file; None if it is new."""
     if not path.exists() or path.stat().st_size == 0:
         return None
     try:
         connection = sqlite3.connect(path)
         try:
-            if path.stat().st_size <= _CHECKED_UP_TO_BYTES:
-                (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-                if verdict != "ok":
-                    raise corrupted(path, verdict)
+            if path.stat().st_size <= _MAX_CHECKED_BYTES:
+                (result,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+                if result != "ok":
+                    raise corruption_error(path, result)
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
             if not tables:
                 return None
             if "alembic_version" not in tables:
-                raise corrupted(path, "it is not a database of this program")
+                raise corruption_error(path, "it is not a Runyard database")
             return str(connection.execute("SELECT version_num FROM alembic_version").fetchone()[0])
         finally:
             connection.close()
     except sqlite3.DatabaseError as error:
-        raise corrupted(path, str(error)) from error
+        raise corruption_error(path, str(error)) from error
 
 
-def corrupted(path: Path, reason: str) -> StoreCorrupted:
-    copy = backup_of(path)
+def corruption_error(path: Path, reason: str) -> StoreCorrupted:
+    copy = backup_path(path)
     if copy.exists():
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(copy.stat().st_mtime))
-        # what SQLite keeps beside the file belongs to the damaged one, and would be read into the copy
-        way = f"restore the copy of {day}: rm -f {path}-wal {path}-shm && cp {copy} {path}"
+        # SQLite would apply the damaged database's write-ahead log to the copy
+        advice = f"restore the copy of {day}: rm -f {path}-wal {path}-shm && cp {copy} {path}"
     else:
         tool = "sqlite3" if shutil.which("sqlite3") else "the sqlite3 tool"
-        way = f"salvage what is readable with {tool}: sqlite3 {path} .recover | sqlite3 {path}.recovered"
+        advice = f"salvage the readable part with {tool}: sqlite3 {path} .recover | sqlite3 {path}.recovered"
     return StoreCorrupted(
-        f"the yard's database {path} is damaged: {reason}. It was kept as it is; the runs' own folders are not touched",
-        hint=f"stop here, make a copy of it, then {way}; or move it away to start with an empty yard",
+        f"the yard's database {path} is damaged: {reason}. The file was not changed; the runs' folders are intact",
+        hint=f"make a copy of the file, then {advice}; or move it away to start with an empty yard",
         path=str(path),
     )

@@ -1,4 +1,4 @@
-"""Runs by comparisons of what they measured, were told and are: the database does the searching and the sorting."""
+"""SQL conditions and orders for searching runs by metrics, parameters, tags and attributes."""
 
 from __future__ import annotations
 
@@ -45,38 +45,38 @@ class Order:
     ascending: bool
 
 
-def condition(one: Comparison) -> ColumnElement[bool]:
-    """A run that lacks what is compared does not match, whatever the comparison; only IS NULL asks for that."""
-    if one.kind == METRIC:
+def condition(test: Comparison) -> ColumnElement[bool]:
+    """Build the condition. A run without the compared value matches only IS NULL."""
+    if test.kind == METRIC:
         table = schema.series.c
         value = _number(table.last)
-        return exists().where(table.run_id == _runs.run_id, table.name == one.key, _compared(value, one))
-    if one.kind in (PARAM, TAG):
-        labels = (schema.params if one.kind == PARAM else schema.tags).c
-        own = and_(labels.run_id == _runs.run_id, labels.key == one.key)
-        if one.operator == "IS NULL":
-            return ~exists().where(own)
-        if one.operator == "IS NOT NULL":
-            return exists().where(own)
-        return exists().where(own, _compared(labels.value, one))
-    if one.kind == DATASET:
-        return _dataset(one)
-    if one.key == "status":
-        return _runs.state.in_([state.value for state in RunState if _status_matches(state, one)])
-    return _compared(_attribute(one.key), one)
+        return exists().where(table.run_id == _runs.run_id, table.name == test.key, _compare(value, test))
+    if test.kind in (PARAM, TAG):
+        labels = (schema.params if test.kind == PARAM else schema.tags).c
+        is_label = and_(labels.run_id == _runs.run_id, labels.key == test.key)
+        if test.operator == "IS NULL":
+            return ~exists().where(is_label)
+        if test.operator == "IS NOT NULL":
+            return exists().where(is_label)
+        return exists().where(is_label, _compare(labels.value, test))
+    if test.kind == DATASET:
+        return _dataset(test)
+    if test.key == "status":
+        return _runs.state.in_([state.value for state in RunState if _status_matches(state, test)])
+    return _compare(_attribute(test.key), test)
 
 
 def ordering(order: Sequence[Order]) -> list[ColumnElement[Any]]:
-    """Runs without the value come last, in either direction; then the newest first."""
-    found: list[ColumnElement[Any]] = []
-    for one in order:
-        value = _sorted_by(one)
-        found.append((value.asc() if one.ascending else value.desc()).nulls_last())
-    return [*found, _attribute("start_time").desc(), _runs.number.desc()]
+    """Build the order. Runs without the value come last in both directions; ties are sorted newest first."""
+    columns: list[ColumnElement[Any]] = []
+    for key in order:
+        value = _sort_value(key)
+        columns.append((value.asc() if key.ascending else value.desc()).nulls_last())
+    return [*columns, _attribute("start_time").desc(), _runs.number.desc()]
 
 
 def like(value: str, pattern: str) -> bool:
-    """``%`` is any text, ``_`` any character, as in SQL."""
+    """Match like SQL: ``%`` is any text, ``_`` any character."""
     parts = (".*" if c == "%" else "." if c == "_" else re.escape(c) for c in pattern)
     return re.fullmatch("".join(parts), value, re.DOTALL) is not None
 
@@ -90,14 +90,14 @@ MLFLOW_STATUS = {
 }
 
 
-def _status_matches(state: RunState, one: Comparison) -> bool:
+def _status_matches(state: RunState, test: Comparison) -> bool:
     status = MLFLOW_STATUS.get(state, "RUNNING")
-    if isinstance(one.value, tuple):
-        return (status in {word.upper() for word in one.value}) == (one.operator == "IN")
-    wanted = str(one.value).upper()
-    if one.operator in ("LIKE", "ILIKE"):
-        return like(status, wanted)
-    return (status == wanted) == (one.operator == "=")
+    if isinstance(test.value, tuple):
+        return (status in {word.upper() for word in test.value}) == (test.operator == "IN")
+    pattern = str(test.value).upper()
+    if test.operator in ("LIKE", "ILIKE"):
+        return like(status, pattern)
+    return (status == pattern) == (test.operator == "=")
 
 
 def _attribute(key: str) -> ColumnElement[Any]:
@@ -114,62 +114,62 @@ def _attribute(key: str) -> ColumnElement[Any]:
     return _runs.run_id
 
 
-def _sorted_by(one: Order) -> ColumnElement[Any]:
+def _sort_value(order: Order) -> ColumnElement[Any]:
     query: Select[Any]
-    if one.kind == METRIC:
+    if order.kind == METRIC:
         table = schema.series.c
-        query = select(_number(table.last)).where(table.run_id == _runs.run_id, table.name == one.key)
-    elif one.kind in (PARAM, TAG):
-        labels = (schema.params if one.kind == PARAM else schema.tags).c
-        query = select(labels.value).where(labels.run_id == _runs.run_id, labels.key == one.key)
-    elif one.key == "status":
+        query = select(_number(table.last)).where(table.run_id == _runs.run_id, table.name == order.key)
+    elif order.kind in (PARAM, TAG):
+        labels = (schema.params if order.kind == PARAM else schema.tags).c
+        query = select(labels.value).where(labels.run_id == _runs.run_id, labels.key == order.key)
+    elif order.key == "status":
         return case({state.value: word for state, word in MLFLOW_STATUS.items()}, value=_runs.state)
     else:
-        return _attribute(one.key)
+        return _attribute(order.key)
     return query.correlate(schema.runs).scalar_subquery()
 
 
 def _number(last: ColumnElement[Any]) -> ColumnElement[Any]:
-    """The last value of a metric is JSON as Python writes it, which has words for what is not finite."""
-    said = type_coerce(last, Text)
+    """Convert the last value of a metric, which is JSON as Python writes it, with words for infinities."""
+    json_text = type_coerce(last, Text)
     words = {"Infinity": 9e999, "-Infinity": -9e999, "true": 1.0, "false": 0.0}
     return case(
-        *((said == word, literal(number, Float)) for word, number in words.items()),
-        (said.op("GLOB")("[-0-9]*"), cast(said, Float)),
+        *((json_text == word, literal(number, Float)) for word, number in words.items()),
+        (json_text.op("GLOB")("[-0-9]*"), cast(json_text, Float)),
         else_=None,
     )
 
 
-def _compared(value: ColumnElement[Any], one: Comparison) -> ColumnElement[bool]:
-    given: Any = one.value
-    if one.operator == "LIKE":  # SQLite's own LIKE takes letters of either case for the same
-        return value.op("GLOB")(_glob(given)).is_(True)
-    if one.operator == "ILIKE":
-        return func.lower(value).like(given.lower())
-    if one.operator in ("IN", "NOT IN"):
-        return value.in_(given) if one.operator == "IN" else value.not_in(given)
-    holds: dict[str, ColumnElement[bool]] = {
-        "=": value == given,
-        "!=": value != given,
-        "<": value < given,
-        "<=": value <= given,
-        ">": value > given,
-        ">=": value >= given,
+def _compare(value: ColumnElement[Any], test: Comparison) -> ColumnElement[bool]:
+    operand: Any = test.value
+    if test.operator == "LIKE":  # SQLite's own LIKE ignores case
+        return value.op("GLOB")(_glob(operand)).is_(True)
+    if test.operator == "ILIKE":
+        return func.lower(value).like(operand.lower())
+    if test.operator in ("IN", "NOT IN"):
+        return value.in_(operand) if test.operator == "IN" else value.not_in(operand)
+    comparisons: dict[str, ColumnElement[bool]] = {
+        "=": value == operand,
+        "!=": value != operand,
+        "<": value < operand,
+        "<=": value <= operand,
+        ">": value > operand,
+        ">=": value >= operand,
     }
-    return holds[one.operator]
+    return comparisons[test.operator]
 
 
 def _glob(pattern: str) -> str:
     return "".join({"%": "*", "_": "?"}.get(c, f"[{c}]" if c in "*?[" else c) for c in pattern)
 
 
-def _dataset(one: Comparison) -> ColumnElement[bool]:
+def _dataset(test: Comparison) -> ColumnElement[bool]:
     table = schema.documents.c
     each = func.json_each(table.content, "$.datasets").table_valued("value").alias("each_input")
-    path = "$.context" if one.key == "context" else f"$.dataset.{one.key}"
+    path = "$.context" if test.key == "context" else f"$.dataset.{test.key}"
     value = func.json_extract(each.c.value, path)
     return exists(select(text("1")).select_from(schema.documents, each)).where(
-        table.kind == "inputs", table.id == _runs.run_id, _compared(value, one)
+        table.kind == "inputs", table.id == _runs.run_id, _compare(value, test)
     )
 
 

@@ -1,4 +1,4 @@
-"""The records of runs: what they are, how they stand, what people wrote on them."""
+"""Records of runs: description, state, labels and parameters."""
 
 from __future__ import annotations
 
@@ -33,29 +33,28 @@ from runyard.errors import RunNotFound, UserErrorException
 from runyard.lifecycle.state import TERMINAL, Attempt, End, EndReason, Life, RunState
 from runyard.lifecycle.warning import RunWarning, from_stored, to_stored
 from runyard.spec.json import to_json
-from runyard.spec.parameters import parameters_of
+from runyard.spec.parameters import parse_parameters
 from runyard.store import schema
-from runyard.store.database import Database
+from runyard.store.database import Database, batches
 
 Labels = dict[str, "str | None"]
-SWEEP = "hyperdrive"  # the type of a run that leads others
+SWEEP = "hyperdrive"  # the type of a sweep's parent run
 _runs = schema.runs
 _COLUMN_NAMES = tuple(_runs.c.keys())
 
-# Built once: to put a statement together takes longer than SQLite takes to carry it out. JSON comes as the text that
-# it is, for `parsed`.
+# Built once: constructing a statement takes longer than executing it. JSON columns are read as text, for `parse_json`.
 _ALL = select(*(type_coerce(column, Text) if isinstance(column.type, JSON) else column for column in _runs.c))
-_LOAD = _ALL.where(_runs.c.run_id == bindparam("wanted"))
+_LOAD = _ALL.where(_runs.c.run_id == bindparam("run_id"))
 _NEXT_NUMBER = select(
     select(func.max(_runs.c.number)).scalar_subquery().label("last"),
-    exists(select(_runs.c.number).where(_runs.c.run_id == bindparam("wanted"))).label("is_there"),
+    exists(select(_runs.c.number).where(_runs.c.run_id == bindparam("run_id"))).label("exists"),
 )
 _INSERT = upsert(_runs).on_conflict_do_nothing()
 _INSERT_EXPERIMENT = upsert(schema.experiments).on_conflict_do_nothing()
 _CHANGED = insert(schema.changes).prefix_with("OR REPLACE")
 _SET_PARAM = insert(schema.params).prefix_with("OR REPLACE")
-# the version is counted up where it stands: somebody may have set a tag since the record was read
-_SAVE = update(_runs).where(_runs.c.run_id == bindparam("changed")).values(version=_runs.c.version + 1)
+# the version is incremented in the database: a tag may have been set since the record was read
+_SAVE = update(_runs).where(_runs.c.run_id == bindparam("id")).values(version=_runs.c.version + 1)
 _SET_LABEL = {
     table: (new := upsert(table)).on_conflict_do_update(
         index_elements=["run_id", "key"], set_={"value": new.excluded.value}
@@ -64,10 +63,10 @@ _SET_LABEL = {
 }
 _LABELS = union_all(
     *(
-        select(literal(place), table.c.run_id, table.c.key, table.c.value).where(
-            table.c.run_id.in_(bindparam("wanted", expanding=True))
+        select(literal(index), table.c.run_id, table.c.key, table.c.value).where(
+            table.c.run_id.in_(bindparam("run_ids", expanding=True))
         )
-        for place, table in enumerate((schema.tags, schema.properties))
+        for index, table in enumerate((schema.tags, schema.properties))
     )
 )
 
@@ -102,7 +101,7 @@ class RunStore:
     def insert(
         self, record: RunRecord, tags: Mapping[str, str | None], properties: Mapping[str, str | None]
     ) -> RunRecord | None:
-        """The record with its number. None: a run of this id is there already, and was left as it is."""
+        """Insert a run and return the record with its number; None if the id exists already."""
         with self._database.write() as connection:
             inserted = connection.execute(_INSERT, _columns(record))
             if not inserted.rowcount:
@@ -110,25 +109,25 @@ class RunStore:
             number = inserted.lastrowid
             experiment = {"name": record.experiment, "created_at": record.created_at}
             connection.execute(_INSERT_EXPERIMENT, experiment)
-            note_change(connection, record.run_id)
-            _set_params(connection, record.run_id, parameters_of((record.spec or {}).get("arguments") or ()))
+            record_change(connection, record.run_id)
+            _set_params(connection, record.run_id, parse_parameters((record.spec or {}).get("arguments") or ()))
             _set_labels(connection, schema.tags, record.run_id, tags)
             _set_labels(connection, schema.properties, record.run_id, properties)
         return replace(record, number=number)
 
     def load(self, run_id: str) -> RunRecord:
         with self._database.read() as connection:
-            row = connection.execute(_LOAD, {"wanted": run_id}).first()
+            row = connection.execute(_LOAD, {"run_id": run_id}).first()
             if row is None:
                 raise _not_found(connection, run_id)
         return _record(row)
 
     def save(self, record: RunRecord) -> RunRecord:
-        """Writes the record and counts its version up, in one transaction."""
+        """Write the record and increment its version, in one transaction."""
         record = replace(record, version=record.version + 1)
         with self._database.write() as connection:
-            connection.execute(_SAVE, {"changed": record.run_id, **_changing(record)})
-            note_change(connection, record.run_id)
+            connection.execute(_SAVE, {"id": record.run_id, **_mutable_columns(record)})
+            record_change(connection, record.run_id)
         return record
 
     def find(
@@ -146,8 +145,13 @@ class RunStore:
         before: int | None = None,
         limit: int = 100,
     ) -> list[RunRecord]:
-        """Newest first. A label that is asked for with the value None must only be there; a ``fragment`` is the
-        beginning or the end of an id, or the beginning of a part of it."""
+        """Find runs, newest first.
+
+        Args:
+            tags, properties: Required labels; the value None matches any value of the key.
+            fragment: The beginning or end of the id, or the beginning of a part of it after "_".
+            before: Only runs with a smaller number, for paging.
+        """
         query = _ALL.order_by(_runs.c.number.desc()).limit(limit)
         if experiment is not None:
             query = query.where(_runs.c.experiment == experiment)
@@ -169,12 +173,12 @@ class RunStore:
             query = query.where(_runs.c.number < before)
         for table, labels in ((schema.tags, tags), (schema.properties, properties)):
             for key, value in (labels or {}).items():
-                wanted = and_(table.c.run_id == _runs.c.run_id, table.c.key == key)
-                query = query.where(exists().where(wanted if value is None else and_(wanted, table.c.value == value)))
+                has_key = and_(table.c.run_id == _runs.c.run_id, table.c.key == key)
+                query = query.where(exists().where(has_key if value is None else and_(has_key, table.c.value == value)))
         with self._database.read() as connection:
             return [_record(row) for row in connection.execute(query)]
 
-    def matching(
+    def search(
         self,
         experiments: Sequence[str],
         conditions: Sequence[ColumnElement[bool]],
@@ -182,16 +186,16 @@ class RunStore:
         offset: int,
         limit: int,
     ) -> list[RunRecord]:
-        """Of some experiments, by conditions as :mod:`runyard.store.run_search` makes them."""
-        # the numbers first: to sort whole descriptions takes longer than to find them
+        """Find runs of some experiments by conditions and orders of :mod:`runyard.store.run_search`."""
+        # numbers first: sorting complete records takes longer than loading them afterwards
         query = select(_runs.c.number).where(_runs.c.experiment.in_(experiments), *conditions).order_by(*order)
         with self._database.read() as connection:
             numbers = list(connection.execute(query.offset(offset).limit(limit)).scalars())
-            found: dict[int, RunRecord] = {}
-            for begin in range(0, len(numbers), 500):  # below SQLite's limit of variables
-                rows = connection.execute(_ALL.where(_runs.c.number.in_(numbers[begin : begin + 500])))
-                found.update((record.number, record) for record in map(_record, rows))
-        return [found[number] for number in numbers if number in found]
+            records: dict[int, RunRecord] = {}
+            for batch in batches(numbers):
+                rows = connection.execute(_ALL.where(_runs.c.number.in_(batch)))
+                records.update((record.number, record) for record in map(_record, rows))
+        return [records[number] for number in numbers if number in records]
 
     def unfinished(self) -> list[RunRecord]:
         query = _ALL.where(_runs.c.state.not_in([s.value for s in TERMINAL])).order_by(_runs.c.number)
@@ -199,41 +203,38 @@ class RunStore:
             return [_record(row) for row in connection.execute(query)]
 
     def descendants(self, run_id: str) -> list[str]:
-        """The ids of all runs below this one, breadth first."""
-        found: list[str] = []
+        """Ids of all descendants, breadth first."""
+        run_ids: list[str] = []
         level = [run_id]
         with self._database.read() as connection:
             while level:
                 query = select(_runs.c.run_id).where(_runs.c.parent_id.in_(level)).order_by(_runs.c.number)
                 level = [row.run_id for row in connection.execute(query)]
-                found += level
-        return found
+                run_ids += level
+        return run_ids
 
     def has(self, run_id: str) -> bool:
         with self._database.read() as connection:
-            return connection.execute(_LOAD, {"wanted": run_id}).first() is not None
+            return connection.execute(_LOAD, {"run_id": run_id}).first() is not None
 
     def next_number(self, run_id: str) -> int | None:
-        """The number that a run of this id would get; None: it is there already, and has one."""
+        """The number that a new run of this id would get; None if the run exists."""
         with self._database.read() as connection:
-            row = connection.execute(_NEXT_NUMBER, {"wanted": run_id}).one()
-        return None if row.is_there else (row.last or 0) + 1
+            row = connection.execute(_NEXT_NUMBER, {"run_id": run_id}).one()
+        return None if row.exists else (row.last or 0) + 1
 
-    def begun_below(self, parent_id: str) -> dict[str, tuple[str, float]]:
-        """Of each child by its id: the state, and when it started, or was submitted."""
-        columns = _runs.c.run_id, _runs.c.state, _runs.c.started_at, _runs.c.created_at
-        with self._database.read() as connection:
-            rows = connection.execute(select(*columns).where(_runs.c.parent_id == parent_id))
-            return {run_id: (state, started or created) for run_id, state, started, created in rows}
+    def child_states(self, parent_id: str) -> dict[str, tuple[str, float]]:
+        """Map the ids of the children to their state and start time (until then, submission time)."""
+        return self._states(_runs.c.parent_id == parent_id)
 
-    def ended_below(self, parent_id: str) -> dict[str, float | None]:
-        """When each child ended, by its id."""
+    def child_end_times(self, parent_id: str) -> dict[str, float | None]:
+        """Map the ids of the children to their end time."""
         with self._database.read() as connection:
             rows = connection.execute(select(_runs.c.run_id, _runs.c.ended_at).where(_runs.c.parent_id == parent_id))
             return {row.run_id: row.ended_at for row in rows}
 
-    def errors_below(self, parent_id: str) -> dict[str, str]:
-        """Why each child failed that did, by its id."""
+    def child_errors(self, parent_id: str) -> dict[str, str]:
+        """Map the ids of the failed children to their error message."""
         query = select(_runs.c.run_id, _runs.c.end).where(
             _runs.c.parent_id == parent_id, _runs.c.state == RunState.FAILED.value
         )
@@ -245,15 +246,18 @@ class RunStore:
             query = select(schema.experiments).order_by(schema.experiments.c.created_at)
             return [(row.name, row.created_at) for row in connection.execute(query)]
 
-    def begun(self, run_ids: Sequence[str]) -> dict[str, tuple[str, float]]:
-        """Of those that are there: the state, and when it started, or was submitted."""
+    def states(self, run_ids: Sequence[str]) -> dict[str, tuple[str, float]]:
+        """Map the ids of existing runs to their state and start time (until then, submission time)."""
+        return self._states(_runs.c.run_id.in_(run_ids))
+
+    def _states(self, condition: ColumnElement[bool]) -> dict[str, tuple[str, float]]:
         columns = _runs.c.run_id, _runs.c.state, _runs.c.started_at, _runs.c.created_at
         with self._database.read() as connection:
-            rows = connection.execute(select(*columns).where(_runs.c.run_id.in_(run_ids)))
+            rows = connection.execute(select(*columns).where(condition))
             return {run_id: (state, started or created) for run_id, state, started, created in rows}
 
     def add_experiment(self, name: str) -> None:
-        """An experiment without runs; one that is there stays as it is."""
+        """Add an experiment without runs; an existing one is left unchanged."""
         with self._database.write() as connection:
             connection.execute(_INSERT_EXPERIMENT, {"name": name, "created_at": clock.now()})
 
@@ -264,27 +268,26 @@ class RunStore:
 
     def labels(self, run_ids: Sequence[str]) -> dict[str, tuple[Labels, Labels]]:
         """The tags and the properties of each run."""
-        found: dict[str, tuple[Labels, Labels]] = {run_id: ({}, {}) for run_id in run_ids}
+        labels: dict[str, tuple[Labels, Labels]] = {run_id: ({}, {}) for run_id in run_ids}
         with self._database.read() as connection:
-            for place, run_id, key, value in connection.execute(_LABELS, {"wanted": list(run_ids)}):
-                found[run_id][place][key] = value
-        return found
+            for index, run_id, key, value in connection.execute(_LABELS, {"run_ids": list(run_ids)}):
+                labels[run_id][index][key] = value
+        return labels
 
     def set_params(self, run_id: str, params: Mapping[str, str]) -> None:
-        """Beside those that its script's arguments are; the same name again replaces the value."""
+        """Set parameters in addition to those from the script's arguments; existing ones are replaced."""
         with self._database.write() as connection:
             _touch(connection, run_id)
             _set_params(connection, run_id, params)
 
-    def params_of(self, run_ids: Sequence[str]) -> dict[str, dict[str, str]]:
-        found: dict[str, dict[str, str]] = {run_id: {} for run_id in run_ids}
+    def params(self, run_ids: Sequence[str]) -> dict[str, dict[str, str]]:
+        params: dict[str, dict[str, str]] = {run_id: {} for run_id in run_ids}
         table = schema.params
         with self._database.read() as connection:
-            for begin in range(0, len(run_ids), 500):  # below SQLite's limit of variables
-                query = select(table).where(table.c.run_id.in_(run_ids[begin : begin + 500]))
-                for run_id, key, value in connection.execute(query):
-                    found[run_id][key] = value
-        return found
+            for batch in batches(run_ids):
+                for run_id, key, value in connection.execute(select(table).where(table.c.run_id.in_(batch))):
+                    params[run_id][key] = value
+        return params
 
     def set_tags(self, run_id: str, tags: Mapping[str, str | None], remove: Sequence[str] = ()) -> None:
         with self._database.write() as connection:
@@ -294,7 +297,7 @@ class RunStore:
                 connection.execute(delete(schema.tags).where(schema.tags.c.run_id == run_id, schema.tags.c.key == key))
 
     def add_properties(self, run_id: str, properties: Mapping[str, str | None]) -> None:
-        """Properties are written once: another value for a key that is there is refused, and nothing is written."""
+        """Add properties. They cannot be overwritten: a different value for an existing key is an error."""
         table = schema.properties
         with self._database.write() as connection:
             _touch(connection, run_id)
@@ -302,15 +305,15 @@ class RunStore:
             for row in connection.execute(query):
                 if row.value != properties[row.key]:
                     raise UserErrorException(
-                        f"property {row.key!r} of run {run_id} is {row.value!r} already and cannot become "
+                        f"property {row.key!r} of run {run_id} is already {row.value!r} and cannot be set to "
                         f"{properties[row.key]!r}",
-                        hint="properties are written once; use a tag for what changes",
+                        hint="properties cannot be overwritten; use a tag for values that change",
                     )
             _set_labels(connection, table, run_id, properties)
 
 
-def note_change(connection: Connection, run_id: str) -> None:
-    """Whoever watches all runs hears of this one; in the transaction that changes it."""
+def record_change(connection: Connection, run_id: str) -> None:
+    """Mark a run as changed for clients that watch the run table. Call it in the transaction of the change."""
     connection.execute(_CHANGED, {"run_id": run_id})
 
 
@@ -320,7 +323,7 @@ def _touch(connection: Connection, run_id: str) -> None:
     ).rowcount
     if not changed:
         raise _not_found(connection, run_id)
-    note_change(connection, run_id)
+    record_change(connection, run_id)
 
 
 def _set_labels(connection: Connection, table: Any, run_id: str, labels: Mapping[str, str | None]) -> None:
@@ -343,7 +346,7 @@ def _not_found(connection: Connection, run_id: str) -> RunNotFound:
     return RunNotFound(f"no run {run_id!r} in this yard", hint=hint, run_id=run_id)
 
 
-def _changing(record: RunRecord) -> dict[str, Any]:
+def _mutable_columns(record: RunRecord) -> dict[str, Any]:
     return {
         "state": record.life.state.value,
         "end": to_json(record.life.end) if record.life.end else None,
@@ -359,7 +362,7 @@ def _changing(record: RunRecord) -> dict[str, Any]:
 
 def _columns(record: RunRecord) -> dict[str, Any]:
     return {
-        **_changing(record),
+        **_mutable_columns(record),
         "run_id": record.run_id,
         "experiment": record.experiment,
         "parent_id": record.parent_id,
@@ -377,8 +380,8 @@ def _columns(record: RunRecord) -> dict[str, Any]:
 
 def _record(row: Row[Any]) -> RunRecord:
     values = dict(zip(_COLUMN_NAMES, row))
-    end, spec = parsed(values.pop("end")), parsed(values["spec"])
-    earlier = parsed(values.pop("attempts")) or ()
+    end, spec = parse_json(values.pop("end")), parse_json(values["spec"])
+    earlier = parse_json(values.pop("attempts")) or ()
     life = Life(
         RunState(values.pop("state")),
         _end(end) if end else None,
@@ -386,41 +389,41 @@ def _record(row: Row[Any]) -> RunRecord:
         is_sweep=values["type"] == SWEEP,
         max_attempts=(spec or {}).get("max_attempts", 1),
         retry_on=tuple((spec or {}).get("retry_on", ())),
-        earlier_attempts=tuple(Attempt(_end(one["end"]), one["ended_at"]) for one in earlier),
+        earlier_attempts=tuple(Attempt(_end(attempt["end"]), attempt["ended_at"]) for attempt in earlier),
     )
-    values["spec"], values["timeline"] = spec, parsed(values["timeline"])
-    values["warnings"] = tuple(from_stored(value) for value in parsed(values["warnings"]))
+    values["spec"], values["timeline"] = spec, parse_json(values["timeline"])
+    values["warnings"] = tuple(from_stored(value) for value in parse_json(values["warnings"]))
     return RunRecord(life=life, **values)
 
 
-def _end(said: dict[str, Any]) -> End:
-    return End(**{**said, "reason": EndReason(said["reason"])})
+def _end(values: dict[str, Any]) -> End:
+    return End(**{**values, "reason": EndReason(values["reason"])})
 
 
-def parsed(text: str | None) -> Any:
+def parse_json(text: str | None) -> Any:
     if text is None:
         return None
     try:
         return orjson.loads(text)
-    except orjson.JSONDecodeError:  # half a character, as an odd argument may have: only Python itself reads that
+    except orjson.JSONDecodeError:  # a lone surrogate, as in an argument with invalid Unicode: orjson rejects it
         return json.loads(text)
 
 
-def entered(record: RunRecord, life: Life) -> RunRecord:
-    """The record after its life changed: the times follow from the state."""
-    at = clock.now()
+def with_life(record: RunRecord, life: Life) -> RunRecord:
+    """Return the record with a new life and the times that follow from its state."""
+    now = clock.now()
     if len(life.earlier_attempts) > len(record.life.earlier_attempts):
         life = replace(
-            life, earlier_attempts=tuple(replace(one, ended_at=one.ended_at or at) for one in life.earlier_attempts)
+            life, earlier_attempts=tuple(replace(a, ended_at=a.ended_at or now) for a in life.earlier_attempts)
         )
     if life.state == record.life.state:
         return replace(record, life=life)
     timeline = dict(record.timeline)
-    timeline.setdefault(life.state.value, at)
+    timeline.setdefault(life.state.value, now)
     return replace(
         record,
         life=life,
         timeline=timeline,
-        started_at=record.started_at or (at if life.state is RunState.RUNNING else None),
-        ended_at=at if life.state.is_terminal else record.ended_at,
+        started_at=record.started_at or (now if life.state is RunState.RUNNING else None),
+        ended_at=now if life.state.is_terminal else record.ended_at,
     )

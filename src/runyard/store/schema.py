@@ -1,4 +1,4 @@
-"""The tables. A change here is a new file in migrations/, never an edit of an old one."""
+"""The tables. Every change here needs a new file in migrations/; never edit an old one."""
 
 from __future__ import annotations
 
@@ -30,14 +30,16 @@ runs = Table(
     Column("target", String),
     Column("snapshot_id", String),
     Column("environment_key", String),
-    Column("timeline", JSON, nullable=False),  # state -> when it was first entered
+    Column("timeline", JSON, nullable=False),  # state -> time it was first entered
     Column("warnings", JSON, nullable=False),
     Column("submitted_by", String),
     Column("created_at", Float, nullable=False),
     Column("started_at", Float),
     Column("ended_at", Float),
-    Column("version", Integer, nullable=False, default=0),  # counts changes; followers wait for the next one
-    Column("attempts", JSON),  # those that are over and were followed by another
+    Column(
+        "version", Integer, nullable=False, default=0
+    ),  # incremented by every change; clients that follow a run wait for it
+    Column("attempts", JSON),  # earlier ones, which were followed by another
     Index("runs_by_experiment", "experiment", "number"),
     Index("runs_by_parent", "parent_id", "number"),
     Index("runs_by_state", "state"),
@@ -61,7 +63,7 @@ properties = Table(
     Index("properties_by_key", "key", "value"),
 )
 
-# What a run was told: its script's arguments, and what other clients call parameters.
+# Parameters: the script's arguments, and those that other clients log.
 params = Table(
     "params",
     metadata,
@@ -70,13 +72,13 @@ params = Table(
     Column("value", Text),
 )
 
-# Every run once, with the number of its last change: whoever knows up to a number asks for what came after it.
+# The number of each run's last change: a client that has all changes up to a number reads those after it.
 changes = Table(
     "changes",
     metadata,
     Column("change", Integer, primary_key=True, autoincrement=True),
     Column("run_id", String, nullable=False, unique=True),
-    sqlite_autoincrement=True,  # a number is never given twice, not even when the last one is taken away
+    sqlite_autoincrement=True,  # numbers are never reused, not even that of the last row after its deletion
 )
 
 # One row per metric of a run; its points are in blocks.
@@ -101,11 +103,11 @@ blocks = Table(
     Column("count", Integer, nullable=False),
     Column("minimum", Float),
     Column("maximum", Float),
-    Column("summary", LargeBinary),  # the extremes of each stretch of points, as a small block: what charts read
+    Column("summary", LargeBinary),  # the extremes of each range of points, as a small block: read by charts
     Column("data", LargeBinary, nullable=False),
 )
 
-# How far each journal file has been read; saved in the transaction that stores its points, so each is stored once.
+# The read position in each journal file; saved in the transaction that stores its points, so each is stored once.
 journals = Table(
     "journals",
     metadata,
@@ -138,14 +140,15 @@ computes = Table(
 sweeps = Table(
     "sweeps",
     metadata,
-    Column("sweep_id", String, primary_key=True),  # of the run that leads the children
+    Column("sweep_id", String, primary_key=True),  # the id of the parent run
     Column("spec", JSON, nullable=False),
-    Column("going", Integer, nullable=False),  # 1 until its last word is written
+    Column("going", Integer, nullable=False),  # 1 until it has ended
     Column("created_at", Float, nullable=False),
     Index("sweeps_going", "going"),
 )
 
-# A child is written here before it is submitted: a yard that was killed between the two submits it again, as the same.
+# A trial is written here before it is submitted: if the yard is killed between the two, the next one submits it again
+# with the same id.
 trials = Table(
     "trials",
     metadata,
@@ -170,19 +173,19 @@ registered_environments = Table(
     Column("created_at", Float, nullable=False),
 )
 
-# What MLflow clients keep that runs have no place for: titles and tags of experiments, inputs of runs, logged models.
+# Data of MLflow clients that has no separate table: titles and tags of experiments, inputs of runs, logged models.
 documents = Table(
     "documents",
     metadata,
     Column("kind", String, primary_key=True),
     Column("id", String, primary_key=True),
-    Column("owner", String, nullable=False),  # the experiment or the run that it belongs to
+    Column("owner", String, nullable=False),  # the experiment or run that it belongs to
     Column("content", JSON, nullable=False),
     Column("created_at", Float, nullable=False),
     Index("documents_by_owner", "kind", "owner"),
 )
 
-# Datasets, one row for each version of a name; those that were used without a name have neither.
+# Datasets: one row per version of a name; unregistered ones have neither name nor version.
 datasets = Table(
     "datasets",
     metadata,
@@ -191,8 +194,8 @@ datasets = Table(
     Column("version", Integer),
     Column("kind", String, nullable=False),  # "file", "tabular"
     Column("definition", JSON, nullable=False),
-    Column("definition_key", String, nullable=False),  # a hash: the same definition is found again
-    Column("digest", String),  # of the content that it pointed to when it was saved
+    Column("definition_key", String, nullable=False),  # a hash, to find an equal definition
+    Column("digest", String),  # of the content when it was saved
     Column("files", Integer),
     Column("bytes", Integer),
     Column("description", Text),
@@ -203,7 +206,7 @@ datasets = Table(
     Index("datasets_by_definition", "definition_key"),
 )
 
-# Which data each run was given. Names are copied: what a run used stays told when a dataset is unregistered.
+# The data that each run used. Names are copied, so that they stay known after a dataset is unregistered.
 data_uses = Table(
     "data_uses",
     metadata,
@@ -220,7 +223,7 @@ data_uses = Table(
     Index("data_uses_by_digest", "digest"),
 )
 
-# A model's name counts its versions: a number is never given twice, not even after the last version was deleted.
+# The last version of each model name: numbers are never reused, not even after the last version is deleted.
 model_names = Table(
     "model_names",
     metadata,
@@ -229,21 +232,21 @@ model_names = Table(
     Column("created_at", Float, nullable=False),
 )
 
-# Their files are rows of `artifacts`, under an owner of their own. What they come from is copied, so that it stays
-# told when the environment is pruned or a dataset is unregistered.
+# Model files are rows of `artifacts` with their own owner. The origin of a model is copied, so that it stays known
+# after the environment is pruned or a dataset is unregistered.
 models = Table(
     "models",
     metadata,
     Column("name", String, primary_key=True),
     Column("version", Integer, primary_key=True),
-    Column("registration_id", String, nullable=False, unique=True),  # sent again, it is the same version
+    Column("registration_id", String, nullable=False, unique=True),  # makes registration idempotent
     Column("description", Text),
     Column("framework", String),
     Column("framework_version", String),
     Column("tags", JSON, nullable=False),
     Column("properties", JSON, nullable=False),
     Column("stage", String, nullable=False),
-    Column("digest", String, nullable=False),  # of all names and contents: two versions with the same one are the same
+    Column("digest", String, nullable=False),  # of all file names and contents
     Column("size", Integer, nullable=False),
     Column("created_by", String),
     Column("created_at", Float, nullable=False),
@@ -254,8 +257,8 @@ models = Table(
     Column("environment_key", String),
     Column("environment_lock", Text),
     Column("metrics", JSON, nullable=False),  # the last value of each metric of the run
-    Column("data", JSON, nullable=False),  # what the run was given
-    Column("details", JSON, nullable=False),  # samples, resources, datasets that were named, the model it was made of
+    Column("data", JSON, nullable=False),  # inputs of the run
+    Column("details", JSON, nullable=False),  # samples, resources, declared datasets, the model it was exported from
     Index("models_by_run", "run_id"),
 )
 
@@ -269,7 +272,7 @@ model_aliases = Table(
     Column("set_at", Float, nullable=False),
 )
 
-# Who did what to a model, and when; it stays when a version is deleted.
+# Changes of models with user and time; kept when a version is deleted.
 model_history = Table(
     "model_history",
     metadata,
@@ -289,14 +292,14 @@ services = Table(
     "services",
     metadata,
     Column("name", String, primary_key=True),
-    Column("kind", String, nullable=False),  # "Local", "ACI", "AKS": what its configuration was called
+    Column("kind", String, nullable=False),  # "Local", "ACI" or "AKS", the class of its configuration
     Column("state", String, nullable=False),
     Column("error", Text, nullable=False),
-    Column("configuration", JSON, nullable=False),  # its keys are in its folder alone
+    Column("configuration", JSON, nullable=False),  # without its keys, which are only in its folder
     Column("description", Text),
     Column("tags", JSON, nullable=False),
     Column("properties", JSON, nullable=False),
-    Column("traffic", JSON, nullable=False),  # version -> its share in per cent; those that serve, and no others
+    Column("traffic", JSON, nullable=False),  # version -> percentage; only versions that serve
     Column("last_version", Integer, nullable=False),
     Column("created_by", String),
     Column("created_at", Float, nullable=False),
@@ -316,7 +319,7 @@ service_versions = Table(
     Column("created_at", Float, nullable=False),
 )
 
-# What the SDK called images until 2019: a description of a service that is not deployed yet.
+# Images of the SDK before 2019: descriptions of services that are not deployed yet.
 images = Table(
     "images",
     metadata,
@@ -335,12 +338,14 @@ datastores = Table(
     metadata,
     Column("name", String, primary_key=True),
     Column("kind", String, nullable=False),
-    Column("configuration", JSON, nullable=False),  # never a credential: those are in a file of the owner's alone
+    Column(
+        "configuration", JSON, nullable=False
+    ),  # without credentials, which are in a file that only the owner can read
     Column("is_default", Integer, nullable=False),
     Column("created_at", Float, nullable=False),
 )
 
-# A transfer is written here before it begins: a yard that was killed goes on with it.
+# A transfer is written here before it starts, so that the next yard can continue it after a crash.
 transfers = Table(
     "transfers",
     metadata,
@@ -352,7 +357,7 @@ transfers = Table(
     Index("transfers_by_state", "state"),
 )
 
-# The content that a file of a datastore had, as long as its mark is the same: an ETag, or what stat says of it.
+# Digests of files in datastores, valid as long as the mark (an ETag, or size and time) is unchanged.
 seen_files = Table(
     "seen_files",
     metadata,

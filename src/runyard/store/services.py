@@ -1,4 +1,4 @@
-"""Web services, their versions, and images: what was asked for, and how it stands."""
+"""Records of web services, their versions, and images."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from runyard.errors import WebserviceException
 from runyard.store.database import Database
 from runyard.store.schema import images, service_versions, services
 
-RETIRED = "Retired"  # of a version that served once
+RETIRED = "Retired"  # state of a version that no longer serves
 
 
-class NoSuchService(WebserviceException):
-    """Where the SDK v1 says WebserviceException, and HTTP 404."""
+class ServiceNotFound(WebserviceException):
+    """A WebserviceException, as in SDK v1, with HTTP status 404."""
 
 
 @dataclass(frozen=True)
@@ -75,17 +75,17 @@ class ServiceStore:
         return None if row is None else ServiceRecord(**row._mapping)
 
     def get(self, name: str) -> ServiceRecord:
-        found = self.find(name)
-        if found is None:
-            names = [record.name for record in self.all()]
-            raise NoSuchService(
-                f"no service is named {name!r} here",
-                hint=f"services here: {', '.join(names)}" if names else "Model.deploy makes one",
+        record = self.find(name)
+        if record is None:
+            names = [service.name for service in self.all()]
+            raise ServiceNotFound(
+                f"no service named {name!r}",
+                hint=f"existing services: {', '.join(names)}" if names else "create one with Model.deploy",
             )
-        return found
+        return record
 
     def add(self, record: ServiceRecord) -> bool:
-        """False: the name is taken."""
+        """Add a service; False if the name is taken."""
         with self._database.write() as connection:
             if connection.execute(select(services.c.name).where(services.c.name == record.name)).first() is not None:
                 return False
@@ -104,7 +104,7 @@ class ServiceStore:
             connection.execute(delete(service_versions).where(service_versions.c.name == name))
 
     def add_version(self, name: str, models: list[list[Any]], spec: dict[str, Any]) -> VersionRecord:
-        """The next one: a number is never given twice to a service."""
+        """Add the next version; version numbers of a service are never reused."""
         with self._database.write() as connection:
             row = connection.execute(select(services.c.last_version).where(services.c.name == name)).one()
             record = VersionRecord(name, row.last_version + 1, "Transitioning", models, spec, clock.now())
@@ -158,11 +158,11 @@ class ImageStore:
             return [ImageRecord(**row._mapping) for row in rows]
 
     def get(self, name: str, version: int | None = None) -> ImageRecord:
-        found = [one for one in self.all() if one.name == name and version in (None, one.version)]
-        if not found:
-            which = repr(name) if version is None else f"{name!r} in version {version}"
-            raise WebserviceException(f"there is no image {which} here", hint="Image.create makes one")
-        return found[-1]
+        versions = [image for image in self.all() if image.name == name and version in (None, image.version)]
+        if not versions:
+            image = repr(name) if version is None else f"{name!r} in version {version}"
+            raise WebserviceException(f"no image {image}", hint="create one with Image.create")
+        return versions[-1]
 
     def change(self, name: str, version: int, **values: Any) -> ImageRecord:
         with self._database.write() as connection:

@@ -1,4 +1,4 @@
-"""Sweeps and their children, as they stand."""
+"""Sweeps and the state of their trials."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from runyard.store.database import Database
 _sweeps, _trials = schema.sweeps, schema.trials
 _SAVE = (
     update(_trials)
-    .where(_trials.c.sweep_id == bindparam("of"), _trials.c.number == bindparam("which"))
+    .where(_trials.c.sweep_id == bindparam("parent"), _trials.c.number == bindparam("trial"))
     .values({name: bindparam(name) for name in ("state", "best", "reports", "stopped")})
 )
 
@@ -26,18 +26,18 @@ class SweepStore:
         self._database = database
 
     def add(self, sweep_id: str, spec: SweepSpec) -> None:
-        """The same again is the same."""
+        """Add a sweep; an existing id is left unchanged."""
         with self._database.write() as connection:
             values = {"sweep_id": sweep_id, "spec": to_json(spec), "going": 1, "created_at": clock.now()}
             connection.execute(insert(_sweeps).prefix_with("OR IGNORE"), values)
 
     def load(self, sweep_id: str) -> SweepSpec | None:
         with self._database.read() as connection:
-            found = connection.execute(select(_sweeps.c.spec).where(_sweeps.c.sweep_id == sweep_id)).scalar()
-        return None if found is None else from_json(SweepSpec, found)
+            spec = connection.execute(select(_sweeps.c.spec).where(_sweeps.c.sweep_id == sweep_id)).scalar()
+        return None if spec is None else from_json(SweepSpec, spec)
 
-    def going(self) -> list[str]:
-        """Those that have not had their last word, oldest first."""
+    def active(self) -> list[str]:
+        """Ids of the sweeps that have not ended, oldest first."""
         query = select(_sweeps.c.sweep_id).where(_sweeps.c.going == 1).order_by(_sweeps.c.created_at)
         with self._database.read() as connection:
             return list(connection.execute(query).scalars())
@@ -58,8 +58,8 @@ class SweepStore:
                 _SAVE,
                 [
                     {
-                        "of": sweep_id,
-                        "which": trial.number,
+                        "parent": sweep_id,
+                        "trial": trial.number,
                         "state": trial.state,
                         "best": trial.best,
                         "reports": trial.reports,
@@ -76,15 +76,14 @@ class SweepStore:
             rows = connection.execute(query.order_by(_trials.c.number)).all()
         return [Trial(**dict(zip(names, row))) for row in rows]
 
-    def listing(self) -> list[dict[str, Any]]:
-        """Every sweep with the number of its children, newest first."""
+    def summaries(self) -> list[dict[str, Any]]:
+        """Each sweep with the number of its children, newest first."""
         count = (
             select(func.count()).where(_trials.c.sweep_id == _sweeps.c.sweep_id).correlate(_sweeps).scalar_subquery()
         )
-        query = select(_sweeps.c.sweep_id, _sweeps.c.created_at, count).order_by(_sweeps.c.created_at.desc())
+        query = select(_sweeps.c.sweep_id, _sweeps.c.created_at, count.label("children"))
         with self._database.read() as connection:
-            rows = connection.execute(query).all()
-        return [{"sweep_id": sweep_id, "created_at": at, "children": number} for sweep_id, at, number in rows]
+            return [dict(row._mapping) for row in connection.execute(query.order_by(_sweeps.c.created_at.desc()))]
 
 
 def _columns(trial: Trial) -> dict[str, Any]:

@@ -21,7 +21,7 @@ _PATH = "/2.0/mlflow-artifacts/artifacts"
 
 
 def add(router: APIRouter, conductor: Conductor) -> None:
-    components = conductor.rooms
+    components = conductor.components
 
     async def upload(path: str, request: Request) -> Response:
         try:
@@ -82,25 +82,25 @@ def _split_path(conductor: Conductor, path: str) -> tuple[str, str]:
 
 def _check_owner(conductor: Conductor, owner: str) -> None:
     try:
-        conductor.rooms.runs.load(owner)
+        conductor.components.runs.load(owner)
     except RunNotFound:
-        if Documents(conductor.rooms.database).get(MODEL, owner) is None:
+        if Documents(conductor.components.database).get(MODEL, owner) is None:
             raise
 
 
 def _locate(conductor: Conductor, owner: str, name: str) -> Path | None:
     try:
-        return locate(conductor.rooms, conductor.rooms.runs.load(owner), name)
+        return locate(conductor.components, conductor.components.runs.load(owner), name)
     except RunNotFound:  # a model without a run
-        return conductor.rooms.artifacts.path_of(owner, name)
+        return conductor.components.artifacts.path_of(owner, name)
 
 
 def _list_files(conductor: Conductor, owner: str) -> list[tuple[str, int]]:
     try:
-        return list_files(conductor.rooms, conductor.rooms.runs.load(owner))
+        return list_files(conductor.components, conductor.components.runs.load(owner))
     except RunNotFound:
         _check_owner(conductor, owner)
-        return [(file.path, file.size) for file in conductor.rooms.artifacts.files(owner)]
+        return [(file.path, file.size) for file in conductor.components.artifacts.files(owner)]
 
 
 def _folder_entries(files: list[tuple[str, int]], folder: str, prefix: str) -> list[dict[str, Any]]:

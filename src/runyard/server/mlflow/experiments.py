@@ -67,7 +67,7 @@ def create(conductor: Conductor, fields: Fields) -> Any:
         advice = " (it was deleted; restore it, or choose another name)" if duplicate.stage == DELETED else ""
         raise MlflowError(ALREADY_EXISTS, f"an experiment {title!r} already exists{advice}")
     name = _free_name(title, existing)
-    conductor.rooms.runs.add_experiment(name)
+    conductor.components.runs.add_experiment(name)
     _change(conductor, name, title=title, tags=from_pairs(fields.get("tags")))
     return {"experiment_id": to_experiment_id(name)}
 
@@ -175,8 +175,8 @@ def _values(experiment: Experiment) -> Callable[[str, str], Any]:
 
 
 def _all(conductor: Conductor) -> list[Experiment]:
-    documents = {document.id: document for document in Documents(conductor.rooms.database).of(EXPERIMENT)}
-    names = dict(conductor.rooms.runs.experiments())
+    documents = {document.id: document for document in Documents(conductor.components.database).find(EXPERIMENT)}
+    names = dict(conductor.components.runs.experiments())
     names.setdefault(DEFAULT, min(names.values(), default=clock.now()))
     return [_experiment(name, created_at, documents.get(name)) for name, created_at in names.items()]
 
@@ -198,4 +198,4 @@ def _change(conductor: Conductor, name: str, tags: Mapping[str, str | None] | No
         new_tags = {key: value for key, value in merged.items() if value is not None}
         return {**content, **values, "tags": new_tags, "changed_at": clock.now()}
 
-    Documents(conductor.rooms.database).change(EXPERIMENT, name, name, apply)
+    Documents(conductor.components.database).change(EXPERIMENT, name, name, apply)

@@ -27,7 +27,7 @@ def create(conductor: Conductor, fields: Fields) -> Any:
     experiment = experiments.by_id(conductor, require(fields, "experiment_id"))
     run_id = fields.get("source_run_id") or None
     if run_id:
-        conductor.rooms.runs.load(run_id)
+        conductor.components.runs.load(run_id)
     model_id = f"m-{os.urandom(16).hex()}"
     content: Fields = {
         "name": fields.get("name") or f"model-{model_id[2:10]}",
@@ -39,7 +39,7 @@ def create(conductor: Conductor, fields: Fields) -> Any:
         "metrics": [],
         "changed_at": clock.now(),
     }
-    document = Documents(conductor.rooms.database).change(MODEL, model_id, experiment.name, lambda _: content)
+    document = Documents(conductor.components.database).change(MODEL, model_id, experiment.name, lambda _: content)
     return {"model": _to_json(document)}
 
 
@@ -87,7 +87,7 @@ def add_metrics(conductor: Conductor, run_id: str, metrics: Sequence[Fields]) ->
     for metric in metrics:
         by_model.setdefault(str(metric["model_id"]), []).append({**metric, "run_id": run_id})
     for model_id, added in by_model.items():
-        if Documents(conductor.rooms.database).get(MODEL, model_id) is None:
+        if Documents(conductor.components.database).get(MODEL, model_id) is None:
             continue  # a model of another server; the run has the metric nevertheless
 
         def merge(content: Fields, added: list[Fields] = added) -> Fields:
@@ -101,7 +101,7 @@ def search(conductor: Conductor, fields: Fields) -> Any:
     names = [experiments.by_id(conductor, id).name for id in fields.get("experiment_ids") or ()]
     comparisons = filters.parse(fields.get("filter"), filters.MODELS)
     results = []
-    for document in Documents(conductor.rooms.database).of(MODEL, names):
+    for document in Documents(conductor.components.database).find(MODEL, names):
         if not document.content.get("deleted") and filters.matches(comparisons, _values(document)):
             results.append(document)
     results.sort(key=lambda document: -document.created_at)
@@ -140,7 +140,7 @@ def _values(document: Document) -> Callable[[str, str], Any]:
 
 def _load(conductor: Conductor, fields: Fields) -> Document:
     model_id = require(fields, "model_id")
-    document = Documents(conductor.rooms.database).get(MODEL, model_id)
+    document = Documents(conductor.components.database).get(MODEL, model_id)
     if document is None:
         raise MlflowError(DOES_NOT_EXIST, f"no logged model {model_id!r}")
     return document
@@ -152,7 +152,7 @@ def _change(conductor: Conductor, fields: Fields, change: Callable[[Fields], Fie
     def apply(content: Fields) -> Fields:
         return {**change(content), "changed_at": clock.now()}
 
-    return Documents(conductor.rooms.database).change(MODEL, document.id, document.owner, apply)
+    return Documents(conductor.components.database).change(MODEL, document.id, document.owner, apply)
 
 
 def _to_json(document: Document) -> dict[str, Any]:

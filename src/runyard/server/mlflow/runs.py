@@ -54,7 +54,7 @@ def create(conductor: Conductor, fields: Fields) -> Any:
 
 def get(conductor: Conductor, fields: Fields) -> Any:
     run_id = require(fields, "run_id", "run_uuid")
-    record = conductor.rooms.runs.load(run_id)
+    record = conductor.components.runs.load(run_id)
     ingest_journals(conductor, [run_id])
     return {"run": serializers.run(conductor, record)}
 
@@ -62,16 +62,16 @@ def get(conductor: Conductor, fields: Fields) -> Any:
 def update(conductor: Conductor, fields: Fields) -> Any:
     """Update status and name. The status of a submitted run is ignored: the end of its process decides."""
     run_id = require(fields, "run_id", "run_uuid")
-    record = conductor.rooms.runs.load(run_id)
+    record = conductor.components.runs.load(run_id)
     event = _EVENTS.get(str(fields.get("status") or "").upper())
     if event is not None and not record.life.managed:
         conductor.post(run_id, event)
     name = fields.get("run_name")
     if name:
-        conductor.rooms.runs.rename(run_id, str(name))
+        conductor.components.runs.rename(run_id, str(name))
         _tag(conductor, run_id, {NAME: str(name)})
-    tags = conductor.rooms.runs.labels([run_id])[run_id][0]
-    return {"run_info": serializers.info(conductor.rooms.runs.load(run_id), tags)}
+    tags = conductor.components.runs.labels([run_id])[run_id][0]
+    return {"run_info": serializers.info(conductor.components.runs.load(run_id), tags)}
 
 
 def delete(conductor: Conductor, fields: Fields) -> Any:
@@ -101,8 +101,8 @@ def set_tag(conductor: Conductor, fields: Fields) -> Any:
 
 def delete_tag(conductor: Conductor, fields: Fields) -> Any:
     run_id, key = require(fields, "run_id"), require(fields, "key")
-    conductor.rooms.runs.load(run_id)
-    if key not in conductor.rooms.runs.labels([run_id])[run_id][0]:
+    conductor.components.runs.load(run_id)
+    if key not in conductor.components.runs.labels([run_id])[run_id][0]:
         raise MlflowError(DOES_NOT_EXIST, f"run {run_id} has no tag {key!r}")
     _tag(conductor, run_id, {}, remove=[key])
     return {}
@@ -121,7 +121,7 @@ def log_batch(conductor: Conductor, fields: Fields) -> Any:
 
 def log_inputs(conductor: Conductor, fields: Fields) -> Any:
     run_id = require(fields, "run_id")
-    conductor.rooms.runs.load(run_id)
+    conductor.components.runs.load(run_id)
     datasets = [_dataset_input(item) for item in fields.get("datasets") or ()]
 
     def add(content: dict[str, Any]) -> dict[str, Any]:
@@ -131,26 +131,26 @@ def log_inputs(conductor: Conductor, fields: Fields) -> Any:
             "model_inputs": _merge(content.get("model_inputs", []), fields.get("models") or []),
         }
 
-    Documents(conductor.rooms.database).change(INPUTS, run_id, run_id, add)
+    Documents(conductor.components.database).change(INPUTS, run_id, run_id, add)
     return {}
 
 
 def log_outputs(conductor: Conductor, fields: Fields) -> Any:
     run_id = require(fields, "run_id")
-    conductor.rooms.runs.load(run_id)
+    conductor.components.runs.load(run_id)
 
     def add(content: dict[str, Any]) -> dict[str, Any]:
         return {**content, "model_outputs": _merge(content.get("model_outputs", []), fields.get("models") or [])}
 
-    Documents(conductor.rooms.database).change(INPUTS, run_id, run_id, add)
+    Documents(conductor.components.database).change(INPUTS, run_id, run_id, add)
     return {}
 
 
 def log_model(conductor: Conductor, fields: Fields) -> Any:
     """Record the models of a run in a tag, for clients before MLflow 3."""
     run_id = require(fields, "run_id")
-    conductor.rooms.runs.load(run_id)
-    logged_models = json.loads(conductor.rooms.runs.labels([run_id])[run_id][0].get(_MODELS) or "[]")
+    conductor.components.runs.load(run_id)
+    logged_models = json.loads(conductor.components.runs.labels([run_id])[run_id][0].get(_MODELS) or "[]")
     try:
         logged_models.append(json.loads(require(fields, "model_json")))
     except ValueError as error:
@@ -162,7 +162,7 @@ def log_model(conductor: Conductor, fields: Fields) -> Any:
 def ingest_journals(conductor: Conductor, run_ids: Iterable[str]) -> None:
     """Include the values that scripts logged with `run.log` a moment ago."""
     for run_id in run_ids:
-        ingest(conductor.rooms.database, run_id, conductor.rooms.folder(run_id).journal)
+        ingest(conductor.components.database, run_id, conductor.components.folder(run_id).journal)
 
 
 _EVENTS: dict[str, on.Event] = {
@@ -175,7 +175,7 @@ _EVENTS: dict[str, on.Event] = {
 def _parent(conductor: Conductor, run_id: str | None) -> RunRecord | None:
     """Load the parent; None if it does not exist, in which case it is only a tag."""
     try:
-        return conductor.rooms.runs.load(run_id) if run_id else None
+        return conductor.components.runs.load(run_id) if run_id else None
     except RunNotFound:
         return None
 
@@ -187,7 +187,7 @@ def _log(
     params: dict[str, str] | None = None,
     tags: dict[str, str] | None = None,
 ) -> None:
-    record = conductor.rooms.runs.load(run_id)
+    record = conductor.components.runs.load(run_id)
     points: dict[str, list[Point]] = {}
     for metric in metrics:
         name, point = require(metric, "key"), _point(metric)
@@ -195,11 +195,11 @@ def _log(
             points.setdefault(name, []).append(point)
     if params:
         _check_params(conductor, record, params)
-        conductor.rooms.runs.set_params(run_id, params)
+        conductor.components.runs.set_params(run_id, params)
     if tags:
         _tag(conductor, run_id, tags)
     if metrics:
-        add_points(conductor.rooms.database, run_id, points)
+        add_points(conductor.components.database, run_id, points)
         models.add_metrics(conductor, run_id, [metric for metric in metrics if metric.get("model_id")])
         conductor.bell.ring(run_id)
 
@@ -219,14 +219,14 @@ def _point(fields: Fields) -> Point:
 
 def _is_stored(conductor: Conductor, run_id: str, name: str, point: Point) -> bool:
     """Detect duplicates: when a client logs a model, it sends the metrics of the run again as the model's."""
-    stored = read_points(conductor.rooms.database, run_id, name)
+    stored = read_points(conductor.components.database, run_id, name)
     equal = (stored.steps == point.step) & (stored.times == point.time) & (stored.values == point.value)
     return bool(equal.any())
 
 
 def _check_params(conductor: Conductor, record: RunRecord, params: dict[str, str]) -> None:
     """Refuse to overwrite parameters, as MLflow does; except script arguments, which a script may log reformatted."""
-    stored = conductor.rooms.runs.params_of([record.run_id])[record.run_id]
+    stored = conductor.components.runs.params([record.run_id])[record.run_id]
     arguments = serializers.script_arguments(record)
     for key, value in params.items():
         if stored.get(key, value) != value and stored[key] != arguments.get(key):
@@ -238,7 +238,7 @@ def _check_params(conductor: Conductor, record: RunRecord, params: dict[str, str
 
 
 def _tag(conductor: Conductor, run_id: str, tags: dict[str, str], remove: list[str] | None = None) -> None:
-    conductor.rooms.runs.set_tags(run_id, tags, remove or [])
+    conductor.components.runs.set_tags(run_id, tags, remove or [])
     conductor.bell.ring(run_id)
 
 

@@ -35,7 +35,7 @@ def runs(conductor: Conductor, fields: Fields) -> Any:
         deleted = condition(Comparison(TAG, STAGE, "=", DELETED))
         conditions.append(deleted if DELETED in stages else ~deleted)
     ingest_journals(conductor, list(conductor.live))
-    records = conductor.rooms.runs.matching(names, conditions, ordering(orders), offset, limit + 1)
+    records = conductor.components.runs.search(names, conditions, ordering(orders), offset, limit + 1)
     page: dict[str, Any] = {"runs": serializers.runs(conductor, records[:limit])}
     if len(records) > limit:
         page["next_page_token"] = str(offset + limit)
@@ -44,7 +44,7 @@ def runs(conductor: Conductor, fields: Fields) -> Any:
 
 def history(conductor: Conductor, fields: Fields) -> Any:
     run_id, name = require(fields, "run_id", "run_uuid"), require(fields, "metric_key")
-    conductor.rooms.runs.load(run_id)
+    conductor.components.runs.load(run_id)
     ingest_journals(conductor, [run_id])
     after, limit = experiments.page_offset(fields), integer_field(fields, "max_results", 0) or None
     metrics = _history(conductor, run_id, name, after, limit)
@@ -65,7 +65,7 @@ def histories(conductor: Conductor, fields: Fields) -> Any:
     limit = integer_field(fields, "max_results", 25_000)
     metrics = []
     for run_id in run_ids:
-        conductor.rooms.runs.load(run_id)
+        conductor.components.runs.load(run_id)
         ingest_journals(conductor, [run_id])
         points = [point for point in _history(conductor, run_id, name) if first <= point["step"] <= last]
         stride = -(-len(points) // max(limit, 1))
@@ -79,7 +79,7 @@ def _history(conductor: Conductor, run_id: str, name: str, after: int = 0, limit
 
     Clients that log in background threads, such as that of Transformers, send points in arbitrary order.
     """
-    points = read_points(conductor.rooms.database, run_id, name)
+    points = read_points(conductor.components.database, run_id, name)
     steps = np.where(points.steps == NO_STEP, np.arange(len(points)), points.steps)
     order = np.lexsort((steps, np.round(points.times * 1000)))[after : None if limit is None else after + limit]
     columns = (column[order].tolist() for column in (points.steps, points.times, points.values))

@@ -30,13 +30,13 @@ JsonObject = dict[str, Any]
 
 def runs(conductor: Conductor, records: Sequence[RunRecord]) -> list[JsonObject]:
     """Serialize search results; the steps of the last values are omitted, because clients do not use them."""
-    numbers = last_numbers(conductor.rooms.database, [record.run_id for record in records])
+    numbers = last_numbers(conductor.components.database, [record.run_id for record in records])
     metrics = {run_id: {name: Point(NO_STEP, 0.0, v) for name, v in last.items()} for run_id, last in numbers.items()}
     return _serialize(conductor, records, metrics)
 
 
 def run(conductor: Conductor, record: RunRecord) -> JsonObject:
-    points = last_points(conductor.rooms.database, record.run_id)
+    points = last_points(conductor.components.database, record.run_id)
     return _serialize(conductor, [record], {record.run_id: points})[0]
 
 
@@ -71,11 +71,13 @@ def metric(name: str, point: Point, index: int = 0) -> JsonObject:
 def _serialize(
     conductor: Conductor, records: Sequence[RunRecord], metrics: Mapping[str, Mapping[str, Point]]
 ) -> list[JsonObject]:
-    store = conductor.rooms.runs
+    store = conductor.components.runs
     run_ids = [record.run_id for record in records]
     labels = store.labels(run_ids)
-    params = store.params_of(run_ids)
-    logged = {document.id: document.content for document in Documents(conductor.rooms.database).of(INPUTS, run_ids)}
+    params = store.params(run_ids)
+    logged = {
+        document.id: document.content for document in Documents(conductor.components.database).find(INPUTS, run_ids)
+    }
     results = []
     for record in records:
         tags = labels[record.run_id][0]

@@ -15,7 +15,7 @@ from runyard.server.parameters import clamp
 from runyard.server.responses import json_response
 from runyard.tracking.charts import Window, bundle, read_series
 from runyard.tracking.ingest import ingest
-from runyard.tracking.series_index import place_of, series_of, system_run
+from runyard.tracking.series_index import list_series, locate_series, system_run_id
 from runyard.tracking.value_entries import read_entries
 from runyard.wire.charts import SeriesName, SeriesView
 
@@ -34,16 +34,16 @@ class ChartQuery(BaseModel):
 
 def routes(conductor: Conductor) -> APIRouter:
     router = APIRouter(tags=["charts"])
-    components = conductor.rooms
+    components = conductor.components
 
     def ingest_live(run_ids: Iterable[str]) -> dict[str, float]:
         """Include the values that were logged a moment ago. Returns the start time of each run."""
-        runs = components.runs.begun(list(run_ids))
+        runs = components.runs.states(list(run_ids))
         for run_id, (state, _) in runs.items():
             if state not in _ENDED:
                 folder = components.folder(run_id)
                 ingest(components.database, run_id, folder.journal)
-                ingest(components.database, system_run(run_id), folder.system)
+                ingest(components.database, system_run_id(run_id), folder.system)
         return {run_id: started_at for run_id, (_, started_at) in runs.items()}
 
     @router.post("/charts")
@@ -65,9 +65,9 @@ def routes(conductor: Conductor) -> APIRouter:
             if series.run_id not in start_times:
                 raise RunNotFound(f"no run {series.run_id!r} in this yard", run_id=series.run_id)
             window = Window(query.axis, query.begin, query.end, start_times[series.run_id])
-            owner, name = place_of(components.database, series.run_id, series.name)
+            owner, name = locate_series(components.database, series.run_id, series.name)
             cursor = None if after is None else clamp(after, 0)
-            points.append(read_series(components.database, owner, name, window, most=max_points, after=cursor))
+            points.append(read_series(components.database, owner, name, window, max_points=max_points, after=cursor))
         return Response(bundle(points), media_type="application/octet-stream")
 
     @router.get("/runs/{run_id}/series", response_model=list[SeriesView])
@@ -75,14 +75,14 @@ def routes(conductor: Conductor) -> APIRouter:
         """List the metrics with their kind, number of points, last value, minimum and maximum."""
         components.runs.load(run_id)
         ingest_live([run_id])
-        return json_response(series_of(components.database, run_id))
+        return json_response(list_series(components.database, run_id))
 
     @router.get("/runs/{run_id}/system", response_model=list[SeriesView])
     def system(run_id: str) -> Response:
         """List the measurements of the run's nodes; their points are read like those of other series."""
         components.runs.load(run_id)
         ingest_live([run_id])
-        measurements = series_of(components.database, system_run(run_id))
+        measurements = list_series(components.database, system_run_id(run_id))
         return json_response([replace(series, name=f"system/{series.name}") for series in measurements])
 
     @router.get("/runs/{run_id}/values/{name:any}")

@@ -32,7 +32,7 @@ class ChangeCompute:
 
 def routes(conductor: Conductor) -> APIRouter:
     router = APIRouter(tags=["computes"])
-    targets = conductor.rooms.targets
+    targets = conductor.components.targets
 
     @router.get("/computes")
     def computes() -> Response:
@@ -61,7 +61,7 @@ def routes(conductor: Conductor) -> APIRouter:
 
 
 def computes_view(conductor: Conductor) -> list[dict[str, Any]]:
-    return [_view(target) for target in conductor.rooms.targets.all()]
+    return [_view(target) for target in conductor.components.targets.all()]
 
 
 def _view(target: Target) -> dict[str, Any]:

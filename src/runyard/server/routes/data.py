@@ -32,8 +32,8 @@ _MAX_ENTRIES = 10_000
 
 def routes(conductor: Conductor, transfers: Transfers | None) -> APIRouter:
     router = APIRouter(tags=["data"])
-    stores = conductor.rooms.stager.stores
-    jobs = transfers or Transfers(conductor.rooms.database, stores)
+    stores = conductor.components.stager.stores
+    jobs = transfers or Transfers(conductor.components.database, stores)
     bell = Bell()
     jobs.on_end = lambda transfer_id: bell.ring(transfer_id, urgent=True)
 

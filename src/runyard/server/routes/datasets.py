@@ -37,7 +37,7 @@ _MAX_NAME_LENGTH = 255
 
 def routes(conductor: Conductor) -> APIRouter:
     router = APIRouter(tags=["datasets"])
-    datasets = conductor.rooms.datasets
+    datasets = conductor.components.datasets
     saved = datasets.saved
 
     @router.get("/datasets", response_model=list[DatasetView])
@@ -124,7 +124,7 @@ def routes(conductor: Conductor) -> APIRouter:
     @router.get("/diff/data", response_model=list[DataDifference])
     def data_changes(a: str, b: str) -> Response:
         """Compare the inputs of two runs."""
-        first, second = (_run_inputs(datasets, conductor.rooms.runs.load(run_id).run_id) for run_id in (a, b))
+        first, second = (_run_inputs(datasets, conductor.components.runs.load(run_id).run_id) for run_id in (a, b))
         names = dict.fromkeys([*first, *second])
         return json_response([_difference(name, first.get(name), second.get(name)) for name in names])
 
@@ -134,15 +134,15 @@ def routes(conductor: Conductor) -> APIRouter:
 
         `run` is an id; `model` and `dataset` are a name, or a name and a version such as `mnist:2`.
         """
-        database = conductor.rooms.database
+        database = conductor.components.database
         if [run, model, dataset].count(None) != 2:
             raise UserErrorException("expected exactly one of run, model and dataset")
         if run is not None:
-            graph = lineage.of_run(database, conductor.rooms.runs.load(run).run_id)
+            graph = lineage.trace_run(database, conductor.components.runs.load(run).run_id)
         elif model is not None:
-            graph = lineage.of_model(database, model)
+            graph = lineage.trace_model(database, model)
         else:
-            graph = lineage.of_dataset(database, dataset or "")
+            graph = lineage.trace_dataset(database, dataset or "")
         edges = [vars(edge) for edge in graph.edges.values()]
         return json_response(LineageView(graph.start, list(graph.nodes.values()), edges, graph.truncated))
 
@@ -172,7 +172,7 @@ def _view(dataset: Dataset) -> DatasetView:
 
 def _run_inputs(datasets: Datasets, run_id: str) -> dict[str, RunInput]:
     inputs = {}
-    for use in datasets.saved.uses_of([run_id]):
+    for use in datasets.saved.uses_by_runs([run_id]):
         label = f"{use.dataset_name}:{use.dataset_version}" if use.dataset_name else f"{use.datastore}/{use.path}"
         inputs[use.name] = RunInput(label, use.mode, use.dataset_id, use.digest)
     return inputs
@@ -188,7 +188,7 @@ def _difference(name: str, a: RunInput | None, b: RunInput | None) -> DataDiffer
 
 def _runs(conductor: Conductor, datasets: Datasets, dataset: Dataset) -> list[dict[str, Any]]:
     uses = datasets.saved.uses_of_datasets([dataset.dataset_id])
-    records = {r.run_id: r for r in conductor.rooms.runs.find(run_ids=[use.run_id for use in uses], limit=1000)}
+    records = {r.run_id: r for r in conductor.components.runs.find(run_ids=[use.run_id for use in uses], limit=1000)}
     views = []
     for use in sorted(uses, key=lambda use: -records[use.run_id].number if use.run_id in records else 0):
         record = records.get(use.run_id)

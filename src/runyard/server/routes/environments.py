@@ -30,8 +30,8 @@ class Prune:
 
 def routes(conductor: Conductor) -> APIRouter:
     router = APIRouter(tags=["environments"])
-    registered = RegisteredEnvironments(conductor.rooms.database)
-    built = conductor.rooms.environments
+    registered = RegisteredEnvironments(conductor.components.database)
+    built = conductor.components.environments
 
     @router.get("/environments")
     def list_built() -> Response:
@@ -39,11 +39,11 @@ def routes(conductor: Conductor) -> APIRouter:
 
     @router.post("/environments/prune")
     def prune(request: Prune) -> Response:
-        unfinished = conductor.rooms.runs.find(
+        unfinished = conductor.components.runs.find(
             states=[s for s in RunState if s not in TERMINAL], include_children=True, limit=10_000
         )
         in_use = {record.environment_key for record in unfinished if record.environment_key}
-        in_use |= ServiceStore(conductor.rooms.database).environments_in_use()
+        in_use |= ServiceStore(conductor.components.database).environments_in_use()
         return json_response(
             built.prune(
                 keys=request.keys or (),

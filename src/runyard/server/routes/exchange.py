@@ -16,7 +16,7 @@ from runyard.wire.points import decode_points
 
 def routes(conductor: Conductor) -> APIRouter:
     router = APIRouter(tags=["exchange"])
-    components = conductor.rooms
+    components = conductor.components
 
     @router.post("/runs/import", response_model=ImportResult)
     def import_run(request: ImportRun) -> Response:

@@ -25,12 +25,12 @@ class ChangeExperiment:
 
 def routes(conductor: Conductor) -> APIRouter:
     router = APIRouter(tags=["experiments"])
-    runs, documents = conductor.rooms.runs, Documents(conductor.rooms.database)
+    runs, documents = conductor.components.runs, Documents(conductor.components.database)
 
     @router.get("/experiments")
     def experiments() -> Response:
         """List experiments, oldest first, including archived ones."""
-        details = {document.id: document for document in documents.of(EXPERIMENT)}
+        details = {document.id: document for document in documents.find(EXPERIMENT)}
         return json_response([_view(name, created_at, details.get(name)) for name, created_at in runs.experiments()])
 
     @router.patch("/experiments/{name}")

@@ -20,7 +20,7 @@ from runyard.wire.runs import FileView
 
 def routes(conductor: Conductor) -> APIRouter:
     router = APIRouter(tags=["files"])
-    components = conductor.rooms
+    components = conductor.components
 
     @router.get("/runs/{run_id}/files", response_model=list[FileView])
     def files(run_id: str) -> Response:

@@ -43,16 +43,18 @@ def routes(conductor: Conductor) -> APIRouter:
         text is one byte of the log, independent of its encoding. With `summary` and `files`, events of these names
         precede the end: a client that waits for a run requests them next.
         """
-        await run_in_threadpool(conductor.rooms.runs.load, run_id)  # an unknown run is an error, not an empty stream
-        folder = conductor.rooms.folder(run_id)
+        await run_in_threadpool(
+            conductor.components.runs.load, run_id
+        )  # an unknown run is an error, not an empty stream
+        folder = conductor.components.folder(run_id)
         tails = _LogTails(folder.logs, _offsets(after), exact)
         events = _events(conductor, run_id, logs, tails, summary, files)
         return event_stream_response(events)
 
     @router.get("/runs/{run_id}/summary", response_model=RunSummary)
     def summary(run_id: str) -> Response:
-        conductor.rooms.runs.load(run_id)
-        ingest(conductor.rooms.database, run_id, conductor.rooms.folder(run_id).journal)
+        conductor.components.runs.load(run_id)
+        ingest(conductor.components.database, run_id, conductor.components.folder(run_id).journal)
         return json_response(_summary(conductor, run_id))
 
     return router
@@ -101,16 +103,16 @@ async def _events(
 
 
 def _summary(conductor: Conductor, run_id: str) -> RunSummary:
-    return RunSummary(replace_non_finite(read_last(conductor.rooms.database, run_id)), _files(conductor, run_id))
+    return RunSummary(replace_non_finite(read_last(conductor.components.database, run_id)), _files(conductor, run_id))
 
 
 def _files(conductor: Conductor, run_id: str) -> list[FileView]:
-    components = conductor.rooms
+    components = conductor.components
     return [FileView(*file) for file in list_files(components, components.runs.load(run_id))]
 
 
 def _load_view(conductor: Conductor, run_id: str) -> RunView:
-    return run_view(conductor, conductor.rooms.runs.load(run_id))
+    return run_view(conductor, conductor.components.runs.load(run_id))
 
 
 @dataclass

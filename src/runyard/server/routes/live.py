@@ -55,7 +55,7 @@ def routes(conductor: Conductor, table: RunTable) -> APIRouter:
     @router.get("/runs/{run_id}/live")
     async def live_run(run_id: str) -> Response:
         """Stream events: `status` (a run), `metrics` ({name: points}), `logs` ({name: bytes}), `files`, and `end`."""
-        await run_in_threadpool(conductor.rooms.runs.load, run_id)
+        await run_in_threadpool(conductor.components.runs.load, run_id)
         return event_stream_response(_run_events(conductor, run_id))
 
     return router
@@ -74,7 +74,7 @@ class _MetricIngestion:
             if clock.monotonic() < self._due:
                 return
             self._due = clock.monotonic() + _METRICS_INTERVAL_S
-        components = self._conductor.rooms
+        components = self._conductor.components
         for run_id in list(self._conductor.live):
             ingest(components.database, run_id, components.folder(run_id).journal)
 
@@ -168,7 +168,7 @@ class _SentState:
 
     def update(self, conductor: Conductor, run_id: str) -> list[tuple[str, Any]]:
         """Return the events to send. The state is read first: everything that is read after the end is final."""
-        components = conductor.rooms
+        components = conductor.components
         record = components.runs.load(run_id)
         run = run_view(conductor, record)
         ended = RunState(run.status).is_terminal
@@ -186,7 +186,7 @@ class _SentState:
         if not ended and clock.monotonic() < self.files_at:
             return []
         self.files_at = clock.monotonic() + _FILES_INTERVAL_S
-        sizes = [size for _, size in list_files(conductor.rooms, record)]
+        sizes = [size for _, size in list_files(conductor.components, record)]
         totals = {"count": len(sizes), "bytes": sum(sizes)}
         if totals == self.files:
             return []

@@ -11,7 +11,7 @@ from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.run_report import logs
 from runyard.server.parameters import clamp
 from runyard.server.responses import json_response
-from runyard.tracking.logs import Found, log_sizes, read_log, search_log
+from runyard.tracking.logs import LogMatch, log_sizes, read_log, search_log
 from runyard.wire.run_inspection import LogView
 
 _MAX_BYTES = 1 << 24
@@ -21,7 +21,7 @@ _HEADERS = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "san
 
 def routes(conductor: Conductor) -> APIRouter:
     router = APIRouter(tags=["logs"])
-    components = conductor.rooms
+    components = conductor.components
 
     def log_path(run_id: str, name: str) -> Path:
         folder = components.folder(components.runs.load(run_id).run_id).logs
@@ -48,7 +48,7 @@ def routes(conductor: Conductor) -> APIRouter:
         headers = {**_HEADERS, "X-From": str(end - len(data)), "X-Size": str(size)}
         return Response(data, headers=headers, media_type="text/plain; charset=utf-8")
 
-    @router.get("/runs/{run_id}/logs/{name}/search", response_model=list[Found])
+    @router.get("/runs/{run_id}/logs/{name}/search", response_model=list[LogMatch])
     def search(run_id: str, name: str, text: str, limit: int = 1000) -> Response:
         """List the lines that contain a text, ignoring case: offset, number and content."""
         matches = search_log(log_path(run_id, name), text, clamp(limit, 1, _MAX_MATCHES))

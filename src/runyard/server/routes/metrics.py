@@ -10,13 +10,13 @@ from runyard.orchestrator.conductor import Conductor
 from runyard.server.parameters import clamp
 from runyard.tracking.ingest import ingest
 from runyard.tracking.metrics import encode_points, read_chart, read_metrics, read_points
-from runyard.tracking.series_index import place_of
+from runyard.tracking.series_index import locate_series
 from runyard.wire.runs import MetricsQuery
 
 
 def routes(conductor: Conductor) -> APIRouter:
     router = APIRouter(tags=["metrics"])
-    components = conductor.rooms
+    components = conductor.components
 
     def ingest_journals(run_ids: list[str]) -> None:
         """Include the values that were logged a moment ago."""
@@ -47,7 +47,7 @@ def routes(conductor: Conductor) -> APIRouter:
         """Return a metric's points as binary columns (see runyard.wire.points); `most` down-samples them."""
         components.runs.load(run_id)
         ingest_journals([run_id])
-        owner, name = place_of(components.database, run_id, name)
+        owner, name = locate_series(components.database, run_id, name)
         if owner != run_id:
             ingest(components.database, owner, components.folder(run_id).system)
         if max_points is not None:

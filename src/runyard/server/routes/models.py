@@ -7,7 +7,7 @@ from pathlib import Path
 from fastapi import APIRouter, Request, Response
 
 from runyard.models.compare import compare
-from runyard.models.files import uploaded_owner
+from runyard.models.files import upload_owner
 from runyard.models.registry import Models, Users
 from runyard.orchestrator.conductor import Conductor
 from runyard.server.file_responses import file_response, zip_response
@@ -34,12 +34,12 @@ from runyard.wire.runs import FileView
 
 def routes(conductor: Conductor, models: Models) -> APIRouter:
     router = APIRouter(tags=["models"])
-    components = conductor.rooms
+    components = conductor.components
 
     @router.put("/model-uploads/{upload_id}/{name:any}", response_model=FileView)
     async def upload(upload_id: str, name: str, request: Request) -> Response:
         """Store the body as a file of a model that is about to be registered, completely or not at all."""
-        stored = await store_upload(request, components.home, components.artifacts, uploaded_owner(upload_id), name)
+        stored = await store_upload(request, components.home, components.artifacts, upload_owner(upload_id), name)
         if stored is None:
             return Response(status_code=CLIENT_CLOSED_REQUEST)
         return json_response(FileView(stored.path, stored.size))
@@ -47,7 +47,7 @@ def routes(conductor: Conductor, models: Models) -> APIRouter:
     @router.post("/model-uploads/{upload_id}", response_model=FileView)
     def add_local_file(upload_id: str, request: AddLocalFile) -> Response:
         """Store a file of the yard's machine, without an upload."""
-        stored = components.artifacts.keep_file(uploaded_owner(upload_id), request.name, Path(request.source))
+        stored = components.artifacts.store_file(upload_owner(upload_id), request.name, Path(request.source))
         return json_response(FileView(stored.path, stored.size))
 
     @router.post("/models", response_model=ModelView)
@@ -70,7 +70,7 @@ def routes(conductor: Conductor, models: Models) -> APIRouter:
 
         `latest` selects only the newest matching version of each name.
         """
-        versions = models.matching(
+        versions = models.search(
             name=name,
             run_id=run_id,
             framework=framework,
@@ -88,7 +88,7 @@ def routes(conductor: Conductor, models: Models) -> APIRouter:
         models.get(name)  # raises if the name is unknown
         aliases = models.aliases(name).get(name, [])
         users = models.users()
-        versions = [_view(models, model, aliases, users) for model in models.matching(name=name)]
+        versions = [_view(models, model, aliases, users) for model in models.search(name=name)]
         history = [ModelEvent(**vars(event)) for event in models.history(name)]
         return json_response(NamedModel(name, versions, [AliasView(**vars(alias)) for alias in aliases], history))
 

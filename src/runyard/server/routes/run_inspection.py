@@ -25,7 +25,7 @@ _LOG_TAIL_BYTES = 1 << 18
 
 def routes(conductor: Conductor) -> APIRouter:
     router = APIRouter(tags=["run inspection"])
-    components = conductor.rooms
+    components = conductor.components
 
     @router.get("/runs/{run_id}/code", response_model=list[CodeFile])
     def tree(run_id: str) -> Response:

@@ -26,7 +26,7 @@ from runyard.wire.runs import (
 
 def routes(conductor: Conductor) -> APIRouter:
     router = APIRouter(tags=["runs"])
-    store = conductor.rooms.runs
+    store = conductor.components.runs
 
     @router.post("/runs", response_model=RunView)
     def submit_run(request: SubmitRun) -> Response:

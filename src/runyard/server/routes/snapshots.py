@@ -19,7 +19,7 @@ from runyard.wire.snapshots import OfferSnapshot, SnapshotResponse
 
 def routes(conductor: Conductor) -> APIRouter:
     router = APIRouter(tags=["snapshots"])
-    store = conductor.rooms.snapshots
+    store = conductor.components.snapshots
 
     @router.post("/snapshots", response_model=SnapshotResponse)
     def offer(request: OfferSnapshot) -> Response:

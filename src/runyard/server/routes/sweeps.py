@@ -19,7 +19,7 @@ from runyard.wire.sweeps import Importance, RerunChildren, SubmitSweep, SweepVie
 
 def routes(conductor: Conductor, driver: SweepDriver | None) -> APIRouter:
     router = APIRouter(tags=["sweeps"])
-    store = SweepStore(conductor.rooms.database)
+    store = SweepStore(conductor.components.database)
 
     @router.post("/sweeps", response_model=RunView)
     def submit(request: SubmitSweep) -> Response:
@@ -40,7 +40,7 @@ def routes(conductor: Conductor, driver: SweepDriver | None) -> APIRouter:
     @router.get("/sweeps")
     def listing() -> Response:
         """List the sweeps with the number of their children, newest first."""
-        return json_response(store.listing())
+        return json_response(store.summaries())
 
     @router.get("/sweeps/{sweep_id}", response_model=SweepView)
     def sweep(sweep_id: str) -> Response:
@@ -62,8 +62,8 @@ def _load_spec(store: SweepStore, sweep_id: str) -> SweepSpec:
 
 
 def _view(conductor: Conductor, sweep_id: str, spec: SweepSpec, trials: list[Trial]) -> SweepView:
-    record = conductor.rooms.runs.load(sweep_id)
-    states, errors = conductor.rooms.runs.begun_below(sweep_id), conductor.rooms.runs.errors_below(sweep_id)
+    record = conductor.components.runs.load(sweep_id)
+    states, errors = conductor.components.runs.child_states(sweep_id), conductor.components.runs.child_errors(sweep_id)
     not_started = ("NotStarted", None)
     children = [
         TrialView(

@@ -1,4 +1,4 @@
-"""What MLflow clients keep that runs have no place for."""
+"""Documents of MLflow clients."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,11 +1,11 @@
-"""Parameters of runs, and the order in which runs changed."""
+"""Parameters of runs, and the order of changes."""
 
 import json
 
 import sqlalchemy as sa
 from alembic import op
 
-from runyard.spec.parameters import parameters_of
+from runyard.spec.parameters import parse_parameters
 
 revision = "0003"
 down_revision = "0002"
@@ -33,7 +33,7 @@ def upgrade() -> None:
     rows = [
         {"run_id": run_id, "key": key, "value": value}
         for run_id, spec in specs
-        for key, value in parameters_of((json.loads(spec) or {}).get("arguments") or ()).items()
+        for key, value in parse_parameters((json.loads(spec) or {}).get("arguments") or ()).items()
     ]
     if rows:
         connection.execute(sa.text("INSERT INTO params (run_id, key, value) VALUES (:run_id, :key, :value)"), rows)

@@ -1,4 +1,4 @@
-"""How the earlier attempts of a run ended."""
+"""Earlier attempts of runs."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Datasets, and which run was given which data."""
+"""Datasets and their use by runs."""
 
 import sqlalchemy as sa
 from alembic import op

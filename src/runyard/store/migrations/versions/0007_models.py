@@ -1,4 +1,4 @@
-"""Registered models: versions, aliases, and who did what to them."""
+"""Registered models: versions, aliases and history."""
 
 import sqlalchemy as sa
 from alembic import op

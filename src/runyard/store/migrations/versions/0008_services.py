@@ -1,4 +1,4 @@
-"""Web services in their versions, and the images of 2018."""
+"""Web services, their versions, and images."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Datastores, what is on its way to and from them, and contents that were seen there."""
+"""Datastores, transfers, and digests of files in datastores."""
 
 import sqlalchemy as sa
 from alembic import op
