@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from runyard import Experiment, Run
-from runyard.sdk.notebook.widget.feed import MOST_SERIES, RunFeed
+from runyard.sdk.notebook.widget.feed import MAX_SERIES, RunFeed
 from support import with_this_python
 
 
@@ -27,37 +27,37 @@ def test_only_new_points_travel(run: Run) -> None:
     for step in range(10):
         run.log("loss", step / 2, step=10 * step)
     feed = feed_of(run)
-    whole = feed.whole()
-    assert whole["points"]["loss"] == {
-        "whole": True,
+    full = feed.full_update()
+    assert full["points"]["loss"] == {
+        "full": True,
         "x": [10 * step for step in range(10)],
         "y": [step / 2 for step in range(10)],
     }
-    assert whole["view"]["status"] == "Running"
-    assert feed.news() == {}
+    assert full["view"]["status"] == "Running"
+    assert feed.update() == {}
     run.log("loss", 7.5, step=200)
     run.log("acc", float("nan"))
-    assert feed.news() == {
+    assert feed.update() == {
         "points": {
-            "loss": {"whole": False, "x": [200], "y": [7.5]},
-            "acc": {"whole": True, "x": [0], "y": [None]},
+            "loss": {"full": False, "x": [200], "y": [7.5]},
+            "acc": {"full": True, "x": [0], "y": [None]},
         }
     }
-    assert feed.news() == {}
+    assert feed.update() == {}
 
 
 def test_points_without_steps_are_counted_on(run: Run) -> None:
     run.log_list("loss", [1.0, 2.0, 3.0])
     feed = feed_of(run)
-    assert feed.whole()["points"]["loss"]["x"] == [0, 1, 2]
+    assert feed.full_update()["points"]["loss"]["x"] == [0, 1, 2]
     run.log_list("loss", [4.0, 5.0])
-    assert feed.news()["points"]["loss"] == {"whole": False, "x": [3, 4], "y": [4.0, 5.0]}
+    assert feed.update()["points"]["loss"] == {"full": False, "x": [3, 4], "y": [4.0, 5.0]}
 
 
 def test_a_long_series_comes_down_sampled_with_its_peak(run: Run) -> None:
     for index in range(20_000):
         run.log("loss", 100.0 if index == 12_345 else 0.0)
-    points = feed_of(run).whole()["points"]["loss"]
+    points = feed_of(run).full_update()["points"]["loss"]
     assert len(points["y"]) <= 600
     assert max(points["y"]) == 100.0
     assert points["x"] == sorted(points["x"])
@@ -67,20 +67,20 @@ def test_a_long_series_comes_down_sampled_with_its_peak(run: Run) -> None:
 def test_many_new_points_at_once_come_anew(run: Run) -> None:
     run.log("loss", 1.0)
     feed = feed_of(run)
-    feed.whole()
+    feed.full_update()
     run.log_list("loss", [2.0] * 10_000)
-    points = feed.news()["points"]["loss"]
-    assert points["whole"]
+    points = feed.update()["points"]["loss"]
+    assert points["full"]
     assert len(points["y"]) <= 600
 
 
 def test_what_is_no_series_of_numbers_is_no_chart_and_too_many_are_counted(run: Run) -> None:
     run.log_text("sample", "a")
-    for number in range(MOST_SERIES + 3):
+    for number in range(MAX_SERIES + 3):
         run.log(f"metric {number}", number)
-    whole = feed_of(run).whole()
-    assert len(whole["points"]) == MOST_SERIES
-    assert whole["more"] == 3
+    full = feed_of(run).full_update()
+    assert len(full["points"]) == MAX_SERIES
+    assert full["more"] == 3
 
 
 def test_the_log_goes_on_where_it_was(experiment: Experiment, project: Any) -> None:
@@ -88,22 +88,22 @@ def test_the_log_goes_on_where_it_was(experiment: Experiment, project: Any) -> N
     run = experiment.submit(with_this_python(project(train=script)))
     run.wait_for_completion()
     feed = feed_of(run)
-    assert feed.whole()["log"] == "red\n\r0\r1\r2\n<b>end</b>\n"  # the page lets the bar write over itself
+    assert feed.full_update()["log"] == "red\n\r0\r1\r2\n<b>end</b>\n"  # the page lets the bar write over itself
     assert feed.ended
-    assert feed.news() == {}
+    assert feed.update() == {}
 
 
 def test_why_it_failed_is_in_the_first_thing_that_is_said(experiment: Experiment, project: Any) -> None:
     run = experiment.submit(with_this_python(project(train="raise ValueError('no <data>')")))
     run.wait_for_completion(raise_on_error=False)
-    view = feed_of(run).whole()["view"]
+    view = feed_of(run).full_update()["view"]
     assert view["error"] == "ValueError: no <data>"
     assert "Traceback" in view["details"]
 
 
 def test_waiting_ends_when_something_happens(run: Run) -> None:
     feed = feed_of(run)
-    feed.whole()
+    feed.full_update()
     run.log("loss", 1.0)
-    while "points" not in feed.news():
+    while "points" not in feed.update():
         feed.wait()

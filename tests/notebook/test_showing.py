@@ -58,7 +58,7 @@ raise ValueError("no data")
 
 
 def test_details_are_of_a_run() -> None:
-    with pytest.raises(UserErrorException, match="shows a run, not a str"):
+    with pytest.raises(UserErrorException, match="must be a run, got a str"):
         RunDetails("a run id")  # type: ignore[arg-type]
 
 

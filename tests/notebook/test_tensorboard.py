@@ -166,13 +166,13 @@ def test_what_was_exported_and_uploaded_becomes_series_of_another_run(
 def test_what_cannot_be_shown_is_refused(experiment: Experiment, tmp_path: Path) -> None:
     """B15.104."""
     for wrong in ("run", 5):
-        with pytest.raises(UserErrorException, match="takes a run, several, or an experiment"):
+        with pytest.raises(UserErrorException, match="must be a run, several runs, or an experiment"):
             export_to_tensorboard(wrong, str(tmp_path))  # type: ignore[arg-type]
     with pytest.raises(UserErrorException, match="needs runs, or a folder"):
         Tensorboard([])
-    with pytest.raises(UserErrorException, match="takes runs, not a str"):
+    with pytest.raises(UserErrorException, match="must contain runs, got a str"):
         Tensorboard(["id"])  # type: ignore[list-item]
-    with pytest.raises(UserErrorException, match="a port is a number"):
+    with pytest.raises(UserErrorException, match="port must be between"):
         Tensorboard([], local_root=str(tmp_path), port=70000)
 
 

@@ -1,4 +1,4 @@
-"""Runs as a table for pandas, which is imported when it is asked for and not before."""
+"""Runs as a pandas DataFrame. pandas is imported only when a table is requested."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LAST = ("duration_s", "nodes", "ranks")
 
 
 def runs_frame(connection: Connection, experiment: str, query: str) -> Any:
-    """One row per run, newest first: what it is, then `params.…`, `metrics.…` (the last values) and `tags.…`."""
+    """Return one row per run, newest first, with columns `params.…`, `metrics.…` (the last values) and `tags.…`."""
     try:
         import pandas
     except ImportError:
@@ -54,7 +54,7 @@ def _rows(connection: Connection, experiment: str, query: str) -> list[dict[str,
 
 
 def _numeric(pandas: Any, column: Any) -> Any:
-    """As numbers when all of them are: parameters are texts, and 0.1 is to be compared, not spelt."""
+    """Convert to numbers if all values are numeric: parameters are stored as text."""
     if any(isinstance(value, (dict, list, bool)) for value in column):
         return column
     try:

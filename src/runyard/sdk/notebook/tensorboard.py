@@ -1,4 +1,4 @@
-"""Tensorboard: the real one, over the event files of runs, while they are written."""
+"""Starts TensorBoard on the event files of runs, and copies new data while the runs write it."""
 
 from __future__ import annotations
 
@@ -25,17 +25,20 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("runyard")
 _ENDED = frozenset(state.value for state in TERMINAL)
-_LOOK_EVERY_S = 2.0
-_STARTS_WITHIN_S = 60.0
-_PORTS_TRIED = 20
+_POLL_S = 2.0
+_START_TIMEOUT_S = 60.0
+_PORT_ATTEMPTS = 20
 _URL = re.compile(r"https?://\S+:\d+/\S*")
 
 
 class Tensorboard:
-    """``Tensorboard([run, …]).start()`` copies the event files of the runs as they grow and serves them.
+    """``Tensorboard([run, …]).start()`` serves the event files of runs, live. Needs ``runyard[tensorboard]``.
 
-    One run may be given without the list; with an empty list and ``local_root`` it serves that folder as it is. If
-    the port is taken, the next free one is used; 0 is any. It needs the extra ``runyard[tensorboard]``.
+    Args:
+        runs: A run or several. With an empty list, the existing files in ``local_root`` are served.
+        local_root: Folder for the copies of the event files; default: a temporary folder.
+        port: Port to listen on; if it is in use, the next free one. 0 means any port.
+        use_display_name: Name the copies by the runs' names instead of their ids.
     """
 
     LOGS_ARTIFACT_PREFIX = "logs/"
@@ -47,34 +50,41 @@ class Tensorboard:
         port: int = 6006,
         use_display_name: bool = False,
     ) -> None:
-        given: Any = runs
-        self._runs: list[Run] = [given] if hasattr(given, "get_file_names") else list(given)
+        items: Any = runs
+        self._runs: list[Run] = [items] if hasattr(items, "get_file_names") else list(items)
         for run in self._runs:
             if not hasattr(run, "get_file_names"):
-                raise UserErrorException(f"Tensorboard takes runs, not a {type(run).__name__}")
+                raise UserErrorException(f"runs must contain runs, got a {type(run).__name__}")
         if not self._runs and local_root is None:
-            raise UserErrorException("Tensorboard needs runs, or a folder", hint="Tensorboard([run]), or local_root=…")
+            raise UserErrorException("Tensorboard needs runs or a folder", hint="Tensorboard([run]), or local_root=…")
         if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < 65536:
-            raise UserErrorException(f"a port is a number from 0 to 65535, not {port!r}")
+            raise UserErrorException(f"port must be between 0 and 65535, got {port!r}")
         self._root = Path(local_root) if local_root is not None else None
-        self._made: Optional[Path] = None
+        self._temporary_root: Optional[Path] = None
         self._port = port
-        self._names = use_display_name
+        self._use_display_name = use_display_name
         self._process: Optional[subprocess.Popen[str]] = None
         self._mirror: Optional[_Mirror] = None
 
     def start(self, start_browser: bool = False) -> Optional[str]:
-        """The address, printed too, once it answers; None when it was started before."""
+        """Start TensorBoard, wait until it responds, and print its URL.
+
+        Args:
+            start_browser: Open the URL in a browser.
+
+        Returns:
+            The URL; None if TensorBoard was running already.
+        """
         if self._process is not None:
             return None
-        _needs_tensorboard()
+        _require_tensorboard()
         root = self._root
         if root is None:
-            root = self._made = Path(tempfile.mkdtemp(prefix="runyard-tensorboard-"))
+            root = self._temporary_root = Path(tempfile.mkdtemp(prefix="runyard-tensorboard-"))
         root.mkdir(parents=True, exist_ok=True)
         if self._runs:
-            self._mirror = _Mirror(self._runs, root, self._names)
-            self._mirror.look()
+            self._mirror = _Mirror(self._runs, root, self._use_display_name)
+            self._mirror.sync()
             self._mirror.start()
         atexit.register(self.stop)
         try:
@@ -91,7 +101,7 @@ class Tensorboard:
         return url
 
     def stop(self) -> None:
-        """Ends it, if it was started."""
+        """Stop TensorBoard if it is running."""
         atexit.unregister(self.stop)
         mirror, self._mirror = self._mirror, None
         if mirror is not None:
@@ -106,9 +116,9 @@ class Tensorboard:
                 process.wait()
             if process.stderr is not None:
                 process.stderr.close()
-        if self._made is not None:
-            shutil.rmtree(self._made, ignore_errors=True)
-            self._made = None
+        if self._temporary_root is not None:
+            shutil.rmtree(self._temporary_root, ignore_errors=True)
+            self._temporary_root = None
 
     def _serve(self, root: Path) -> str:
         port = _free_port(self._port)
@@ -117,32 +127,32 @@ class Tensorboard:
         self._process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
-        said: list[str] = []
-        found: list[str] = []
+        output: list[str] = []
+        urls: list[str] = []
         ready = threading.Event()
-        threading.Thread(target=_listen, args=(self._process, said, found, ready), daemon=True).start()
-        ready.wait(_STARTS_WITHIN_S)
-        if not found:
-            told = "".join(said[-15:]).strip()
-            raise RunyardException(f"tensorboard did not start: {told or 'it said nothing'}")
-        return found[0]
+        threading.Thread(target=_read_stderr, args=(self._process, output, urls, ready), daemon=True).start()
+        ready.wait(_START_TIMEOUT_S)
+        if not urls:
+            last_lines = "".join(output[-15:]).strip()
+            raise RunyardException(f"tensorboard did not start: {last_lines or 'no output'}")
+        return urls[0]
 
 
-def _listen(process: subprocess.Popen[str], said: list[str], found: list[str], ready: threading.Event) -> None:
-    """Reads to the end: a pipe that nobody reads would stop it."""
+def _read_stderr(process: subprocess.Popen[str], output: list[str], urls: list[str], ready: threading.Event) -> None:
+    """Read until the process ends, because a full pipe would block it."""
     assert process.stderr is not None
     with suppress(ValueError, OSError):
         for line in process.stderr:
-            address = _URL.search(line)
-            if address and not found:
-                found.append(address[0])
+            url = _URL.search(line)
+            if url and not urls:
+                urls.append(url[0])
                 ready.set()
-            elif not found:
-                said.append(line)
+            elif not urls:
+                output.append(line)
     ready.set()
 
 
-def _needs_tensorboard() -> None:
+def _require_tensorboard() -> None:
     from importlib.util import find_spec
 
     if find_spec("tensorboard") is None:
@@ -152,76 +162,75 @@ def _needs_tensorboard() -> None:
         )
 
 
-def _free_port(wanted: int) -> int:
-    for port in range(wanted, min(wanted + _PORTS_TRIED, 65536)) if wanted else [0]:
-        with socket.socket() as trial:
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def _free_port(first: int) -> int:
+    for port in range(first, min(first + _PORT_ATTEMPTS, 65536)) if first else [0]:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             with suppress(OSError):
-                trial.bind(("127.0.0.1", port))
+                probe.bind(("127.0.0.1", port))
                 return port
     raise UserErrorException(
-        f"the ports {wanted} to {wanted + _PORTS_TRIED - 1} are all taken", hint="give another port, or 0 for any"
+        f"the ports {first} to {first + _PORT_ATTEMPTS - 1} are all in use", hint="pass another port, or 0 for any"
     )
 
 
 class _Mirror(threading.Thread):
-    """Copies what runs have under ``logs/``, and event files elsewhere, to ``<root>/<run id>/``, until they end."""
+    """Copies the files below ``logs/`` and other event files to ``<root>/<run id>/`` until the runs have ended."""
 
-    def __init__(self, runs: list[Run], root: Path, names: bool) -> None:
+    def __init__(self, runs: list[Run], root: Path, use_display_name: bool) -> None:
         super().__init__(name="runyard-tensorboard", daemon=True)
         self._live = list(runs)
-        self._root, self._names = root, names
+        self._root, self._use_display_name = root, use_display_name
         self._sizes: dict[Path, int] = {}
         self._stopping = threading.Event()
 
     def run(self) -> None:
-        while self._live and not self._stopping.wait(_LOOK_EVERY_S):
-            self.look()
+        while self._live and not self._stopping.wait(_POLL_S):
+            self.sync()
 
     def stop(self) -> None:
         self._stopping.set()
         if self.is_alive():
             self.join(30)
 
-    def look(self) -> None:
+    def sync(self) -> None:
         for run in list(self._live):
             try:
-                ended = run.get_status() in _ENDED  # asked first: what is copied after an end is all
+                ended = run.get_status() in _ENDED  # before copying, so that the copy of an ended run is complete
                 self._copy(run)
             except (RunyardException, OSError) as error:
-                log.warning("the event files of run %s could not be read: %s", run.id, error)
+                log.warning("cannot read the event files of run %s: %s", run.id, error)
                 continue
             if ended:
                 self._live.remove(run)
 
     def _copy(self, run: Run) -> None:
-        folder = self._root / (_safe(run.name) if self._names and run.name else run.id)
+        folder = self._root / (_safe(run.name) if self._use_display_name and run.name else run.id)
         for file in run._connection.get(f"/api/runs/{run.id}/files"):
             name: str = file["name"]
-            logs = name.startswith(Tensorboard.LOGS_ARTIFACT_PREFIX)
-            if self._stopping.is_set() or not (logs or is_event_file(name)):
+            is_log = name.startswith(Tensorboard.LOGS_ARTIFACT_PREFIX)
+            if self._stopping.is_set() or not (is_log or is_event_file(name)):
                 continue
-            target = folder / (name[len(Tensorboard.LOGS_ARTIFACT_PREFIX) :] if logs else name)
+            target = folder / (name[len(Tensorboard.LOGS_ARTIFACT_PREFIX) :] if is_log else name)
             if self._sizes.get(target) != file["size"] and folder.resolve() in target.resolve().parents:
                 self._sizes[target] = self._fetch(run, name, target)
 
     def _fetch(self, run: Run, name: str, target: Path) -> int:
-        """TensorBoard keeps event files open and reads on: they grow in place, and are never replaced."""
+        """Append new data. The file is never replaced, because TensorBoard keeps event files open."""
         target.parent.mkdir(parents=True, exist_ok=True)
         target.touch()
-        have = target.stat().st_size
-        with open(target, "ab") as out:
-            for piece in _pieces(run, name, have):
-                out.write(piece)
+        with open(target, "ab") as file:
+            for chunk in _read_from(run, name, target.stat().st_size):
+                file.write(chunk)
         return target.stat().st_size
 
 
-def _pieces(run: Run, name: str, have: int) -> Iterable[Any]:
-    passed = 0
-    for piece in run._connection.stream(f"/api/runs/{run.id}/files/{name}"):
-        passed += len(piece)
-        if passed > have:
-            yield piece[len(piece) - min(passed - have, len(piece)) :]
+def _read_from(run: Run, name: str, offset: int) -> Iterable[Any]:
+    position = 0
+    for chunk in run._connection.stream(f"/api/runs/{run.id}/files/{name}"):
+        position += len(chunk)
+        if position > offset:
+            yield chunk[len(chunk) - min(position - offset, len(chunk)) :]
 
 
 def _safe(name: str) -> str:

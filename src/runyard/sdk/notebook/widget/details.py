@@ -1,4 +1,4 @@
-"""RunDetails: a run in a notebook, live; in a terminal, as text."""
+"""The `RunDetails` class: a live view of a run in a notebook, or text in a terminal."""
 
 from __future__ import annotations
 
@@ -8,30 +8,35 @@ from typing import TYPE_CHECKING, Any
 from runyard.errors import UserErrorException
 from runyard.sdk.azureml import no_effect
 from runyard.sdk.core import display
-from runyard.sdk.notebook.widget.feed import RunFeed, settled
+from runyard.sdk.notebook.widget.feed import RunFeed, final_lines
 
 if TYPE_CHECKING:
     from runyard.sdk.run.run import Run
 
-_EXTRA = "pip install 'runyard[notebook]' shows it live"
+_EXTRA = "for a live view: pip install 'runyard[notebook]'"
 
 
 class RunDetails:
-    """``RunDetails(run).show()``: status, charts and log of a run, which go on while the next cells run.
+    """``RunDetails(run).show()`` displays status, charts and log of a run, updated while the next cells run.
 
-    It needs the extra ``runyard[notebook]``. Without it, or outside of a notebook, the same is said in words, once.
+    The live view needs the extra ``runyard[notebook]``. Otherwise the present state is printed once.
+
+    Args:
+        run_instance: The run.
     """
 
     def __init__(self, run_instance: Run) -> None:
         if not hasattr(run_instance, "id") or not hasattr(run_instance, "get_status"):
-            raise UserErrorException(f"RunDetails shows a run, not a {type(run_instance).__name__}")
+            raise UserErrorException(f"run_instance must be a run, got a {type(run_instance).__name__}")
         self._run = run_instance
         self._widget: Any = None
 
     def show(self, render_lib: Any = None, widget_settings: Any = None) -> None:
-        """Returns at once, whatever the run does."""
-        no_effect.told("RunDetails.show", "render_lib", render_lib, "the notebook says how it shows things")
-        no_effect.told("RunDetails.show", "widget_settings", widget_settings or None, "the widget has no settings")
+        """Display the run and return immediately."""
+        no_effect.warn_ignored("RunDetails.show", "render_lib", render_lib, "the notebook renders the widget")
+        no_effect.warn_ignored(
+            "RunDetails.show", "widget_settings", widget_settings or None, "the widget has no settings"
+        )
         marimo = sys.modules.get("marimo")
         if marimo is not None and marimo.running_in_notebook():
             marimo.output.append(self._display_())
@@ -45,13 +50,13 @@ class RunDetails:
             sys.stdout.flush()
 
     def get_widget_data(self, widget_settings: Any = None) -> dict[str, Any]:
-        """What the widget shows, as plain values: the details of the run, its metrics, the end of its log."""
+        """Return the content of the widget: details of the run, metrics and the last lines of the log."""
         summary = self._run._connection.get(f"/api/runs/{self._run.id}/summary")
         tail = RunFeed(self._run._connection, self._run.id).new_log()
         return {"status": self._run.get_status(), "run_properties": self._run.get_details(), **summary, "log": tail}
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """The live one where it can be, and what stays in a notebook that is read without a kernel."""
+        """Return the live widget if possible, and static text for a notebook that is viewed without a kernel."""
         static = {"text/plain": self._text(), "text/html": self._run._repr_html_()}
         widget = self._live()
         if widget is None:
@@ -62,10 +67,10 @@ class RunDetails:
         return {**(data or {}), **static}, metadata
 
     def _display_(self) -> Any:
-        """As marimo asks for it."""
-        from runyard.sdk.notebook.widget.live import html_of
+        """Return the value that marimo displays."""
+        import marimo
 
-        return self._live() or html_of(self._run._repr_html_())
+        return self._live() or marimo.Html(self._run._repr_html_())
 
     def __repr__(self) -> str:
         return f"RunDetails({self._run.id})"
@@ -81,11 +86,11 @@ class RunDetails:
         view = self._run._refresh()
         summary = self._run._connection.get(f"/api/runs/{self._run.id}/summary")
         tail = RunFeed(self._run._connection, self._run.id).new_log()
-        return display.run_text(view, summary["metrics"], settled(tail))
+        return display.run_text(view, summary["metrics"], final_lines(tail))
 
 
 def _in_jupyter() -> bool:
-    """Any front end of a Jupyter kernel; IPython in a terminal is none."""
+    """True in every front end of a Jupyter kernel, but not in IPython in a terminal."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell is not None and hasattr(shell, "kernel")

@@ -1,4 +1,4 @@
-"""What a run's picture is made of, whole at first and then only what is new."""
+"""The data of the widget: the full state first, then only changes."""
 
 from __future__ import annotations
 
@@ -12,53 +12,54 @@ from runyard.client.connection import Connection
 from runyard.lifecycle.state import TERMINAL
 from runyard.wire.points import NO_STEP, WirePoints, decode_points
 
-MOST_SERIES = 24
-_MOST_POINTS = 600
-_MOST_NEW = 2000  # beyond that a series comes anew, down-sampled, instead of point by point
+MAX_SERIES = 24
+_MAX_POINTS = 600
+_MAX_NEW_POINTS = 2000  # with more new points, the complete series is sent again, down-sampled
 _TAIL_BYTES = 32 * 1024
 _ENDED = frozenset(state.value for state in TERMINAL)
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
 class RunFeed:
-    """Of one run, for one picture: it remembers what it has given. Not for several threads at once."""
+    """The changes of one run for one widget: it remembers what was returned. Not thread-safe."""
 
     def __init__(self, connection: Connection, run_id: str) -> None:
         self._connection = connection
         self._run_id = run_id
         self.view: dict[str, Any] = {}
-        self._shown: dict[str, Any] = {}
+        self._sent_view: dict[str, Any] = {}
         self._cursors: dict[str, int] = {}
-        self._log_name, self._log_at, self._more = "", 0, 0
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a letter may come in two pieces
+        self._log_name, self._log_position, self._more = "", 0, 0
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a character may arrive in two pieces
         self._events: Iterator[tuple[str, Any]] | None = None
 
     @property
     def ended(self) -> bool:
         return self.view.get("status") in _ENDED
 
-    def whole(self) -> dict[str, Any]:
-        """Everything that is shown; the points of long series down-sampled."""
-        self._cursors, self._log_name, self._log_at, self._more, self._shown = {}, "", 0, 0, {}
-        return {"whole": True, "more": 0, **self.news()}
+    def full_update(self) -> dict[str, Any]:
+        """Return the full state, with long series down-sampled."""
+        self._cursors, self._log_name, self._log_position, self._more, self._sent_view = {}, "", 0, 0, {}
+        return {"full": True, "more": 0, **self.update()}
 
-    def news(self) -> dict[str, Any]:
-        """What is there since the last time; empty when nothing is."""
-        self.view = self._connection.get(f"/api/runs/{self._run_id}")  # first: what is read after an end is all
-        found: dict[str, Any] = {}
-        shown = compact(self.view)
-        if shown != self._shown:
-            found["view"] = self._shown = shown
-        points = self._points(found)
+    def update(self) -> dict[str, Any]:
+        """Return the changes since the last call; empty without changes."""
+        # the status first, so that the data of an ended run is complete
+        self.view = self._connection.get(f"/api/runs/{self._run_id}")
+        changes: dict[str, Any] = {}
+        view = compact(self.view)
+        if view != self._sent_view:
+            changes["view"] = self._sent_view = view
+        points = self._points(changes)
         if points:
-            found["points"] = points
+            changes["points"] = points
         log = self.new_log()
         if log:
-            found["log"] = log
-        return found
+            changes["log"] = log
+        return changes
 
     def wait(self) -> None:
-        """Until the yard says that something has changed; it may say so for things that are not shown."""
+        """Wait until the yard reports a change, which may be one that the widget does not show."""
         if self._events is None:
             self._events = self._connection.events(f"/api/runs/{self._run_id}/live")
         try:
@@ -68,47 +69,47 @@ class RunFeed:
             self._events = None
             raise
 
-    def _points(self, found: dict[str, Any]) -> dict[str, Any]:
-        series = self._connection.get(f"/api/runs/{self._run_id}/series")
-        scalars = [one for one in series if one["kind"] == "scalar" and not one["name"].startswith("system/")]
-        more = max(len(scalars) - MOST_SERIES, 0)
+    def _points(self, changes: dict[str, Any]) -> dict[str, Any]:
+        all_series = self._connection.get(f"/api/runs/{self._run_id}/series")
+        scalars = [s for s in all_series if s["kind"] == "scalar" and not s["name"].startswith("system/")]
+        more = max(len(scalars) - MAX_SERIES, 0)
         if more != self._more:
-            found["more"] = self._more = more
+            changes["more"] = self._more = more
         points = {}
-        for one in scalars[:MOST_SERIES]:
-            name, have = one["name"], self._cursors.get(one["name"], 0)
-            if one["count"] <= have:
+        for series in scalars[:MAX_SERIES]:
+            name, cursor = series["name"], self._cursors.get(series["name"], 0)
+            if series["count"] <= cursor:
                 continue
-            anew = not have or one["count"] - have > _MOST_NEW
-            query = {"most": _MOST_POINTS} if anew else {"after": have}
+            is_full = not cursor or series["count"] - cursor > _MAX_NEW_POINTS
+            query = {"most": _MAX_POINTS} if is_full else {"after": cursor}
             data = self._connection.read(f"/api/runs/{self._run_id}/metrics/{name}", **query)
             decoded = decode_points(data)
-            points[name] = {"whole": anew, **_columns(decoded, have)}
+            points[name] = {"full": is_full, **_columns(decoded, cursor)}
             self._cursors[name] = decoded.next
         return points
 
     def new_log(self) -> str:
-        """New text of the log that speaks for the run: the script's, before that the environment's or the sweep's."""
+        """Return new text of the main log: the script's, before its start that of the environment or the sweep."""
         logs = self._connection.get(f"/api/runs/{self._run_id}/logs")
-        chosen = _speaking([log for log in logs if log["size"]])
-        if chosen is None:
+        log = _main_log([log for log in logs if log["size"]])
+        if log is None:
             return ""
         title = ""
-        if chosen["name"] != self._log_name:
-            title = f"\n{chosen['name']}\n" if self._log_name else ""
-            self._log_name, self._log_at = chosen["name"], max(chosen["size"] - _TAIL_BYTES, 0)
+        if log["name"] != self._log_name:
+            title = f"\n{log['name']}\n" if self._log_name else ""
+            self._log_name, self._log_position = log["name"], max(log["size"] - _TAIL_BYTES, 0)
             self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        if chosen["size"] <= self._log_at:
+        if log["size"] <= self._log_position:
             return ""
-        begin = max(self._log_at, chosen["size"] - _TAIL_BYTES)
-        path = f"/api/runs/{self._run_id}/logs/{chosen['name']}"
-        data = self._connection.read(path, **{"from": begin, "limit": chosen["size"] - begin})
-        self._log_at = begin + len(data)
+        start = max(self._log_position, log["size"] - _TAIL_BYTES)
+        path = f"/api/runs/{self._run_id}/logs/{log['name']}"
+        data = self._connection.read(path, **{"from": start, "limit": log["size"] - start})
+        self._log_position = start + len(data)
         return title + _plain(self._decoder.decode(data))
 
 
 def compact(view: dict[str, Any]) -> dict[str, Any]:
-    """Of a run, what its picture says. Why it failed comes in words, its last lines after that."""
+    """Return the fields that the widget shows; for a failed run, the error message and the last lines of output."""
     end = view["end"] or {}
     failed = view["status"] == "Failed"
     return {
@@ -123,8 +124,8 @@ def compact(view: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def settled(text: str) -> str:
-    """Of a progress bar that writes over itself, its last state."""
+def final_lines(text: str) -> str:
+    """Return text with only the last state of progress bars that overwrite themselves."""
     return "\n".join(line.rpartition("\r")[2] for line in text.split("\n"))
 
 
@@ -132,22 +133,20 @@ def _plain(text: str) -> str:
     return _ANSI.sub("", text).replace("\r\n", "\n")
 
 
-def _speaking(logs: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Of a gang, the first process speaks for all."""
+def _main_log(logs: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the log of the first rank, or the newest log before the script has one."""
     driver = [log for log in logs if "70_driver_log" in log["name"]]
     if driver:
         return min(driver, key=lambda log: (log.get("rank") or 0, log["name"]))
     return max(logs, key=lambda log: str(log["name"]), default=None)
 
 
-def _columns(points: WirePoints, before: int) -> dict[str, list[Any]]:
-    """Steps where they were given, else the number of the point; what is not a number is None, as JSON has no NaN."""
+def _columns(points: WirePoints, offset: int) -> dict[str, list[Any]]:
+    """Return x (steps, or indices of points without a step) and y; JSON has no NaN, so None replaces it."""
     count = len(points.values)
-    known = count and all(step != NO_STEP for step in points.steps)
-    if known:
-        x: list[Any] = list(points.steps)
+    if count and all(step != NO_STEP for step in points.steps):
+        x = list(points.steps)
     else:
-        total = points.next - before if before else points.next
-        x = [before + index * max(total, 1) / max(count, 1) for index in range(count)]
-        x = [round(place) for place in x]
+        total = points.next - offset if offset else points.next
+        x = [round(offset + index * max(total, 1) / max(count, 1)) for index in range(count)]
     return {"x": x, "y": [value if math.isfinite(value) else None for value in points.values]}

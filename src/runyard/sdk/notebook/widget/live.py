@@ -1,4 +1,4 @@
-"""The widget itself: anywidget's, if it is installed, fed by a thread while the run lives."""
+"""The live widget, based on anywidget and updated by a thread until the run has ended."""
 
 from __future__ import annotations
 
@@ -12,27 +12,21 @@ from typing import Any
 from runyard.errors import RunyardException
 from runyard.sdk.notebook.widget.feed import RunFeed
 
-# A front end that loads the module later than the first news misses some: at first everything is sent each time.
-_WHOLE_FOR_S = 3.0
-_GATHER_S = 0.4
+# A front end may load the module after the first updates and miss them: during this time every update is a full one.
+_FULL_UPDATES_FOR_S = 3.0
+_BATCH_S = 0.4
 
 
 def live_widget(feed: RunFeed) -> Any:
-    """None when anywidget is not installed."""
-    made = _widget_class()
-    if made is None:
+    """Return a widget that updates itself, or None if anywidget is not installed."""
+    widget_class = _widget_class()
+    if widget_class is None:
         return None
-    widget = made()
-    pump = _Pump(feed, widget)
-    widget.on_msg(lambda _, said, __: pump.answer(said))
-    pump.start()
+    widget = widget_class()
+    updater = _Updater(feed, widget)
+    widget.on_msg(lambda _, message, __: updater.handle_message(message))
+    updater.start()
     return widget
-
-
-def html_of(text: str) -> Any:
-    import marimo
-
-    return marimo.Html(text)
 
 
 @lru_cache(maxsize=1)
@@ -42,21 +36,21 @@ def _widget_class() -> Any:
         import traitlets
     except ImportError:
         return None
-    here = Path(__file__).parent
+    folder = Path(__file__).parent
 
     class RunWidget(anywidget.AnyWidget):  # type: ignore[misc,unused-ignore]
-        _esm = (here / "run_details.js").read_text(encoding="utf-8")
-        _css = (here / "run_details.css").read_text(encoding="utf-8")
-        news = traitlets.Dict().tag(sync=True)
+        _esm = (folder / "run_details.js").read_text(encoding="utf-8")
+        _css = (folder / "run_details.css").read_text(encoding="utf-8")
+        message = traitlets.Dict().tag(sync=True)
 
     return RunWidget
 
 
-class _Pump(threading.Thread):
-    """Sends what is new, numbered; whoever has missed a number asks, and is sent everything.
+class _Updater(threading.Thread):
+    """Sends numbered updates; a page that missed one sends a message and receives a full update.
 
-    A thread, because a cell that waits for the run keeps the kernel from hearing the page. And an answer to the page
-    besides, because some notebooks pass on nothing that a thread sends.
+    A thread is needed because a cell that waits for the run blocks the kernel's messages. Replies to messages are
+    needed because some notebooks do not forward what a thread sends.
     """
 
     def __init__(self, feed: RunFeed, widget: Any) -> None:
@@ -64,35 +58,35 @@ class _Pump(threading.Thread):
         self._feed, self._widget = feed, widget
         self._lock = threading.Lock()
         self._seq = 0
-        self._begun = time.monotonic()
-        self._say(feed.whole())
+        self._started_at = time.monotonic()
+        self._send(feed.full_update())
 
     def run(self) -> None:
-        # a front end that takes nothing from threads says so in one of these ways; then the page asks by itself
+        # front ends that do not support sending from threads raise one of these; then the page polls
         with suppress(LookupError, RuntimeError, AttributeError):
             while not self._feed.ended and self._widget.comm is not None:
                 self._wait()
                 with self._lock, suppress(OSError, RunyardException):
-                    news = self._feed.news()
-                    early = time.monotonic() - self._begun < _WHOLE_FOR_S
-                    if news:
-                        self._say(self._feed.whole() if early or self._feed.ended else news)
+                    update = self._feed.update()
+                    is_early = time.monotonic() - self._started_at < _FULL_UPDATES_FOR_S
+                    if update:
+                        self._send(self._feed.full_update() if is_early or self._feed.ended else update)
 
-    def answer(self, said: Any) -> None:
-        """The page has everything up to a number, and heard nothing since."""
-        have = said.get("have") if isinstance(said, dict) else None
-        with self._lock, suppress(OSError, RunyardException):  # the page asks again
-            if self._feed.news() or have != self._seq:
-                self._say(self._feed.whole())
+    def handle_message(self, message: Any) -> None:
+        """Reply to a page that reports the number of the last update it received."""
+        received = message.get("received") if isinstance(message, dict) else None
+        with self._lock, suppress(OSError, RunyardException):  # the page will send the message again
+            if self._feed.update() or received != self._seq:
+                self._send(self._feed.full_update())
 
     def _wait(self) -> None:
-        """Until something has changed; a yard that went away is started again."""
+        """Wait until something has changed; a yard that has ended is restarted."""
         try:
             self._feed.wait()
         except (OSError, RunyardException):
             time.sleep(1.0)
-        time.sleep(_GATHER_S)
+        time.sleep(_BATCH_S)
 
-    def _say(self, news: dict[str, Any]) -> None:
+    def _send(self, update: dict[str, Any]) -> None:
         self._seq += 1
-        self._widget.news = {**news, "seq": self._seq}
+        self._widget.message = {**update, "seq": self._seq}

@@ -1,13 +1,13 @@
-// A run in a notebook: what it is and why it ended first, then its charts as they grow, then the end of its log.
-// A plain module: no build, nothing loaded from elsewhere. Text of users goes through textContent alone.
+// Live view of a run in a notebook: status and error, charts, and the last lines of the log.
+// A plain module without a build step or other resources. Text of users is set through textContent only.
 
-const MOST_POINTS = 1200; // per chart; beyond that each stretch keeps its least and greatest
-const MOST_LOG = 200000; // characters
-const ASK_AFTER_MS = 3000; // of silence: not every notebook passes on what a thread of the kernel sends
-const WIDTH = 300, HEIGHT = 120, LEFT = 44, RIGHT = 8, TOP = 10; // room for the scale at the left
+const MAX_POINTS = 1200; // per chart; with more points, each interval keeps its minimum and maximum
+const MAX_LOG = 200000; // characters
+const POLL_AFTER_MS = 3000; // without an update: not every notebook forwards what a thread of the kernel sends
+const WIDTH = 300, HEIGHT = 120, LEFT = 44, RIGHT = 8, TOP = 10; // LEFT leaves space for the scale
 const ENDED = ["Completed", "Failed", "Canceled"];
 
-// One for each model, so that two views of one run share what came.
+// One store per model, so that two views of one run share their data.
 const stores = new WeakMap();
 
 class Store {
@@ -19,46 +19,46 @@ class Store {
     this.more = 0;
     this.log = "";
     this.listeners = new Set();
-    this.heardAt = Date.now();
-    this.take = this.take.bind(this);
-    model.on("change:news", this.take);
-    this.take();
+    this.updatedAt = Date.now();
+    this.apply = this.apply.bind(this);
+    model.on("change:message", this.apply);
+    this.apply();
   }
 
-  take() {
-    const news = this.model.get("news");
-    if (!news || news.seq === undefined || (news.seq <= this.seq && !news.whole)) return;
-    this.heardAt = Date.now();
-    if (!news.whole && news.seq !== this.seq + 1) {
-      this.ask(); // something was missed: a reloaded page, or a module that came after the first news
+  apply() {
+    const update = this.model.get("message");
+    if (!update || update.seq === undefined || (update.seq <= this.seq && !update.full)) return;
+    this.updatedAt = Date.now();
+    if (!update.full && update.seq !== this.seq + 1) {
+      this.request(); // an update was missed: the page was reloaded, or the module was loaded late
       return;
     }
-    if (news.whole) {
+    if (update.full) {
       this.series = new Map();
       this.log = "";
     }
-    this.seq = news.seq;
-    this.view = news.view || this.view;
-    this.more = news.more === undefined ? this.more : news.more;
-    for (const [name, points] of Object.entries(news.points || {})) this.add(name, points);
-    if (news.log) this.log = lastLines(this.log + news.log);
+    this.seq = update.seq;
+    this.view = update.view || this.view;
+    this.more = update.more === undefined ? this.more : update.more;
+    for (const [name, points] of Object.entries(update.points || {})) this.add(name, points);
+    if (update.log) this.log = lastLines(this.log + update.log);
     for (const listener of this.listeners) listener();
   }
 
   add(name, points) {
-    const old = points.whole ? undefined : this.series.get(name);
+    const old = points.full ? undefined : this.series.get(name);
     const x = old ? old.x.concat(points.x) : points.x;
     const y = old ? old.y.concat(points.y) : points.y;
-    this.series.set(name, x.length > MOST_POINTS ? thinned(x, y) : { x, y });
+    this.series.set(name, x.length > MAX_POINTS ? downsample(x, y) : { x, y });
   }
 
-  ask() {
-    this.heardAt = Date.now();
-    this.model.send({ have: this.seq });
+  request() {
+    this.updatedAt = Date.now();
+    this.model.send({ received: this.seq });
   }
 
   tick() {
-    if (this.view && !ENDED.includes(this.view.status) && Date.now() - this.heardAt > ASK_AFTER_MS) this.ask();
+    if (this.view && !ENDED.includes(this.view.status) && Date.now() - this.updatedAt > POLL_AFTER_MS) this.request();
   }
 }
 
@@ -75,7 +75,7 @@ export default {
     draw();
     const clock = setInterval(() => {
       store.tick();
-      page.time(store.view);
+      page.drawDuration(store.view);
     }, 1000);
     return () => {
       clearInterval(clock);
@@ -91,8 +91,8 @@ class Page {
     this.status = add(head, "span", "status");
     this.status.setAttribute("role", "status");
     this.name = add(head, "strong", "name");
-    this.took = add(head, "span", "took");
-    this.doing = add(head, "span", "doing");
+    this.duration = add(head, "span", "duration");
+    this.activity = add(head, "span", "activity");
     this.error = add(this.root, "div", "error");
     this.error.setAttribute("role", "alert");
     this.charts = add(this.root, "div", "charts");
@@ -100,7 +100,7 @@ class Page {
     this.more = add(this.root, "p", "more");
     this.log = add(this.root, "pre", "log");
     this.log.setAttribute("role", "log");
-    this.log.setAttribute("aria-label", "the end of the log");
+    this.log.setAttribute("aria-label", "last lines of the log");
     this.log.tabIndex = 0;
   }
 
@@ -111,9 +111,9 @@ class Page {
     this.status.textContent = view.status;
     this.status.dataset.status = view.status;
     this.name.textContent = `${view.experiment} · ${view.run_id}`;
-    this.doing.textContent = ENDED.includes(view.status) ? "" : view.activity || "";
-    this.time(view);
-    this.fail(view);
+    this.activity.textContent = ENDED.includes(view.status) ? "" : view.activity || "";
+    this.drawDuration(view);
+    this.drawError(view);
     for (const name of [...this.drawn.keys()].filter((name) => !store.series.has(name))) {
       this.drawn.get(name).figure.remove();
       this.drawn.delete(name);
@@ -123,28 +123,28 @@ class Page {
       this.drawn.get(name).draw(points);
     }
     this.more.hidden = !store.more;
-    this.more.textContent = store.more ? `and ${store.more} more metrics: see them all in the studio` : "";
-    this.write(store.log);
+    this.more.textContent = store.more ? `${store.more} more metrics: see the studio` : "";
+    this.drawLog(store.log);
   }
 
-  time(view) {
+  drawDuration(view) {
     if (!view || !view.started_at) return;
     const end = view.ended_at || Date.now() / 1000;
-    this.took.textContent = duration(Math.max(0, end - view.started_at));
+    this.duration.textContent = durationText(Math.max(0, end - view.started_at));
   }
 
-  fail(view) {
-    const said = view.error || "";
-    if (this.error.dataset.said === said + view.details) return;
-    this.error.dataset.said = said + view.details;
-    this.error.hidden = !said;
+  drawError(view) {
+    const message = view.error || "";
+    if (this.error.dataset.text === message + view.details) return;
+    this.error.dataset.text = message + view.details;
+    this.error.hidden = !message;
     this.error.replaceChildren();
-    if (!said) return;
-    add(this.error, "strong", "", said);
+    if (!message) return;
+    add(this.error, "strong", "", message);
     if (view.details) add(this.error, "pre", "", view.details);
   }
 
-  write(text) {
+  drawLog(text) {
     if (this.log.dataset.length === String(text.length) && this.log.textContent === text) return;
     const follows = this.log.scrollTop + this.log.clientHeight >= this.log.scrollHeight - 8;
     this.log.textContent = text;
@@ -173,35 +173,35 @@ class Chart {
   draw(points) {
     this.points = points;
     const { x, y } = points;
-    const shown = y.filter((value) => value !== null);
-    this.last = shown.length ? short(shown[shown.length - 1]) : "";
+    const values = y.filter((value) => value !== null);
+    this.last = values.length ? numberText(values[values.length - 1]) : "";
     this.value.textContent = this.last;
-    if (!shown.length) return;
-    let least = Infinity, greatest = -Infinity, first = Infinity, final = -Infinity;
-    for (const value of shown) {
-      if (value < least) least = value;
-      if (value > greatest) greatest = value;
+    if (!values.length) return;
+    let minY = Infinity, maxY = -Infinity, minX = Infinity, maxX = -Infinity;
+    for (const value of values) {
+      if (value < minY) minY = value;
+      if (value > maxY) maxY = value;
     }
-    for (const place of x) {
-      if (place < first) first = place;
-      if (place > final) final = place;
+    for (const step of x) {
+      if (step < minX) minX = step;
+      if (step > maxX) maxX = step;
     }
-    const flat = least === greatest;
-    this.toX = (value) => LEFT + ((WIDTH - LEFT - RIGHT) * (value - first)) / (final - first || 1);
-    this.toY = (value) => (flat ? HEIGHT / 2 : HEIGHT - TOP - ((HEIGHT - 2 * TOP) * (value - least)) / (greatest - least));
+    const flat = minY === maxY;
+    this.toX = (value) => LEFT + ((WIDTH - LEFT - RIGHT) * (value - minX)) / (maxX - minX || 1);
+    this.toY = (value) => (flat ? HEIGHT / 2 : HEIGHT - TOP - ((HEIGHT - 2 * TOP) * (value - minY)) / (maxY - minY));
     let path = "", pen = "M";
     for (let index = 0; index < y.length; index++) {
       if (y[index] === null) {
-        pen = "M"; // a gap where there is no number
+        pen = "M"; // a gap for a value that is not a number
         continue;
       }
       path += `${pen}${this.toX(x[index]).toFixed(1)} ${this.toY(y[index]).toFixed(1)}`;
       pen = "L";
     }
-    this.line.setAttribute("d", shown.length === 1 ? `${path}h0.1` : path);
-    this.line.classList.toggle("single", shown.length === 1);
-    this.high.textContent = flat ? "" : short(greatest, 3);
-    this.low.textContent = flat ? "" : short(least, 3);
+    this.line.setAttribute("d", values.length === 1 ? `${path}h0.1` : path);
+    this.line.classList.toggle("single", values.length === 1);
+    this.high.textContent = flat ? "" : numberText(maxY, 3);
+    this.low.textContent = flat ? "" : numberText(minY, 3);
     this.svg.setAttribute("aria-label", `${this.name}: ${y.length} points, last ${this.last}`);
   }
 
@@ -213,50 +213,50 @@ class Chart {
       return;
     }
     const box = this.svg.getBoundingClientRect();
-    const wanted = ((event.clientX - box.left) * WIDTH) / box.width;
-    let best = -1;
+    const pointerX = ((event.clientX - box.left) * WIDTH) / box.width;
+    let nearest = -1;
     for (let index = 0; index < x.length; index++) {
       if (y[index] === null) continue;
-      if (best < 0 || Math.abs(this.toX(x[index]) - wanted) < Math.abs(this.toX(x[best]) - wanted)) best = index;
+      if (nearest < 0 || Math.abs(this.toX(x[index]) - pointerX) < Math.abs(this.toX(x[nearest]) - pointerX)) nearest = index;
     }
-    if (best < 0) return;
-    this.dot.setAttribute("cx", this.toX(x[best]));
-    this.dot.setAttribute("cy", this.toY(y[best]));
+    if (nearest < 0) return;
+    this.dot.setAttribute("cx", this.toX(x[nearest]));
+    this.dot.setAttribute("cy", this.toY(y[nearest]));
     this.dot.setAttribute("visibility", "visible");
-    this.value.textContent = `${short(y[best])} at ${x[best]}`;
+    this.value.textContent = `${numberText(y[nearest])} at ${x[nearest]}`;
   }
 }
 
-function thinned(x, y) {
-  const kept = [];
-  const stretch = (x.length * 2) / MOST_POINTS;
-  for (let begin = 0; begin < x.length; begin += stretch) {
-    const end = Math.min(Math.floor(begin + stretch), x.length);
-    let least = -1, greatest = -1;
-    for (let index = Math.floor(begin); index < end; index++) {
+function downsample(x, y) {
+  const indices = [];
+  const size = (x.length * 2) / MAX_POINTS;
+  for (let start = 0; start < x.length; start += size) {
+    const end = Math.min(Math.floor(start + size), x.length);
+    let min = -1, max = -1;
+    for (let index = Math.floor(start); index < end; index++) {
       if (y[index] === null) continue;
-      if (least < 0 || y[index] < y[least]) least = index;
-      if (greatest < 0 || y[index] > y[greatest]) greatest = index;
+      if (min < 0 || y[index] < y[min]) min = index;
+      if (max < 0 || y[index] > y[max]) max = index;
     }
-    if (least >= 0) kept.push(...(least === greatest ? [least] : [Math.min(least, greatest), Math.max(least, greatest)]));
+    if (min >= 0) indices.push(...(min === max ? [min] : [Math.min(min, max), Math.max(min, max)]));
   }
-  return { x: kept.map((index) => x[index]), y: kept.map((index) => y[index]) };
+  return { x: indices.map((index) => x[index]), y: indices.map((index) => y[index]) };
 }
 
-function lastLines(whole) {
-  const text = whole.replace(/[^\n]*\r(?=[^\n])/g, ""); // a progress bar writes over itself
-  if (text.length <= MOST_LOG) return text;
-  const cut = text.slice(text.length - MOST_LOG);
-  return cut.slice(cut.indexOf("\n") + 1);
+function lastLines(log) {
+  const text = log.replace(/[^\n]*\r(?=[^\n])/g, ""); // a progress bar overwrites itself
+  if (text.length <= MAX_LOG) return text;
+  const tail = text.slice(text.length - MAX_LOG);
+  return tail.slice(tail.indexOf("\n") + 1);
 }
 
-function short(value, digits = 5) {
+function numberText(value, digits = 5) {
   if (Number.isInteger(value) && Math.abs(value) < 10 ** digits) return String(value);
   const tiny = value !== 0 && Math.abs(value) < 10 ** -digits;
   return tiny || Math.abs(value) >= 10 ** (digits + 1) ? value.toExponential(digits - 2) : String(Number(value.toPrecision(digits)));
 }
 
-function duration(seconds) {
+function durationText(seconds) {
   const whole = Math.floor(seconds);
   if (whole < 60) return `${whole} s`;
   if (whole < 3600) return `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, "0")} s`;
@@ -264,16 +264,16 @@ function duration(seconds) {
 }
 
 function add(parent, tag, name = "", text = "") {
-  const made = document.createElement(tag);
-  if (name) made.className = name;
-  if (text) made.textContent = text;
-  parent.appendChild(made);
-  return made;
+  const element = document.createElement(tag);
+  if (name) element.className = name;
+  if (text) element.textContent = text;
+  parent.appendChild(element);
+  return element;
 }
 
 function shape(parent, tag, attributes) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  parent.appendChild(made);
-  return made;
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  parent.appendChild(element);
+  return element;
 }
