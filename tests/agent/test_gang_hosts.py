@@ -41,7 +41,7 @@ def mended(hosts: tuple[Host, Host]) -> Iterator[None]:
 
 
 def a_pair(tmp_path: Path, hosts: tuple[Host, Host], script: str, *arguments: str, **fields: object) -> Gang:
-    fields = {"patience_s": PATIENCE_S, "launch": TorchDistributed(), **fields}
+    fields = {"peer_timeout_s": PATIENCE_S, "launch": TorchDistributed(), **fields}
     return spread(a_gang(tmp_path, script, fields.pop("launch"), *arguments, **fields), hosts)
 
 
@@ -126,12 +126,12 @@ def test_the_next_attempt_takes_a_host_over_from_an_agent_that_was_cut_off(tmp_p
     """It does not know yet that its run is over."""
     script = UP + "if os.environ['RUNYARD_ATTEMPT'] == '1': time.sleep(600)"
     gang = a_pair(tmp_path, hosts, script)
-    gang.orders[1] = replace(gang.orders[1], patience_s=600.0)
+    gang.orders[1] = replace(gang.orders[1], peer_timeout_s=600.0)
     with running(gang):
         gang.wait_for_line("_rank_0", "_rank_1")
         hosts[1].cut()
         assert gang.end_of_the_lead().reason is EndReason.NODE_LOST
-        again = Gang([replace(order, attempt=2, retried_for="node lost") for order in gang.orders], hosts=hosts)
+        again = Gang([replace(order, attempt=2, retry_reason="node lost") for order in gang.orders], hosts=hosts)
         hosts[1].mend()
         with running(again):
             wait_until(lambda: [e for e in again.events() if (e["event"], e["attempt"]) == ("script_ended", 2)])
@@ -142,7 +142,7 @@ def test_the_next_attempt_takes_a_host_over_from_an_agent_that_was_cut_off(tmp_p
 
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_killed_agent_takes_both_hosts_along_at_once(tmp_path, hosts, victim):
-    gang = a_pair(tmp_path, hosts, FOREVER, patience_s=90.0)
+    gang = a_pair(tmp_path, hosts, FOREVER, peer_timeout_s=90.0)
     with running(gang):
         gang.wait_for_line("_rank_0", "_rank_1")
         gang.agents[victim].kill()

@@ -7,7 +7,7 @@ import pytest
 from uv import find_uv_bin
 
 from gang_support import a_gang, running
-from runyard.agent.diagnosis.stacks import summary
+from runyard.agent.diagnosis.stacks import summarize
 from runyard.compute.local.compute import LocalCompute
 from runyard.lifecycle.state import EndReason
 from runyard.spec.launch import TorchDistributed
@@ -97,7 +97,7 @@ def test_the_call_in_the_users_own_code_is_what_is_told(tmp_path):
         "    <module> (train.py:3)\n"
         'Thread 8 (idle): "other"\n    wait (threading.py:3)\n'
     )
-    assert summary(text, tmp_path) == "in all_reduce (train.py:3)"
+    assert summarize(text, tmp_path) == "in all_reduce (train.py:3)"
     direct = 'Thread 7 (idle): "MainThread"\n    <module> (train.py:3)\n'
-    assert summary(direct, tmp_path) == "at `dist.all_reduce(t)` (train.py:3)"
-    assert summary("S (sleeping), in the kernel: futex\n", tmp_path) == "S (sleeping), in the kernel: futex"
+    assert summarize(direct, tmp_path) == "at `dist.all_reduce(t)` (train.py:3)"
+    assert summarize("S (sleeping), in the kernel: futex\n", tmp_path) == "S (sleeping), in the kernel: futex"

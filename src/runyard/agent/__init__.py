@@ -1,4 +1,4 @@
-"""Our process on the node: it starts the script of one run, bounds it, ends it, and writes down what it saw.
+"""The process on a node that starts the script of one run, limits it, stops it, and records what happened.
 
-Standard library only, Python 3.9 or newer. It depends on the run's folder and on nothing else: not on the yard.
+Standard library only, Python 3.9 or newer. It depends on the run's folder only, not on the yard.
 """

@@ -1,4 +1,4 @@
-"""``python -m runyard.agent order.json``: the cold start, for computes that have no nursery."""
+"""``python -m runyard.agent order.json``: start an agent without a fork server."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""A warm Python that forks agents: a start costs a millisecond or two, not the start of an interpreter.
+"""A warm Python process that forks agents: a start takes a millisecond or two instead of starting an interpreter.
 
 ``python -m runyard.agent.forkserver <fd>``, where the descriptor is one end of a SOCK_SEQPACKET pair. Each packet is
-the path of an order; the answer is ``ok <pid>`` when the run has its agent, or ``error <text>``. When the other end
-is closed, it ends; the agents that it forked live on.
+the path of a work order; the reply is ``ok <pid>`` once the run has its agent, or ``error <text>``. The server ends
+when the other end is closed; the agents that it forked continue.
 
-One agent is always forked ahead, with the child that becomes its script, and waits for its order, so that the forks
-are not on a run's way.
+One agent is always forked ahead, together with the process that will execute its script, so that no run waits for a
+fork.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ import sys
 from contextlib import suppress
 from typing import NoReturn, Optional
 
-from runyard.agent import main as hold
+from runyard.agent import main as agent
 from runyard.agent.process.memory import oom_kills
-from runyard.agent.process.spawn import CannotStart, Child
-from runyard.agent.rendezvous.auth import Claim, nonce, proof
+from runyard.agent.process.spawn import SpawnError, StandbyProcess
+from runyard.agent.rendezvous.auth import Handshake, make_nonce, make_proof
 from runyard.launch.order import WorkOrder, parse_order
 from runyard.lifecycle.state import End, EndReason
 from runyard.spec.json import from_json, to_json
 
-PACKET = 64 * 1024
-_REST_S = 0.012
+PACKET_BYTES = 64 * 1024
+_FORK_DELAY_S = 0.012
 
 
 def main(descriptor: int) -> None:
@@ -38,100 +38,101 @@ def main(descriptor: int) -> None:
     os.set_inheritable(descriptor, False)
     _warm_up()
     gc.collect()
-    gc.freeze()  # pages that the collector never touches stay shared with every agent
+    gc.freeze()  # pages that the collector never touches stay shared with all agents
     with socket.socket(fileno=descriptor) as requests:
-        spare = None
+        standby = None
         while True:
-            # not right after a start: its script needs the processor now more than the next one will
-            if spare is None and not select.select([requests], [], [], _REST_S)[0]:
-                spare = _fork_spare(requests, is_ahead=True)
+            # not immediately after a start: the new script needs the processor more than the next run does
+            if standby is None and not select.select([requests], [], [], _FORK_DELAY_S)[0]:
+                standby = _fork_agent(requests, is_ahead=True)
             try:
-                path = requests.recv(PACKET)
-            except ConnectionResetError:  # the yard died with an answer unread
+                order_path = requests.recv(PACKET_BYTES)
+            except ConnectionResetError:  # the yard died with an unread reply
                 return
-            if not path:
+            if not order_path:
                 return
-            answer, spare = _take_on(spare, path), None
-            if answer is None:  # there was none yet, or somebody killed it while it waited
-                answer = _take_on(_fork_spare(requests, is_ahead=False), path)
+            reply, standby = _hand_over(standby, order_path), None
+            if reply is None:  # there was no standby agent yet, or it was killed while it waited
+                reply = _hand_over(_fork_agent(requests, is_ahead=False), order_path)
             try:
-                requests.send(answer or b"error the agent died before it held its run, or could not be forked")
-            except BrokenPipeError:  # the yard died meanwhile; the next one finds the agent by its lock
+                requests.send(reply or b"error the agent could not be forked, or died before it locked its run")
+            except BrokenPipeError:  # the yard died; its successor finds the agent by its lock
                 return
 
 
 def _warm_up() -> None:
-    """What is slow the first time: in a new Python to work out, in a new fork to copy the pages of."""
+    """Run code that is slow on first use: in a new interpreter because of imports, in a new fork because of copied
+    pages."""
     parse_order(json.dumps(to_json(WorkOrder("", "", ("",), dict(os.environ)))).encode())
     to_json(from_json(End, to_json(End(EndReason.SUCCEEDED))))
     oom_kills()
     socket.getaddrinfo("127.0.0.1", 0, type=socket.SOCK_STREAM)
-    proof("", "", Claim("", 1, 0, nonce(), nonce()), 0)
-    importlib.import_module("runyard.agent.supervise.node_group")  # here once, for every agent that will need it
+    make_proof("", "", Handshake("", 1, 0, make_nonce(), make_nonce()), 0)
+    importlib.import_module("runyard.agent.supervise.node_group")  # once, for all agents that will need it
 
 
-def _take_on(spare: Optional[socket.socket], path: bytes) -> Optional[bytes]:
-    if spare is None:
+def _hand_over(standby: Optional[socket.socket], order_path: bytes) -> Optional[bytes]:
+    if standby is None:
         return None
-    with spare:
+    with standby:
         try:
-            spare.send(path)
-            return spare.recv(PACKET) or None
+            standby.send(order_path)
+            return standby.recv(PACKET_BYTES) or None
         except OSError:
             return None
 
 
-def _fork_spare(requests: socket.socket, *, is_ahead: bool) -> Optional[socket.socket]:
-    """Forked twice: an agent is nobody's child here, so nobody has to reap it, and it outlives all of us."""
+def _fork_agent(requests: socket.socket, *, is_ahead: bool) -> Optional[socket.socket]:
+    """Fork twice, so that the agent is not a child of this process: it need not be reaped, and survives us."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
-        between = os.fork()
-    except OSError:  # too many processes: tried again with the next order
+        intermediate = os.fork()
+    except OSError:  # too many processes: retried with the next order
         ours.close()
         theirs.close()
         return None
-    if between == 0:
+    if intermediate == 0:
         try:
             os.setsid()
             if os.fork() == 0:
                 requests.close()
                 ours.close()
-                _be_agent(theirs, is_ahead)
+                _run_agent(theirs, is_ahead)
         finally:
             os._exit(0)
     theirs.close()
-    os.waitpid(between, 0)
+    os.waitpid(intermediate, 0)
     return ours
 
 
-def _be_agent(orders: socket.socket, is_ahead: bool) -> NoReturn:
-    told = False
+def _run_agent(orders: socket.socket, is_ahead: bool) -> NoReturn:
+    is_ready = False
 
-    def ready() -> None:
-        nonlocal told
+    def on_ready() -> None:
+        nonlocal is_ready
         orders.send(b"ok %d" % os.getpid())
         orders.close()
-        told = True
+        is_ready = True
 
     code = 1
     try:
-        hold.prepare_signals()
+        agent.block_signals()
         null = os.open(os.devnull, os.O_RDWR)
-        for stream in (0, 1, 2):  # the yard's own streams may be pipes that somebody waits to see closed
+        for stream in (0, 1, 2):  # the yard's streams may be pipes whose reader waits for them to be closed
             os.dup2(null, stream)
-        if null > 2:  # else it is one of them
+        if null > 2:  # otherwise it is one of them
             os.close(null)
-        child = None
+        standby = None
         if is_ahead:
-            with suppress(CannotStart):  # then it is tried once more when there is a script to start
-                child = Child()
-            _warm_up()  # afterwards: what it touches is copied for this process alone
-        path = orders.recv(PACKET)
-        # nothing: the nursery ended, and this one was never needed
-        code = hold.main(os.fsdecode(path), ready, child=child) if path else 0
-    except BaseException as error:  # noqa: BLE001  it must not return into the nursery's loop
-        if not told:
-            orders.send(f"error {type(error).__name__}: {error}".encode("utf-8", "replace")[:PACKET])
+            with suppress(SpawnError):  # retried when there is a script to start
+                standby = StandbyProcess()
+            _warm_up()  # after the fork: the pages that it touches are copied for this process only
+        order_path = orders.recv(PACKET_BYTES)
+        # empty if the fork server ended and this agent was never needed
+        code = agent.main(os.fsdecode(order_path), on_ready, standby=standby) if order_path else 0
+    except BaseException as error:  # noqa: BLE001  it must not return into the fork server's loop
+        if not is_ready:
+            orders.send(f"error {type(error).__name__}: {error}".encode("utf-8", "replace")[:PACKET_BYTES])
     finally:
         os._exit(code)
 

@@ -1,4 +1,4 @@
-"""A run that is tried again, as its script sees it: a line in the log, and where the earlier attempts left off."""
+"""Variables and log line that inform a script about a retry."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from runyard.launch.variables import attempt_variables
 from runyard.spec.folder import RunFolder
 
 
-def told(order: WorkOrder, folder: RunFolder) -> WorkOrder:
-    """The order with the variables of its attempt, where they are not in it: the folder is this node's own."""
+def add_attempt_variables(order: WorkOrder, folder: RunFolder) -> WorkOrder:
+    """Add the variables of the attempt, with paths on this node."""
     return replace(order, variables={**order.variables, **attempt_variables(order.attempt, folder)})
 
 
-def announce(order: WorkOrder, log: Path) -> None:
+def log_attempt(order: WorkOrder, log: Path) -> None:
     if order.attempt > 1:
         with open(log, "a", encoding="utf-8") as file:
-            file.write(f"--- attempt {order.attempt}: {order.retried_for or 'tried again'} ---\n")
+            file.write(f"--- attempt {order.attempt}: {order.retry_reason or 'retried'} ---\n")

@@ -1,7 +1,7 @@
-"""``python -m runyard.agent.slurm_node order.json``: the agent of one node of a job of Slurm.
+"""``python -m runyard.agent.slurm_node order.json``: the agent on one node of a Slurm job.
 
-Which nodes the job was given is known only here: the order is completed with them. And a signal that nobody of the
-run's own sent came from Slurm, which is asked why: it preempts, it ends jobs after their time, and nodes of it fail.
+The nodes of the job are known only here, so the order is completed with them. A signal that Runyard did not send came
+from Slurm, which is then queried for the reason: preemption, a time limit or a failed node.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from runyard.agent import main as hold
-from runyard.agent.event_log import Report
+from runyard.agent import main as agent
+from runyard.agent.event_log import EventLog
 from runyard.launch.order import Node, WorkOrder, read_order
 from runyard.lifecycle.state import End, EndReason
 from runyard.posix.atomic_write import write_text
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
 
-_ANSWER_S = 20.0
-# What Slurm tells a job, and scripts ask for. Not all of it: an `mpirun` or a framework that believes itself to be
-# started by srun looks for processes that are not there.
-_HANDED_ON = (
+_COMMAND_TIMEOUT_S = 20.0
+# Variables of Slurm that scripts use. Not all of them: an `mpirun` or a framework that detects srun would look for
+# processes that do not exist.
+_PASSED_VARIABLES = (
     "SLURM_JOB_ID",
     "SLURM_JOB_PARTITION",
     "SLURM_CLUSTER_NAME",
@@ -38,54 +38,58 @@ _HANDED_ON = (
     "ZE_AFFINITY_MASK",
     "TMPDIR",
 )
-_BY_A_SIGNAL = (EndReason.CANCELED, EndReason.KILLED, EndReason.NODE_LOST, EndReason.SCRIPT_FAILED)
+_POSSIBLY_BY_SIGNAL = (EndReason.CANCELED, EndReason.KILLED, EndReason.NODE_LOST, EndReason.SCRIPT_FAILED)
 
 
 def main(order_path: str) -> int:
     order = read_order(Path(order_path))
     node_rank = int(os.environ.get("SLURM_NODEID", "0")) if order.resources.nodes > 1 else 0
-    own = RunFolder(Path(order.folder)).node(node_rank)
-    own.root.mkdir(parents=True, exist_ok=True)
-    write_text(own.order, json.dumps(to_json(completed(order, node_rank, os.environ, nodes_of(order)))))
-    own.order.chmod(0o600)  # variables may hold what only the owner should read
-    return hold.main(str(own.order), report=SlurmReport)
+    node_folder = RunFolder(Path(order.folder)).node(node_rank)
+    node_folder.root.mkdir(parents=True, exist_ok=True)
+    completed = complete_order(order, node_rank, os.environ, list_nodes(order))
+    write_text(node_folder.order, json.dumps(to_json(completed)))
+    return agent.main(str(node_folder.order), event_log_class=SlurmEventLog)
 
 
-def completed(order: WorkOrder, node_rank: int, environment: Mapping[str, str], nodes: Sequence[Node]) -> WorkOrder:
-    told = {name: environment[name] for name in _HANDED_ON if name in environment}
-    return replace(order, node_rank=node_rank, nodes=tuple(nodes), variables={**order.variables, **told})
+def complete_order(
+    order: WorkOrder, node_rank: int, environment: Mapping[str, str], nodes: Sequence[Node]
+) -> WorkOrder:
+    passed = {name: environment[name] for name in _PASSED_VARIABLES if name in environment}
+    return replace(order, node_rank=node_rank, nodes=tuple(nodes), variables={**order.variables, **passed})
 
 
-def nodes_of(order: WorkOrder) -> list[Node]:
-    """By the names that Slurm has for them, in its order, which is that of the tasks."""
+def list_nodes(order: WorkOrder) -> list[Node]:
+    """The nodes with their names in Slurm, in the order of the job's tasks."""
     if not order.nodes:
         return []
     if order.resources.nodes == 1:
         return [Node(os.environ.get("SLURMD_NODENAME") or socket.gethostname())]
-    names = _ask("scontrol", "show", "hostnames", os.environ["SLURM_JOB_NODELIST"]).split()
-    facts = _ask("scontrol", "--oneliner", "show", "node", os.environ["SLURM_JOB_NODELIST"])
+    names = _run("scontrol", "show", "hostnames", os.environ["SLURM_JOB_NODELIST"]).split()
+    facts = _run("scontrol", "--oneliner", "show", "node", os.environ["SLURM_JOB_NODELIST"])
     addresses = dict(re.findall(r"NodeName=(\S+).*?\bNodeAddr=(\S+)", facts))
-    return [Node(name, _number(addresses.get(name, name))) for name in names]
+    return [Node(name, _resolve(addresses.get(name, name))) for name in names]
 
 
-class SlurmReport(Report):
-    """Its last word says why Slurm ended the job, where it was Slurm."""
+class SlurmEventLog(EventLog):
+    """Replaces the end reason if Slurm ended the job."""
 
     def script_ended(self, end: End) -> None:
-        if end.reason in _BY_A_SIGNAL and not self._folder.stop.exists():
-            end = judged(end, _facts())
+        if end.reason in _POSSIBLY_BY_SIGNAL and not self._folder.stop.exists():
+            end = explain_end(end, _job_facts())
         super().script_ended(end)
 
 
-def judged(end: End, facts: Mapping[str, str]) -> End:
-    """Slurm knows best why it sent a signal; a script that failed by itself stays what it is."""
+def explain_end(end: End, facts: Mapping[str, str]) -> End:
+    """Use Slurm's reason if Slurm sent the signal; the end of a script that failed on its own is unchanged."""
     state, reason = facts.get("JobState", ""), facts.get("Reason", "")
-    job = f"job {facts.get('JobId', '')} of Slurm"
+    job = f"Slurm job {facts.get('JobId', '')}"
     if facts.get("PreemptTime", "None") not in ("None", "Unknown", "") or state == "PREEMPTED":
-        return replace(end, reason=EndReason.PREEMPTED, message=f"{job} was preempted: its nodes went to another job")
+        return replace(
+            end, reason=EndReason.PREEMPTED, message=f"{job} was preempted: its nodes were given to another job"
+        )
     if state in ("TIMEOUT", "DEADLINE") or reason == "TimeLimit":
         limit = facts.get("TimeLimit", "")
-        return replace(end, reason=EndReason.TIMED_OUT, message=f"{job} reached the time limit of Slurm, {limit}")
+        return replace(end, reason=EndReason.TIMED_OUT, message=f"{job} reached its time limit in Slurm, {limit}")
     if state in ("NODE_FAIL", "BOOT_FAIL") or reason == "NodeDown":
         return replace(end, reason=EndReason.NODE_LOST, message=f"{job} lost a node: {reason or state}")
     if end.reason in (EndReason.KILLED, EndReason.CANCELED) and state in ("CANCELLED", "COMPLETING"):
@@ -93,21 +97,21 @@ def judged(end: End, facts: Mapping[str, str]) -> End:
     return end
 
 
-def _facts() -> dict[str, str]:
-    """Nothing, when Slurm does not answer: then the agent's own word has to do."""
+def _job_facts() -> dict[str, str]:
+    """Empty if Slurm does not respond: then the agent's own explanation is used."""
     with suppress(OSError, subprocess.SubprocessError, KeyError):
-        said = _ask("scontrol", "--oneliner", "show", "job", os.environ["SLURM_JOB_ID"])
-        return dict(re.findall(r"(\w+)=(\S*)", said))
+        output = _run("scontrol", "--oneliner", "show", "job", os.environ["SLURM_JOB_ID"])
+        return dict(re.findall(r"(\w+)=(\S*)", output))
     return {}
 
 
-def _ask(*words: str) -> str:
-    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=_ANSWER_S, check=True)
-    return done.stdout.decode("utf-8", "replace")
+def _run(*argv: str) -> str:
+    result = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_COMMAND_TIMEOUT_S, check=True)
+    return result.stdout.decode("utf-8", "replace")
 
 
-def _number(address: str) -> str:
-    """Slurm knows nodes by names that only resolve within the cluster, as here."""
+def _resolve(address: str) -> str:
+    """Resolve the name here, on a node: it may not resolve outside of the cluster."""
     with suppress(OSError):
         return socket.gethostbyname(address)
     return address

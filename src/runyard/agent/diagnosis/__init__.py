@@ -1,0 +1,1 @@
+"""Explaining how a run ended or why it stalled, and measuring the machine."""

@@ -1,4 +1,4 @@
-"""What NVIDIA's GPUs do, asked of their driver's own library: a call takes microseconds, `nvidia-smi` a process."""
+"""Metrics of NVIDIA GPUs from the driver's NVML library, which is much faster than starting `nvidia-smi`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class _Memory(ctypes.Structure):
     _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
 
 
-class Gpus:
-    """``visible``: CUDA_VISIBLE_DEVICES of the run; None means all, empty means none."""
+class GpuSampler:
+    """Reads the GPUs in ``visible``, the run's CUDA_VISIBLE_DEVICES; None means all, empty means none."""
 
     def __init__(self, library: Any, visible: Optional[str] = None) -> None:
         self._library = library
@@ -31,25 +31,27 @@ class Gpus:
         library.nvmlDeviceGetCount_v2(ctypes.byref(count))
         for index in range(count.value):
             handle = ctypes.c_void_p()
-            if _is_among(index, visible) and library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(handle)) == 0:
+            if _is_visible(index, visible) and library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(handle)) == 0:
                 self._handles[index] = handle
 
     @classmethod
-    def of_this_machine(cls, visible: Optional[str]) -> Optional[Gpus]:
-        """None when there is no such driver here."""
+    def of_this_machine(cls, visible: Optional[str]) -> Optional[GpuSampler]:
+        """None if this machine has no NVIDIA driver."""
         try:
             return cls(ctypes.CDLL(_LIBRARY), visible)
         except (OSError, AttributeError):
             return None
 
     def sample(self) -> Iterator[tuple[str, float]]:
-        """(name, value): busy and memory in percent, memory in GB, watts, degrees Celsius; what a card does not tell
-        is left out."""
+        """Yield (name, value): utilization and memory in percent, memory in GB, power in W, temperature in °C.
+
+        Values that a card does not report are omitted.
+        """
         library = self._library
         for index, handle in self._handles.items():
-            used, memory, number = _Utilization(), _Memory(), ctypes.c_uint()
-            if library.nvmlDeviceGetUtilizationRates(handle, ctypes.byref(used)) == 0:
-                yield f"gpu{index}", float(used.gpu)
+            utilization, memory, number = _Utilization(), _Memory(), ctypes.c_uint()
+            if library.nvmlDeviceGetUtilizationRates(handle, ctypes.byref(utilization)) == 0:
+                yield f"gpu{index}", float(utilization.gpu)
             if library.nvmlDeviceGetMemoryInfo(handle, ctypes.byref(memory)) == 0 and memory.total:
                 yield f"gpu{index}_memory", 100.0 * memory.used / memory.total
                 yield f"gpu{index}_memory_gb", memory.used / _GB
@@ -59,9 +61,9 @@ class Gpus:
                 yield f"gpu{index}_temperature", float(number.value)
 
 
-def _is_among(index: int, visible: Optional[str]) -> bool:
+def _is_visible(index: int, visible: Optional[str]) -> bool:
     if visible is None:
         return True
     names = [part.strip() for part in visible.split(",") if part.strip()]
-    # names of devices instead of numbers: which ones they are is the driver's to know, so all are looked at
+    # device names instead of numbers: only the driver can resolve them, so all GPUs are read
     return str(index) in names or any(not name.isdigit() for name in names)

@@ -1,4 +1,4 @@
-"""The last words of a script: its last lines, and the last Python traceback among them."""
+"""The end of a log: the last lines, and the last Python traceback in them."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ _CHAINED = (
     "The above exception was the direct cause of the following exception:",
 )
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_RANK = re.compile(r"^\[rank\d+\]: ?")  # torch.distributed writes it before every line of a traceback
+_RANK = re.compile(r"^\[rank\d+\]: ?")  # torch.distributed prefixes every line of a traceback
 _ATTEMPT = re.compile(r"^--- attempt \d+: .* ---$")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 @dataclass(frozen=True)
-class LastWords:
-    lines: tuple[str, ...] = ()  # the last ones, as a terminal would show them
+class LogTail:
+    lines: tuple[str, ...] = ()  # the last lines, as a terminal would show them
     traceback: str = ""
-    error: str = ""  # the traceback's own last word: "ValueError: bad lr"
-    is_final: bool = False  # hardly anything was written after that traceback
+    error: str = ""  # last line of the traceback: "ValueError: bad lr"
+    is_final: bool = False  # at most a few lines follow the traceback
 
     @property
     def last_line(self) -> str:
         return next((line for line in reversed(self.lines) if line.strip()), "").strip()
 
 
-def last_words(log: str, *, line_count: int = 20) -> LastWords:
-    return read_words(read_tail(log), line_count=line_count)
+def read_log_tail(log: str, *, line_count: int = 20) -> LogTail:
+    return parse_tail(read_tail(log), line_count=line_count)
 
 
 def read_tail(log: str, size: int = _TAIL_BYTES) -> bytes:
@@ -52,35 +52,35 @@ def read_tail(log: str, size: int = _TAIL_BYTES) -> bytes:
         return b""
 
 
-def read_words(tail: bytes, *, line_count: int = 20) -> LastWords:
-    lines = [_as_shown(line) for line in tail.decode("utf-8", "replace").split("\n")]
-    again = next((i for i in range(len(lines) - 1, -1, -1) if _ATTEMPT.match(lines[i])), -1)
-    lines = lines[again + 1 :]  # what an earlier attempt said is not this one's last word
+def parse_tail(tail: bytes, *, line_count: int = 20) -> LogTail:
+    lines = [_render(line) for line in tail.decode("utf-8", "replace").split("\n")]
+    attempt_line = next((i for i in range(len(lines) - 1, -1, -1) if _ATTEMPT.match(lines[i])), -1)
+    lines = lines[attempt_line + 1 :]  # ignore earlier attempts
     while lines and not lines[-1].strip():
         lines.pop()
-    shown = tuple(_shortened(line) for line in lines[-line_count:])
+    last_lines = tuple(_shorten(line) for line in lines[-line_count:])
     start, end, error = _find_traceback(lines)
     if start is None:
-        return LastWords(shown)
+        return LogTail(last_lines)
     after = sum(1 for line in lines[end:] if line.strip())
-    text = "\n".join(_shortened(line) for line in lines[start:end])
-    return LastWords(shown, text[-_TRACEBACK_CHARACTERS:], _shortened(error), is_final=after <= 5)
+    text = "\n".join(_shorten(line) for line in lines[start:end])
+    return LogTail(last_lines, text[-_TRACEBACK_CHARACTERS:], _shorten(error), is_final=after <= 5)
 
 
 def _find_traceback(lines: list[str]) -> tuple[Optional[int], int, str]:
-    """Where the last traceback begins and ends, and its error line. Chained exceptions belong to it."""
+    """Start, end and error line of the last traceback, including chained exceptions."""
     for header in range(len(lines) - 1, -1, -1):
         if _GROUP_HEADER.match(lines[header]):
-            end = _first(lines, header + 1, lambda line: not line.startswith(" "))
+            end = _first_index(lines, header + 1, lambda line: not line.startswith(" "))
             error = next(
                 (line.strip(" |") for line in lines[header:end] if re.match(r"\s*\| [A-Za-z_][\w.]*: ", line)), ""
             )
             return _chain_start(lines, header), end, error
         if _HEADER.match(lines[header]):
-            at = _first(lines, header + 1, lambda line: not line.startswith(" "))
-            if at < len(lines) and _EXCEPTION.match(lines[at]):
-                return _chain_start(lines, header), *_error_of(lines, at)
-        elif _SYNTAX.match(lines[header]):  # of the entry script itself: it comes without a header
+            error_line = _first_index(lines, header + 1, lambda line: not line.startswith(" "))
+            if error_line < len(lines) and _EXCEPTION.match(lines[error_line]):
+                return _chain_start(lines, header), *_parse_error(lines, error_line)
+        elif _SYNTAX.match(lines[header]):  # a syntax error in the entry script has no header
             start = header
             while start > 0 and lines[start - 1].startswith(" "):
                 start -= 1
@@ -89,14 +89,16 @@ def _find_traceback(lines: list[str]) -> tuple[Optional[int], int, str]:
     return None, 0, ""
 
 
-def _error_of(lines: list[str], at: int) -> tuple[int, str]:
-    """An error's text may go on for several lines; a blank one ends it. Many plain lines are later output."""
-    end = _first(lines, at, lambda line: not line.strip())
-    error = lines[at]
-    if any(line.startswith("Original Traceback") for line in lines[at:end]):  # a data loader's worker: its error counts
-        error = next((line for line in reversed(lines[at:end]) if _EXCEPTION.match(line)), error)
-    elif sum(1 for line in lines[at + 1 : end] if not line[0].isspace()) > _CONTINUATION_LINES:
-        end = _first(lines, at + 1, lambda line: not line[:1].isspace())
+def _parse_error(lines: list[str], start: int) -> tuple[int, str]:
+    """End and first line of an error message, which may span lines up to a blank one; many lines are later output."""
+    end = _first_index(lines, start, lambda line: not line.strip())
+    error = lines[start]
+    if any(
+        line.startswith("Original Traceback") for line in lines[start:end]
+    ):  # from a data loader worker: use its error
+        error = next((line for line in reversed(lines[start:end]) if _EXCEPTION.match(line)), error)
+    elif sum(1 for line in lines[start + 1 : end] if not line[0].isspace()) > _CONTINUATION_LINES:
+        end = _first_index(lines, start + 1, lambda line: not line[:1].isspace())
     return end, error
 
 
@@ -113,15 +115,15 @@ def _chain_start(lines: list[str], header: int) -> int:
         header = earlier
 
 
-def _first(lines: list[str], start: int, wanted: Callable[[str], bool]) -> int:
-    return next((i for i in range(start, len(lines)) if wanted(lines[i])), len(lines))
+def _first_index(lines: list[str], start: int, matches: Callable[[str], bool]) -> int:
+    return next((i for i in range(start, len(lines)) if matches(lines[i])), len(lines))
 
 
-def _as_shown(line: str) -> str:
-    """Without colours and rank numbers; of a progress bar that redrew itself, the last state."""
+def _render(line: str) -> str:
+    """The line as a terminal shows it: without colors and rank prefix, and with the last state of a progress bar."""
     line = _RANK.sub("", _ESCAPES.sub("", line).rstrip("\r"))
     return _UNPRINTABLE.sub("\ufffd", line.rpartition("\r")[2])
 
 
-def _shortened(line: str) -> str:
+def _shorten(line: str) -> str:
     return line if len(line) <= _LINE_CHARACTERS else f"{line[:_LINE_CHARACTERS]} … ({len(line)} characters)"

@@ -1,4 +1,4 @@
-"""Which process of several is to blame for the end of a run, and what to say of it."""
+"""Determines which of several processes caused a run to fail."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from runyard.agent.diagnosis.exit_reason import verdict
-from runyard.agent.diagnosis.log_tail import LastWords
+from runyard.agent.diagnosis.exit_reason import error_line, explain_exit
+from runyard.agent.diagnosis.log_tail import LogTail
 from runyard.lifecycle.state import End
 
-# What a process says when another one is gone, in the words of sockets, gloo, NCCL, Horovod and gRPC.
-_PEER_IS_GONE = re.compile(
+# Errors of a process that lost the connection to another one: sockets, gloo, NCCL, Horovod and gRPC.
+_PEER_LOST = re.compile(
     r"Connection (?:reset|closed|refused|aborted)|closed by peer|Broken pipe|ConnectionResetError|BrokenPipeError"
     r"|remote process exited|DistBackendError|DistNetworkError|DistStoreError|HorovodInternalError|UnavailableError"
     r"|failed to connect|Socket Timeout",
@@ -21,45 +21,50 @@ _PEER_IS_GONE = re.compile(
 
 
 @dataclass(frozen=True)
-class _Suspect:
+class _Candidate:
     end: dict[str, Any]
-    words: LastWords
-    wrote_at: float  # its log's last line
+    tail: LogTail
+    wrote_at: float  # time of the last line in its log
 
     @property
-    def lost_a_peer(self) -> bool:
-        return bool(_PEER_IS_GONE.search(self.words.error or self.words.last_line))
+    def lost_peer(self) -> bool:
+        return bool(_PEER_LOST.search(self.tail.error or self.tail.last_line))
 
 
-def blame(ends: Sequence[dict[str, Any]], until: float, count: int) -> End:
-    """``ends`` as agents told them; those after ``until`` are of processes that we stopped.
+def find_root_cause(ends: Sequence[dict[str, Any]], until: float, count: int) -> End:
+    """The end of the run, explained by the process that failed first.
 
-    The first bad end counts. But a process which raised an error takes its time to end, and one that lost its
-    connection to it may be faster: then the one that had written its own error before is to blame.
+    A process that raised an error takes some time to exit, and one that lost the connection to it may exit earlier:
+    in that case the cause is the process that had logged its own error before.
+
+    Args:
+        ends: The ends of processes as reported by the agents.
+        until: Time of the decision to stop; later ends are those of processes that the agents stopped.
+        count: Number of processes of the run.
     """
-    bad = [end for end in ends if end["exit_code"] != 0]
-    first = _suspect(min((end for end in bad if end["at"] <= until), key=lambda end: float(end["at"])))
-    guilty = first
-    if first.end["exit_code"] > 0 and first.lost_a_peer:
-        suspects = [_suspect(end) for end in bad if end is not first.end]
-        own = [s for s in suspects if s.words.error and s.words.is_final and not s.lost_a_peer]
-        own += [s for s in suspects if s.end["exit_code"] < 0 and s.end["at"] <= until]
-        guilty = min(own, key=lambda s: s.wrote_at, default=first)
-    end = guilty.end
-    # stopped by us in the middle of its own failure: its words count, not our signal
+    failures = [end for end in ends if end["exit_code"] != 0]
+    first = _candidate(min((end for end in failures if end["at"] <= until), key=lambda end: float(end["at"])))
+    cause = first
+    if first.end["exit_code"] > 0 and first.lost_peer:
+        candidates = [_candidate(end) for end in failures if end is not first.end]
+        independent = [c for c in candidates if c.tail.error and c.tail.is_final and not c.lost_peer]
+        independent += [c for c in candidates if c.end["exit_code"] < 0 and c.end["at"] <= until]
+        cause = min(independent, key=lambda c: c.wrote_at, default=first)
+    end = cause.end
+    # stopped by the agent while it was failing: its error counts, not our signal
     exit_code = 1 if end["at"] > until and end["exit_code"] < 0 else int(end["exit_code"])
-    found = verdict(exit_code, guilty.words, stop=None, oom_killed=bool(end["oom"]), processes_left=0)
-    how = f" (exit code {exit_code})" if exit_code > 0 and "exit code" not in found.message else ""
-    message = f"{end['title']} on {end['node']}: {found.message}{how}{_others(count - 1)}"
-    return replace(found, message=message, rank=end["rank"], node=end["node"])
+    explained = explain_exit(exit_code, cause.tail, stop=None, oom_killed=bool(end["oom"]), processes_left=0)
+    suffix = f" (exit code {exit_code})" if exit_code > 0 and error_line(exit_code, cause.tail) else ""
+    message = f"{end['title']} on {end['node']}: {explained.message}{suffix}{_stopped_text(count - 1)}"
+    return replace(explained, message=message, rank=end["rank"], node=end["node"])
 
 
-def _others(count: int) -> str:
+def _stopped_text(count: int) -> str:
     if count == 0:
         return ""
     return "; the other process was stopped" if count == 1 else f"; the other {count} processes were stopped"
 
 
-def _suspect(end: dict[str, Any]) -> _Suspect:
-    words = LastWords(**{**end["words"], "lines": tuple(end["words"]["lines"])})
-    return _Suspect(end, words, float(end["wrote_at"]))
+def _candidate(end: dict[str, Any]) -> _Candidate:
+    tail = LogTail(**{**end["tail"], "lines": tuple(end["tail"]["lines"])})
+    return _Candidate(end, tail, float(end["wrote_at"]))

@@ -1,4 +1,4 @@
-"""Where a process is: its Python stacks by py-spy, or what the kernel tells where there is none."""
+"""Stack dumps of processes: Python stacks from py-spy, or the kernel's view if py-spy is not available."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runyard.agent.process.process_tree import children_of
+from runyard.agent.process.process_tree import child_pids
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -21,39 +21,39 @@ _WAITING = re.compile(
 )
 
 
-def dump(pids: Mapping[int, int], py_spy: str) -> dict[int, str]:
-    """The text for each rank; all are looked at in the same moment, as far as that is possible."""
-    import subprocess  # a cold agent would pay for it at every start
+def dump_stacks(pids: Mapping[int, int], py_spy: str) -> dict[int, str]:
+    """A text per rank, taken as simultaneously as possible."""
+    import subprocess  # imported here: it would slow down every start of an agent
 
-    pids = {rank: _script_of(pid) for rank, pid in pids.items()}
-    asked = {}
+    pids = {rank: _script_pid(pid) for rank, pid in pids.items()}
+    dumps = {}
     for rank, pid in pids.items() if py_spy else ():
         try:
-            asked[rank] = subprocess.Popen(
+            dumps[rank] = subprocess.Popen(
                 [py_spy, "dump", "--pid", str(pid)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
             )
         except OSError:
             break
     texts = {}
     for rank, pid in pids.items():
-        text = _answer(asked[rank]) if rank in asked else ""
-        texts[rank] = text if "Thread" in text else _from_the_kernel(pid) + text
+        text = _output(dumps[rank]) if rank in dumps else ""
+        texts[rank] = text if "Thread" in text else _kernel_state(pid) + text
     return texts
 
 
-def summary(text: str, work: Path) -> str:
-    """One line: the last thing that was called in the user's own code, and where."""
+def summarize(text: str, work: Path) -> str:
+    """One line: the innermost call in the user's code, and its position."""
     frames = _main_thread(text)
-    for number, (own, file, line) in enumerate(frames):
+    for number, (function, file, line) in enumerate(frames):
         path = work / file
         if path.is_file() and work in path.resolve().parents:
-            where = f"{path.relative_to(work)}:{line}"
-            called = [name for name, _, _ in reversed(frames[:number])]
-            if called:
-                plain = (name for name in called if not name.startswith("_") and "wrapper" not in name)
-                return f"in {next(plain, called[0])} ({where})"
-            inside = "" if own == "<module>" else f"in {own} "
-            return f"{inside}at `{_source(path, int(line))}` ({where})"
+            position = f"{path.relative_to(work)}:{line}"
+            calls = [name for name, _, _ in reversed(frames[:number])]
+            if calls:
+                public = (name for name in calls if not name.startswith("_") and "wrapper" not in name)
+                return f"in {next(public, calls[0])} ({position})"
+            prefix = "" if function == "<module>" else f"in {function} "
+            return f"{prefix}at `{_source_line(path, int(line))}` ({position})"
     if frames:
         name, file, line = frames[0]
         return f"in {name} ({file}:{line})"
@@ -65,14 +65,14 @@ def is_waiting(line: str) -> bool:
 
 
 def _main_thread(text: str) -> list[tuple[str, str, str]]:
-    """Innermost first."""
+    """Frames of the main thread, innermost first."""
     threads = re.split(r"(?m)^Thread ", text)[1:]
     main = next((thread for thread in threads if "MainThread" in thread.partition("\n")[0]), "".join(threads[:1]))
     frames = (_FRAME.match(line) for line in main.splitlines())
-    return [(found.group(1), found.group(2), found.group(3)) for found in frames if found]
+    return [(frame.group(1), frame.group(2), frame.group(3)) for frame in frames if frame]
 
 
-def _answer(process: Popen[str]) -> str:
+def _output(process: Popen[str]) -> str:
     import subprocess
 
     try:
@@ -82,24 +82,24 @@ def _answer(process: Popen[str]) -> str:
         return process.communicate()[0]
 
 
-def _script_of(pid: int) -> int:
-    """A rank that is started through a shell is that shell's child."""
+def _script_pid(pid: int) -> int:
+    """The process of the script: if the rank was started through a shell, the shell's child."""
     try:
         is_shell = Path(f"/proc/{pid}/exe").resolve().name in ("sh", "dash", "bash", "busybox")
     except OSError:
         return pid
-    below = children_of(pid) if is_shell else []
-    return below[0] if below else pid
+    children = child_pids(pid) if is_shell else []
+    return children[0] if children else pid
 
 
-def _from_the_kernel(pid: int) -> str:
-    said = {name: _read(Path(f"/proc/{pid}/{name}")) for name in ("wchan", "status", "stack")}
-    state = re.search(r"(?m)^State:\s+(.*)$", said["status"])
-    first = f"{state.group(1) if state else 'gone'}, in the kernel: {said['wchan'] or 'unknown'}"
-    return "\n".join([first, "", said["stack"], said["status"]])
+def _kernel_state(pid: int) -> str:
+    files = {name: _read(Path(f"/proc/{pid}/{name}")) for name in ("wchan", "status", "stack")}
+    state = re.search(r"(?m)^State:\s+(.*)$", files["status"])
+    first = f"{state.group(1) if state else 'ended'}, in the kernel: {files['wchan'] or 'unknown'}"
+    return "\n".join([first, "", files["stack"], files["status"]])
 
 
-def _source(path: Path, number: int) -> str:
+def _source_line(path: Path, number: int) -> str:
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     return lines[number - 1].strip() if number <= len(lines) else ""
 

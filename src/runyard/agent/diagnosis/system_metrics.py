@@ -1,4 +1,4 @@
-"""What the machine does while a run is on it: processors, memory, disk, network, GPUs. A look every few seconds.
+"""System metrics of a node during a run, every few seconds: CPU, memory, disk, network, GPUs.
 
 There is no thread and no process for it: the agent, which sleeps in the kernel, wakes up a little more often.
 """
@@ -10,16 +10,16 @@ from contextlib import suppress
 from typing import NamedTuple, Optional
 
 from runyard import clock
-from runyard.agent.diagnosis.gpu_metrics import Gpus
+from runyard.agent.diagnosis.gpu_metrics import GpuSampler
 from runyard.context.journal import Journal
 from runyard.spec.folder import RunFolder
 
-FIRST_S = 1.0  # a start is not disturbed, and most short scripts are through by then
+FIRST_S = 1.0  # do not disturb the start; most short scripts have ended by then
 EVERY_S = 5.0
 _SECTOR = 512
 _MB = 1e6
 _GB = 1024**3
-# what goes through one of these has gone through a real one already, or never left the machine
+# traffic of these is also counted on a physical device, or never leaves the machine
 _VIRTUAL_NETWORKS = ("lo", "veth", "docker", "br-", "virbr", "cni", "flannel", "podman", "tap", "tun")
 _VIRTUAL_DISKS = ("loop", "ram", "zram", "dm-", "md", "sr")
 
@@ -34,8 +34,8 @@ class _Counters(NamedTuple):
     sent: int
 
 
-class Sampler:
-    """``look()`` as often as you like: it does something when the time has come, and never fails."""
+class SystemSampler:
+    """``poll()`` may be called at any time: it samples when it is due, and never fails."""
 
     def __init__(
         self,
@@ -52,24 +52,24 @@ class Sampler:
         self._due = clock.monotonic() + first_s
         self._before: Optional[_Counters] = None
         self._journal: Optional[Journal] = None
-        self._gpus: Optional[Gpus] = None
+        self._gpus: Optional[GpuSampler] = None
 
     @property
-    def patience_s(self) -> float:
+    def due_in_s(self) -> float:
         return max(self._due - clock.monotonic(), 0.0)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         if clock.monotonic() < self._due:
             return
         self._due += self._every_s
-        with suppress(OSError, ValueError, IndexError, KeyError):  # a machine that has no such file has no such number
+        with suppress(OSError, ValueError, IndexError, KeyError):  # skip metrics that this machine does not provide
             self._sample()
 
     def _sample(self) -> None:
         now = _counters()
         before, self._before = self._before, now
         if before is None or now.at <= before.at:
-            self._gpus = Gpus.of_this_machine(self._visible)
+            self._gpus = GpuSampler.of_this_machine(self._visible)
             return
         if self._journal is None:
             self._journal = Journal(self._folder.system, rank=self._node_rank)
@@ -80,24 +80,24 @@ class Sampler:
 
 
 def _rates(before: _Counters, now: _Counters) -> dict[str, float]:
-    """Processors in percent of all of them; the rest in megabytes a second."""
+    """CPU in percent of all cores; the others in MB per second."""
     ticks = max(now.total - before.total, 1)
     rates = {"cpu": 100.0 * (now.busy - before.busy) / ticks}
-    for name, moved in (
+    for name, difference in (
         ("disk_read", now.read - before.read),
         ("disk_write", now.written - before.written),
         ("network_in", now.received - before.received),
         ("network_out", now.sent - before.sent),
     ):
-        # an interface or a disk that went away took its count along: that is not less than nothing
-        rates[name] = max(moved, 0) / _MB / (now.at - before.at)
+        # the sum decreases when an interface or a disk is removed: a rate is never negative
+        rates[name] = max(difference, 0) / _MB / (now.at - before.at)
     return rates
 
 
 def _levels(folder: str) -> dict[str, float]:
-    """Memory and the run's disk, in percent, and memory in GB."""
+    """Memory and the run's disk in percent, and memory in GB."""
     memory = {}
-    for line in _content("/proc/meminfo").splitlines():
+    for line in _read("/proc/meminfo").splitlines():
         name, _, rest = line.partition(b":")
         if name in (b"MemTotal", b"MemAvailable"):
             memory[name] = int(rest.split()[0]) * 1024
@@ -112,8 +112,8 @@ def _levels(folder: str) -> dict[str, float]:
 
 
 def _counters() -> _Counters:
-    # user, nice, system, idle, iowait, irq, softirq, steal; guests are counted in the first two
-    ticks = [int(word) for word in _content("/proc/stat").split(b"\n", 1)[0].split()[1:9]]
+    # user, nice, system, idle, iowait, irq, softirq, steal; the first two include guests
+    ticks = [int(word) for word in _read("/proc/stat").split(b"\n", 1)[0].split()[1:9]]
     idle = ticks[3] + ticks[4]
     read, written = _disks()
     received, sent = _networks()
@@ -121,9 +121,9 @@ def _counters() -> _Counters:
 
 
 def _disks() -> tuple[int, int]:
-    """Whole disks: a partition's bytes are its disk's, too."""
+    """Bytes read and written by whole disks, which include those of their partitions."""
     read = written = 0
-    for line in _content("/proc/diskstats").splitlines():
+    for line in _read("/proc/diskstats").splitlines():
         words = line.split()
         name = words[2].decode()
         if not name.startswith(_VIRTUAL_DISKS) and os.access(f"/sys/block/{name}", os.F_OK):
@@ -134,7 +134,7 @@ def _disks() -> tuple[int, int]:
 
 def _networks() -> tuple[int, int]:
     received = sent = 0
-    for line in _content("/proc/net/dev").splitlines()[2:]:
+    for line in _read("/proc/net/dev").splitlines()[2:]:
         name, _, rest = line.partition(b":")
         if not name.strip().decode().startswith(_VIRTUAL_NETWORKS):
             words = rest.split()
@@ -143,6 +143,6 @@ def _networks() -> tuple[int, int]:
     return received, sent
 
 
-def _content(path: str) -> bytes:
+def _read(path: str) -> bytes:
     with open(path, "rb") as file:
         return file.read()

@@ -1,0 +1,1 @@
+"""Starting, finding and stopping the processes of a run on one node."""

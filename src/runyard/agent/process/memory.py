@@ -1,4 +1,4 @@
-"""How much memory a run uses, and whether the kernel has been killing for want of it."""
+"""Memory usage of a run, and the kernel's count of out-of-memory kills."""
 
 from __future__ import annotations
 
@@ -7,47 +7,49 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from runyard.agent.process.process_tree import Process
+from runyard.posix.procfs import Stat
 
 GB = 1024**3
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_OOM_KILLS = re.compile(r"^oom_kill (\d+)", re.MULTILINE)
+_PROPORTIONAL_KB = re.compile(r"^Pss:\s+(\d+) kB", re.MULTILINE)
 
 
-def memory_in_use_gb(processes: Iterable[Process], limit_gb: float) -> float:
-    """Resident memory, or, where that is above the limit, each process's fair share of it.
+def memory_in_use_gb(processes: Iterable[Stat], limit_gb: float) -> float:
+    """Resident memory of the processes; if that exceeds the limit, their proportional set size.
 
-    Workers that were forked from one parent share its pages, so the plain sum counts them once for each of them; the
-    exact figure makes the kernel walk through all pages, so it is asked for only when it matters.
+    Workers forked from one parent share its pages, which the plain sum counts once per worker. The exact figure makes
+    the kernel walk through all pages, so it is read only when it matters.
     """
     processes = list(processes)
-    resident = sum(process.resident_pages for process in processes) * _PAGE / GB
+    resident = sum(process.resident_pages for process in processes) * _PAGE_BYTES / GB
     if resident <= limit_gb:
         return resident
-    return sum(_proportional(process) for process in processes) / GB
+    return sum(map(_proportional_bytes, processes)) / GB
 
 
 def oom_kills() -> int:
-    """A count that only grows: of the agent's own control group where it has one, else of the whole machine."""
-    for path, pattern in _counters():
+    """A counter that only grows: of the agent's control group if it has one, otherwise of the machine."""
+    for path in _counter_files():
         try:
-            found = re.search(pattern, path.read_text())
+            match = _OOM_KILLS.search(path.read_text())
         except OSError:
             continue
-        if found:
-            return int(found.group(1))
+        if match:
+            return int(match.group(1))
     return 0
 
 
-def _proportional(process: Process) -> int:
+def _proportional_bytes(process: Stat) -> int:
     try:
-        found = re.search(r"^Pss:\s+(\d+) kB", Path(f"/proc/{process.pid}/smaps_rollup").read_text(), re.MULTILINE)
-    except OSError:  # it ended meanwhile, or is not ours to look at
-        found = None
-    return int(found.group(1)) * 1024 if found else process.resident_pages * _PAGE
+        match = _PROPORTIONAL_KB.search(Path(f"/proc/{process.pid}/smaps_rollup").read_text())
+    except OSError:  # it has ended, or belongs to another user
+        match = None
+    return int(match.group(1)) * 1024 if match else process.resident_pages * _PAGE_BYTES
 
 
-def _counters() -> list[tuple[Path, str]]:
-    counters = []
+def _counter_files() -> list[Path]:
+    files = []
     try:
         groups = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -55,7 +57,7 @@ def _counters() -> list[tuple[Path, str]]:
     for group in groups:
         _, controllers, path = group.split(":", 2)
         if path != "/" and controllers == "":
-            counters.append((Path(f"/sys/fs/cgroup{path}/memory.events"), r"(?m)^oom_kill (\d+)"))
+            files.append(Path(f"/sys/fs/cgroup{path}/memory.events"))
         elif path != "/" and "memory" in controllers.split(","):
-            counters.append((Path(f"/sys/fs/cgroup/memory{path}/memory.oom_control"), r"(?m)^oom_kill (\d+)"))
-    return [*counters, (Path("/proc/vmstat"), r"(?m)^oom_kill (\d+)")]
+            files.append(Path(f"/sys/fs/cgroup/memory{path}/memory.oom_control"))
+    return [*files, Path("/proc/vmstat")]

@@ -1,30 +1,33 @@
-"""Ports that are ours from before they are told to anybody until the processes that use them have ended."""
+"""Reserved TCP ports."""
 
 from __future__ import annotations
 
 import socket
 
 
-class Ports:
-    """Bound and never listening: nobody is given them by chance, and a server that lets addresses be used again, as
-    gRPC's and torch's do, listens there."""
+class ReservedPorts:
+    """Ports that are bound but not listening, from before they are announced until the run has ended.
+
+    The system does not assign them to other processes, while a server that sets SO_REUSEADDR or SO_REUSEPORT, as gRPC
+    and torch do, can listen on them.
+    """
 
     def __init__(self, count: int) -> None:
-        self._held = [_reserved() for _ in range(count)]
+        self._sockets = [_bind_free_port() for _ in range(count)]
 
     @property
     def numbers(self) -> list[str]:
-        return [str(held.getsockname()[1]) for held in self._held]
+        return [str(sock.getsockname()[1]) for sock in self._sockets]
 
     def close(self) -> None:
-        for held in self._held:
-            held.close()
+        for sock in self._sockets:
+            sock.close()
 
 
-def _reserved() -> socket.socket:
-    held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def _bind_free_port() -> socket.socket:
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if hasattr(socket, "SO_REUSEPORT"):
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    held.bind(("", 0))
-    return held
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    sock.bind(("", 0))
+    return sock

@@ -1,8 +1,8 @@
 """Finding every process of a run, and stopping them all.
 
-A process belongs to a run when it carries the run's tag in its environment, or descends from one that does or from
-the run's agent. A yard that a script started is not its run's, and neither is a run which that yard holds: they
-carry a role or another tag, and are left alone with all that descends from them.
+A process belongs to a run if it has the run's tag in its environment, or descends from such a process or from the
+run's agent. A yard that a script started does not belong to the run, nor do the runs of that yard: they have a role
+or another tag, and are left alone together with their descendants.
 """
 
 from __future__ import annotations
@@ -13,186 +13,168 @@ import signal
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from runyard import clock
 from runyard.launch.variables import PROCESS_TAG, ROLE
+from runyard.posix import procfs
+from runyard.posix.procfs import Stat
 
-_LAST_RESORT_S = 10.0  # a process in an uninterruptible wait outlives SIGKILL until its disk answers
-_LOOK_AGAIN_S = 0.25
+_KILL_TIMEOUT_S = 10.0  # a process in an uninterruptible wait survives SIGKILL until its disk responds
+_POLL_S = 0.25
 _ROLE = b"\0" + ROLE.encode() + b"="
 _TAG = b"\0" + PROCESS_TAG.encode() + b"="
 
 
-class Process(NamedTuple):
-    pid: int
-    parent: int
-    started: int  # in ticks since boot; with the pid it names a process for ever
-    resident_pages: int
-
-
-def stop_everything(
+def stop_processes(
     tag: str,
     grace_s: float,
     *,
     root: Optional[int] = None,
     reap: Callable[[], object] = lambda: None,
-    mark: str = "",
-    last: Collection[int] = (),
+    variable: str = "",
+    launchers: Collection[int] = (),
 ) -> int:
-    """Ask politely, wait up to ``grace_s``, then kill. Returns how many are left: 0, unless the kernel is stuck.
+    """Send SIGTERM to all processes of a run, and SIGKILL to those that remain after ``grace_s``. Idempotent.
 
-    ``root`` also takes in whatever descends from that process (an agent gives itself). ``mark``, a NAME=value, leaves
-    alone what carries the tag on another node of the run. ``last`` are not asked while others are there: a launcher
-    that is told first would kill what is still saving its work. Blocks; doing it twice is safe.
+    Args:
+        tag: The run's tag.
+        grace_s: Seconds between SIGTERM and SIGKILL.
+        root: Also stop the descendants of this process; an agent passes its own pid.
+        reap: Called repeatedly to reap children.
+        variable: NAME=value that processes must have in their environment, to spare those of other nodes of the run.
+        launchers: Process ids that get SIGTERM after all others have ended: a launcher that is stopped first would
+            kill ranks that are still saving their work.
+
+    Returns:
+        The number of remaining processes: 0, unless the kernel is stuck.
     """
     deadline = clock.monotonic() + grace_s
-    told: set[tuple[int, int]] = set()
+    signaled: set[tuple[int, int]] = set()
     while clock.monotonic() < deadline:
-        everybody = find(tag, root, mark=mark)
-        found = [process for process in everybody if process.pid not in last] or everybody
-        if not found:
+        processes = find_processes(tag, root, variable=variable)
+        targets = [process for process in processes if process.pid not in launchers] or processes
+        if not targets:
             break
-        for process in found:
-            if (process.pid, process.started) not in told:
-                told.add((process.pid, process.started))
-                send(process, signal.SIGTERM)
-                send(process, signal.SIGCONT)  # a suspended process hears nothing until it goes on
-        wait_for_exits(found, min(_LOOK_AGAIN_S, deadline - clock.monotonic()))
+        for process in targets:
+            if (process.pid, process.start_ticks) not in signaled:
+                signaled.add((process.pid, process.start_ticks))
+                send_signal(process, signal.SIGTERM)
+                send_signal(process, signal.SIGCONT)  # a suspended process handles SIGTERM only when it continues
+        wait_for_exits(targets, min(_POLL_S, deadline - clock.monotonic()))
         reap()
-    return _kill_everything(tag, root, reap, mark)
+    return _kill_processes(tag, root, reap, variable)
 
 
-def _kill_everything(tag: str, root: Optional[int], reap: Callable[[], object], mark: str) -> int:
-    give_up = clock.monotonic() + _LAST_RESORT_S
-    clean_looks = 0
+def _kill_processes(tag: str, root: Optional[int], reap: Callable[[], object], variable: str) -> int:
+    give_up = clock.monotonic() + _KILL_TIMEOUT_S
+    empty_scans = 0
     while True:
         reap()
-        found = find(tag, root, mark=mark)
-        if not found:
-            # a look is not a photograph: a child whose parent ended meanwhile, or one in the middle of its exec,
-            # can be missed once
-            clean_looks += 1
-            if clean_looks == 2:
+        processes = find_processes(tag, root, variable=variable)
+        if not processes:
+            # a scan is not atomic: it can miss a child whose parent just ended, or a process during its exec
+            empty_scans += 1
+            if empty_scans == 2:
                 return 0
             time.sleep(0.002)
             continue
-        clean_looks = 0
+        empty_scans = 0
         if clock.monotonic() > give_up:
-            return len(found)
-        for process in found:  # all are frozen first, or they would fork faster than they are killed
-            send(process, signal.SIGSTOP)
-        for process in found:
-            send(process, signal.SIGKILL)
-        wait_for_exits(found, _LOOK_AGAIN_S)
+            return len(processes)
+        for process in processes:  # suspend all of them first, or they could fork faster than they are killed
+            send_signal(process, signal.SIGSTOP)
+        for process in processes:
+            send_signal(process, signal.SIGKILL)
+        wait_for_exits(processes, _POLL_S)
 
 
-def find(tag: str, root: Optional[int] = None, *, everywhere: bool = True, mark: str = "") -> list[Process]:
-    """The living processes of a run. ``everywhere=False`` looks only below ``root``, and costs less."""
+def find_processes(
+    tag: str, root: Optional[int] = None, *, descendants_only: bool = False, variable: str = ""
+) -> list[Stat]:
+    """The living processes of a run. With ``descendants_only``, only those below ``root``, which is cheaper."""
     me = os.getpid()
-    table = _table()
+    table = _process_table()
     children: dict[int, list[int]] = defaultdict(list)
     for process in table.values():
         children[process.parent].append(process.pid)
-    own = _TAG + tag.encode("utf-8", "surrogateescape") + b"\0"
-    marked = b"\0" + mark.encode("utf-8", "surrogateescape") + b"\0" if mark else b""
-    mine: set[int] = set()
-    if everywhere:
+    run_tag = _TAG + _encode(tag) + b"\0"
+    required = b"\0" + _encode(variable) + b"\0" if variable else b""
+    pids: set[int] = set()
+    if not descendants_only:
         for pid in table:
-            environment = _environment(pid)
-            if own in environment and marked in environment and _ROLE not in environment and pid != me:
-                mine.add(pid)
-    ahead = [*mine, *([root] if root is not None else [])]
-    while ahead:
-        for pid in children[ahead.pop()]:
-            if pid not in mine and pid != me and not _is_of_others(_environment(pid), own):
-                mine.add(pid)
-                ahead.append(pid)
-    return [table[pid] for pid in sorted(mine)]
+            environment = procfs.environment(pid)
+            if run_tag in environment and required in environment and _ROLE not in environment and pid != me:
+                pids.add(pid)
+    queue = [*pids, *([root] if root is not None else [])]
+    while queue:
+        for pid in children[queue.pop()]:
+            if pid not in pids and pid != me and not _is_foreign(procfs.environment(pid), run_tag):
+                pids.add(pid)
+                queue.append(pid)
+    return [table[pid] for pid in sorted(pids)]
 
 
-def children_of(pid: int) -> list[int]:
-    return sorted(process.pid for process in _table().values() if process.parent == pid)
+def child_pids(pid: int) -> list[int]:
+    return sorted(process.pid for process in _process_table().values() if process.parent == pid)
 
 
-def send(process: Process, number: signal.Signals) -> None:
-    """Only ever to this very process: its pid may be somebody else's by now."""
+def send_signal(process: Stat, number: signal.Signals) -> None:
+    """Signal this very process, not another one that has been given its pid since."""
     try:
         if hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal"):
             handle = os.pidfd_open(process.pid)
             try:
-                if _is_same(process):
+                if _is_alive(process):
                     signal.pidfd_send_signal(handle, number)
             finally:
                 os.close(handle)
-        elif _is_same(process):
+        elif _is_alive(process):
             os.kill(process.pid, number)
-    except OSError:  # it ended by itself, or changed its user: then the count says so
+    except OSError:  # it has ended, or has changed its user: then it is counted as remaining
         return
 
 
-def wait_for_exits(processes: Sequence[Process], timeout_s: float) -> None:
-    """Until all of them have ended, at most ``timeout_s``."""
+def wait_for_exits(processes: Sequence[Stat], timeout_s: float) -> None:
+    """Return when all of them have ended, or after ``timeout_s``."""
     deadline = clock.monotonic() + max(timeout_s, 0.0)
-    handles = [handle for process in processes[:200] for handle in _handles(process)]
-    waiting = select.poll()
+    handles = [handle for process in processes[:200] for handle in _open_handle(process)]
+    poll = select.poll()
     for handle in handles:
-        waiting.register(handle, select.POLLIN)
+        poll.register(handle, select.POLLIN)
     try:
-        if processes and not handles:  # all ended since, or nothing here can be waited on
+        if processes and not handles:  # all have ended, or this machine has no pidfd
             time.sleep(min(0.01, max(timeout_s, 0.0)))
-        left = len(handles)
-        while left and clock.monotonic() < deadline:
-            for handle, _ in waiting.poll(max(deadline - clock.monotonic(), 0.0) * 1000):
-                waiting.unregister(handle)
-                left -= 1
+        remaining = len(handles)
+        while remaining and clock.monotonic() < deadline:
+            for handle, _ in poll.poll(max(deadline - clock.monotonic(), 0.0) * 1000):
+                poll.unregister(handle)
+                remaining -= 1
     finally:
         for handle in handles:
             os.close(handle)
 
 
-def _handles(process: Process) -> list[int]:
+def _open_handle(process: Stat) -> list[int]:
     try:
         return [os.pidfd_open(process.pid)]
-    except (OSError, AttributeError):  # ended; or an old kernel, or a Python built without it
+    except (OSError, AttributeError):  # ended; or an old kernel or Python
         return []
 
 
-def _table() -> dict[int, Process]:
-    table = {}
-    with os.scandir("/proc") as entries:
-        for entry in entries:
-            process = _look_at(int(entry.name)) if entry.name.isdigit() else None
-            if process is not None:
-                table[process.pid] = process
-    return table
+def _process_table() -> dict[int, Stat]:
+    processes = map(procfs.stat, procfs.process_ids())
+    return {process.pid: process for process in processes if process is not None and not process.has_ended}
 
 
-def _look_at(pid: int) -> Optional[Process]:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            # the name of a program may hold spaces and brackets, so the fields are counted from its end
-            fields = file.read().rpartition(b")")[2].split()
-    except OSError:
-        return None
-    state, threads = fields[0], int(fields[17])
-    if state in (b"Z", b"X", b"x") and threads <= 1:  # with threads, only the first one of them has ended
-        return None
-    return Process(pid, int(fields[1]), int(fields[19]), int(fields[21]))
+def _is_alive(process: Stat) -> bool:
+    current = procfs.stat(process.pid)
+    return current is not None and not current.has_ended and current.start_ticks == process.start_ticks
 
 
-def _is_same(process: Process) -> bool:
-    now = _look_at(process.pid)
-    return now is not None and now.started == process.started
+def _is_foreign(environment: bytes, run_tag: bytes) -> bool:
+    return _ROLE in environment or (_TAG in environment and run_tag not in environment)
 
 
-def _environment(pid: int) -> bytes:
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return b"\0" + file.read() + b"\0"
-    except OSError:
-        return b""
-
-
-def _is_of_others(environment: bytes, own: bytes) -> bool:
-    return _ROLE in environment or (_TAG in environment and own not in environment)
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

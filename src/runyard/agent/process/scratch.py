@@ -1,55 +1,54 @@
-"""Folders of one node of a run that are not the run's: for pipes, and for memory that its processes share."""
+"""Temporary folders of one node of a run, outside of the run's folder: for pipes, sockets and shared memory."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import tempfile
 from pathlib import Path
 
-_LONGEST = 60  # launchers put sockets below it, whose paths the kernel keeps short
+from runyard.posix import sha256
+
+_MAX_PATH_CHARACTERS = 60  # launchers create sockets below it, and the length of a socket's path is limited
 
 
 class Scratch:
-    """Named after the run's tag, so that a later agent of the same run can clear what a killed one left."""
+    """Named after the run's tag, so that a later agent of the run can clear the folders of a killed one."""
 
     def __init__(self, tag: str, node_rank: int) -> None:
-        name = f"runyard-{os.getuid()}-{hashlib.sha256(tag.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}"
-        place = tempfile.gettempdir()
-        self.folder = _made(place if len(place) < _LONGEST else "/tmp", f"{name}-{node_rank}")
+        self.folder = _create_private(_temporary_folder(), f"{_prefix(tag)}{node_rank}")
         can_share = os.access("/dev/shm", os.W_OK | os.X_OK)
-        self.shared_memory = _made("/dev/shm", f"{name}-{node_rank}") if can_share else self.folder
+        self.shared_memory = _create_private("/dev/shm", f"{_prefix(tag)}{node_rank}") if can_share else self.folder
 
     def clear(self) -> None:
         for folder in (self.folder, self.shared_memory):
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def clear_left(tag: str) -> None:
-    """After the last process of a run: what agents that were killed could not clear on this machine."""
-    for place in (_place(), "/dev/shm"):
-        for folder in Path(place).glob(f"{_name(tag)}-*"):
+def clear_leftovers(tag: str) -> None:
+    """Delete the folders of killed agents on this machine. To be called after the run's last process has ended."""
+    for parent in (_temporary_folder(), "/dev/shm"):
+        for folder in Path(parent).glob(f"{_prefix(tag)}*"):
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _name(tag: str) -> str:
-    return f"runyard-{os.getuid()}-{hashlib.sha256(tag.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}"
+def _prefix(tag: str) -> str:
+    return f"runyard-{os.getuid()}-{sha256.of_text(tag)[:12]}-"
 
 
-def _place() -> str:
-    place = tempfile.gettempdir()
-    return place if len(place) < _LONGEST else "/tmp"
+def _temporary_folder() -> str:
+    folder = tempfile.gettempdir()
+    return folder if len(folder) < _MAX_PATH_CHARACTERS else "/tmp"
 
 
-def _made(place: str, name: str) -> Path:
-    """Ours alone: in a folder that everybody may write to, somebody else may have been there first."""
-    wanted = Path(place, name)
+def _create_private(parent: str, name: str) -> Path:
+    """A folder that only this user can access. In a shared parent, another user may have created the name first."""
+    path = Path(parent, name)
     try:
-        wanted.mkdir(mode=0o700, exist_ok=True)
-        found = wanted.lstat()
-        if found.st_uid == os.getuid() and not wanted.is_symlink() and found.st_mode & 0o077 == 0:
-            return wanted
+        path.mkdir(mode=0o700, exist_ok=True)
+        status = path.lstat()
+        if status.st_uid == os.getuid() and not path.is_symlink() and status.st_mode & 0o077 == 0:
+            return path
     except OSError:
         pass
-    return Path(tempfile.mkdtemp(prefix="runyard-", dir=place))
+    return Path(tempfile.mkdtemp(prefix="runyard-", dir=parent))

@@ -1,4 +1,4 @@
-"""Starting the script: a new session, the log file itself as its output, and the real reason when it cannot start."""
+"""Starting a script in a new session with its log file as output, and reporting why it could not start."""
 
 from __future__ import annotations
 
@@ -11,138 +11,152 @@ from typing import NoReturn, Optional
 from runyard.posix.namespaces import set_host_name
 from runyard.posix.prctl import die_with_parent
 
-# Those that this process found changed, and those that agents change. Looked at once, not between fork and exec.
-_CHANGED = {signal.SIGINT, signal.SIGHUP} | {
+# Signals whose handling differs from the default in this process, and those that agents change. Computed at import:
+# between fork and exec as little as possible should run.
+_CHANGED_SIGNALS = {signal.SIGINT, signal.SIGHUP} | {
     number for number in signal.valid_signals() if signal.getsignal(number) not in (signal.SIG_DFL, None)
 }
 
 
-class CannotStart(Exception):
-    """Its text is the reason, in a person's words."""
+class SpawnError(Exception):
+    """A process could not be started. The message is the reason, for users."""
 
 
-class ChildGone(CannotStart):
-    """Somebody ended the process while it waited; another can be forked."""
+class StandbyGone(SpawnError):
+    """The standby process was killed while it waited; another one can be forked."""
 
 
-class Child:
-    """A process that waits to be told what to become. It may be forked ahead, so that the fork is not on a run's way;
-    untold, it ends with whoever forked it."""
+class StandbyProcess:
+    """A forked process that waits for the program to execute, so that forking does not delay the start of a run.
+
+    Without a program it ends together with the process that forked it.
+    """
 
     def __init__(self) -> None:
-        _fill_streams()
+        _open_closed_streams()
         pipes = (*os.pipe(), *os.pipe())
-        told_read, self._told, self._reason, reason_write = pipes
+        program_read, self._program, self._error, error_write = pipes
         try:
             agent = os.getpid()
             self.pid = os.fork()
         except OSError as error:
             for pipe in pipes:
                 os.close(pipe)
-            raise CannotStart(f"cannot fork its process: {error.strerror}") from error
+            raise SpawnError(f"cannot fork its process: {error.strerror}") from error
         if self.pid == 0:
-            os.close(self._told)
-            os.close(self._reason)
-            _become(agent, told_read, reason_write)
-        os.close(told_read)
-        os.close(reason_write)
+            os.close(self._program)
+            os.close(self._error)
+            _wait_and_execute(agent, program_read, error_write)
+        os.close(program_read)
+        os.close(error_write)
 
-    def become(
+    def execute(
         self, argv: Sequence[str], variables: Mapping[str, str], *, cwd: str, log: str, host_name: Optional[str] = None
     ) -> None:
-        """Returns once it is the program that was asked for; raises CannotStart otherwise."""
-        # UTF-8 whatever the locale of the agent is: the bytes that were submitted are the bytes that arrive
+        """Return once the process executes the program. Raises SpawnError."""
+        # UTF-8 independent of the agent's locale, so that the submitted bytes arrive unchanged
         try:
-            words = [_bytes(argument) for argument in argv]
-            environment = {_bytes(name): _bytes(value) for name, value in variables.items()}
+            encoded_argv = [_encode(argument) for argument in argv]
+            environment = {_encode(name): _encode(value) for name, value in variables.items()}
         except UnicodeEncodeError as error:
-            self.dismiss()
-            raise CannotStart(f"cannot run {argv[0]!r}: {error.object!r} is not valid text") from error
+            self.discard()
+            raise SpawnError(f"cannot run {argv[0]!r}: {error.object!r} is not valid text") from error
         try:
-            with open(self._told, "wb", closefd=False) as told:
-                told.write(marshal.dumps((words, environment, cwd, log, host_name)))
+            with open(self._program, "wb", closefd=False) as pipe:
+                pipe.write(marshal.dumps((encoded_argv, environment, cwd, log, host_name)))
         except BrokenPipeError:
-            self.dismiss()
-            raise ChildGone("cannot become the script: its process was ended while it waited") from None
-        os.close(self._told)
-        with open(self._reason, "rb") as pipe:  # closed by a successful exec, so an empty answer is a good one
-            reason = pipe.read().decode("utf-8", "replace")
-        if reason:
+            self.discard()
+            raise StandbyGone("cannot run the script: its process was killed while it waited") from None
+        os.close(self._program)
+        with open(self._error, "rb") as pipe:  # closed by a successful exec, so an empty message means success
+            message = pipe.read().decode("utf-8", "replace")
+        if message:
             os.waitpid(self.pid, 0)
-            raise CannotStart(reason)
+            raise SpawnError(message)
 
-    def dismiss(self) -> None:
-        """It is gone, with the signal of its end, which nobody is to take for that of a script."""
-        os.close(self._told)
-        os.close(self._reason)
+    def discard(self) -> None:
+        """End the process, and consume its SIGCHLD, which must not be taken for that of a script."""
+        os.close(self._program)
+        os.close(self._error)
         os.waitpid(self.pid, 0)
         signal.sigtimedwait({signal.SIGCHLD}, 0)
 
 
-def start(
+def spawn(
     argv: Sequence[str], variables: Mapping[str, str], *, cwd: str, log: str, host_name: Optional[str] = None
 ) -> int:
-    """The pid of the new process, once it is the program that was asked for; raises CannotStart otherwise.
+    """Start a program. Standard output and standard error are the same open file, so their lines stay in order, and
+    there is no pipe that a slow reader could block.
 
-    Standard output and standard error are one open file, so lines stand in the order in which they were written;
-    there is no pipe that a slow reader could fill or a dead one break. With a ``host_name`` it sees that one.
+    Args:
+        argv: The program and its arguments.
+        variables: Its complete environment.
+        cwd: Its working directory.
+        log: The file that its output is appended to.
+        host_name: Host name that the program sees instead of the machine's.
+
+    Returns:
+        The process id, once the program is executing.
+
+    Raises:
+        SpawnError: If it cannot be executed.
     """
-    child = Child()
-    child.become(argv, variables, cwd=cwd, log=log, host_name=host_name)
-    return child.pid
+    process = StandbyProcess()
+    process.execute(argv, variables, cwd=cwd, log=log, host_name=host_name)
+    return process.pid
 
 
-def _fill_streams() -> None:
-    """Where one of the three is closed, what is opened next would get its number, and be taken for it."""
+def _open_closed_streams() -> None:
+    """Open descriptors 0 to 2 if they are closed; otherwise the next open file would be taken for one of them."""
     while True:
-        opened = os.open(os.devnull, os.O_RDWR)
-        if opened > 2:
-            os.close(opened)
+        descriptor = os.open(os.devnull, os.O_RDWR)
+        if descriptor > 2:
+            os.close(descriptor)
             return
 
 
-def _become(agent: int, told_read: int, reason_write: int) -> NoReturn:
-    doing = "prepare its process"
+def _wait_and_execute(agent: int, program_read: int, error_write: int) -> NoReturn:
+    step = "prepare its process"
     try:
         os.setsid()
         die_with_parent()
-        if os.getppid() != agent:  # it died before the kernel was told that we follow it
+        if os.getppid() != agent:  # the agent died before die_with_parent took effect
             os._exit(127)
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         _restore_signals()
-        with open(told_read, "rb") as told:
-            words = told.read()
-        if not words:
+        with open(program_read, "rb") as pipe:
+            program = pipe.read()
+        if not program:
             os._exit(127)
-        argv, environment, cwd, log, host_name = marshal.loads(words)
-        doing = f"write the log {log}"
+        argv, environment, cwd, log, host_name = marshal.loads(program)
+        step = f"write the log {log}"
         output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         os.dup2(output, 1)
         os.dup2(output, 2)
         if host_name is not None:
-            doing = (
-                f"play {host_name} on this machine, which gives processes no host name of their own"
+            step = (
+                f"simulate {host_name} on this machine, which does not allow processes to have a separate host name"
                 " (node_count=1 with more processes per node works)"
             )
             set_host_name(host_name)
-        doing = f"enter its folder {cwd}"
+        step = f"enter its folder {cwd}"
         os.chdir(cwd)
-        doing = f"run {argv[0].decode('utf-8', 'replace')}" if argv else "run an empty command"
+        step = f"run {argv[0].decode('utf-8', 'replace')}" if argv else "run an empty command"
         os.execvpe(argv[0], argv, environment)
     except OSError as error:
-        os.write(reason_write, f"cannot {doing}: {error.strerror}".encode("utf-8", "replace"))
+        os.write(error_write, f"cannot {step}: {error.strerror}".encode("utf-8", "replace"))
     except BaseException as error:  # noqa: BLE001  a child that returned would become a second agent
-        os.write(reason_write, f"cannot {doing}: {error}".encode("utf-8", "replace"))
+        os.write(error_write, f"cannot {step}: {error}".encode("utf-8", "replace"))
     os._exit(127)
 
 
 def _restore_signals() -> None:
-    """A script expects Ctrl-C, broken pipes and SIGTERM to work as in a shell; Python and the agent changed them."""
-    for number in _CHANGED:
+    """Reset signal handling: a script expects Ctrl-C, broken pipes and SIGTERM to work as in a shell."""
+    for number in _CHANGED_SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _bytes(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")

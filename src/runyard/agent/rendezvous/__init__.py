@@ -1,0 +1,1 @@
+"""Communication between the agents of a run on several nodes."""

@@ -1,7 +1,7 @@
-"""How two agents of a run prove to each other that they know its secret, which is never sent. Pure.
+"""Mutual authentication of two agents by the run's secret, which is never sent. Pure.
 
-The lead begins with a nonce. The member answers with who it is, a nonce of its own and a proof over both; the lead
-answers with its own proof. From then on each line carries a seal under a key that only this connection has.
+The lead sends a nonce. The member replies with its identity, a nonce and a proof over both; the lead replies with its
+own proof. After that, every line carries a signature under a key that only this connection has.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, Optional
 
 LEAD, MEMBER = "lead", "member"
-_SEAL = 32
+_SIGNATURE_CHARACTERS = 32
 
 
 @dataclass(frozen=True)
-class Claim:
-    """What is proven: another run, another attempt, another node or an older connection has another proof."""
+class Handshake:
+    """The signed values: a proof for another run, attempt, node or connection is not valid."""
 
     run_id: str
     attempt: int
@@ -28,40 +28,42 @@ class Claim:
     member_nonce: str
 
 
-def nonce() -> str:
+def make_nonce() -> str:
     return os.urandom(16).hex()
 
 
-def proof(secret: str, who: str, claim: Claim, heard: int) -> str:
-    """``heard``: how far the one who proves has understood the other one, over earlier connections."""
-    return _signed(secret.encode(), ["proof", who, heard, asdict(claim)])
+def make_proof(secret: str, role: str, handshake: Handshake, received: int) -> str:
+    """``received``: number of the last message that the prover has received over earlier connections."""
+    return _sign(secret.encode(), ["proof", role, received, asdict(handshake)])
 
 
-def is_proof(said: Any, secret: str, who: str, claim: Claim, heard: int) -> bool:
-    return isinstance(said, str) and hmac.compare_digest(said.encode(), proof(secret, who, claim, heard).encode())
+def verify_proof(proof: Any, secret: str, role: str, handshake: Handshake, received: int) -> bool:
+    expected = make_proof(secret, role, handshake, received)
+    return isinstance(proof, str) and hmac.compare_digest(proof.encode(), expected.encode())
 
 
-class Seals:
-    """Of the lines of one connection in one direction. They are counted, so that none can be repeated or left out."""
+class LineSigner:
+    """Signs or verifies the lines of one connection in one direction. Lines are counted, so that none can be repeated
+    or omitted."""
 
-    def __init__(self, secret: str, who: str, claim: Claim) -> None:
-        self._key = _signed(secret.encode(), ["key", who, asdict(claim)]).encode()
+    def __init__(self, secret: str, role: str, handshake: Handshake) -> None:
+        self._key = _sign(secret.encode(), ["key", role, asdict(handshake)]).encode()
         self._count = 0
 
-    def seal(self, text: bytes) -> bytes:
+    def sign(self, text: bytes) -> bytes:
         self._count += 1
-        return self._seal(text) + b" " + text
+        return self._signature(text) + b" " + text
 
-    def open(self, line: bytes) -> Optional[bytes]:
-        """None: it is not from whom it should be."""
+    def verify(self, line: bytes) -> Optional[bytes]:
+        """The text of the line; None if the signature is wrong."""
         self._count += 1
-        seal, _, text = line.partition(b" ")
-        return text if hmac.compare_digest(seal, self._seal(text)) else None
+        signature, _, text = line.partition(b" ")
+        return text if hmac.compare_digest(signature, self._signature(text)) else None
 
-    def _seal(self, text: bytes) -> bytes:
-        made = hmac.new(self._key, b"%d " % self._count + text, hashlib.sha256)
-        return made.hexdigest()[:_SEAL].encode()
+    def _signature(self, text: bytes) -> bytes:
+        digest = hmac.new(self._key, b"%d " % self._count + text, hashlib.sha256)
+        return digest.hexdigest()[:_SIGNATURE_CHARACTERS].encode()
 
 
-def _signed(key: bytes, what: Any) -> str:
-    return hmac.new(key, json.dumps(what, sort_keys=True).encode(), hashlib.sha256).hexdigest()
+def _sign(key: bytes, value: Any) -> str:
+    return hmac.new(key, json.dumps(value, sort_keys=True).encode(), hashlib.sha256).hexdigest()

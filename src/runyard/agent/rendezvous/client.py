@@ -1,4 +1,4 @@
-"""A member's end: its line to the lead, dialled again whenever it breaks."""
+"""A member's side of the rendezvous: its link to the lead, reconnected whenever it breaks."""
 
 from __future__ import annotations
 
@@ -10,173 +10,174 @@ from collections.abc import Callable
 from typing import Any, Optional
 
 from runyard import clock
-from runyard.agent.rendezvous.auth import LEAD, MEMBER, Claim, Seals, is_proof, nonce, proof
-from runyard.agent.rendezvous.line_socket import Connection, signal_when_ready
-from runyard.agent.rendezvous.messaging import REDIAL_S
-from runyard.agent.rendezvous.reliable_link import Link, Message
+from runyard.agent.rendezvous.auth import (
+    LEAD,
+    MEMBER,
+    Handshake,
+    LineSigner,
+    make_nonce,
+    make_proof,
+    verify_proof,
+)
+from runyard.agent.rendezvous.line_socket import LineSocket, enable_sigio
+from runyard.agent.rendezvous.messaging import RECONNECT_S
+from runyard.agent.rendezvous.reliable_link import Message, ReliableLink
 from runyard.launch.order import WorkOrder
 
-_FIRST_S, _FIRST_PAUSE_S = 5.0, 0.002  # as long as all nodes may be starting in the same moment
-_AGAIN_S = 0.1
-_SLOWEST_S = 3.0
-_LONGEST = 4096
-_NEVER_MET_S = 10.0
-_Place = tuple[socket.AddressFamily, Any]
+_START_PHASE_S, _START_PAUSE_S = 5.0, 0.002  # all nodes may be starting at the same time
+_PAUSE_S, _MAX_PAUSE_S = 0.1, 3.0
+_FIRST_CONNECT_S = 10.0
+_MAX_LINE_BYTES = 4096
+_Address = tuple[socket.AddressFamily, Any]
 
 
-class Dial:
-    def __init__(self, order: WorkOrder, find: Callable[[], str]) -> None:
-        """``find`` says where the lead is, as "host:port", or "" as long as that is not known."""
-        self._order, self._find = order, find
-        self._link = Link(order.patience_s)
-        self._call: Optional[_Call] = None
-        self._since = clock.monotonic()
-        self._next_at = 0.0
-        self._pause_s = _FIRST_PAUSE_S
-        self._place: Optional[_Place] = None
-        self._refused_at: Optional[float] = None  # since when nobody listens there
-        self.trouble = ""  # why there has never been a line, as far as that is known
+class RendezvousClient:
+    def __init__(self, order: WorkOrder, find_lead: Callable[[], str]) -> None:
+        """``find_lead`` returns the lead's address as "host:port", or "" while it is unknown."""
+        self._order, self._find_lead = order, find_lead
+        self._link = ReliableLink(order.peer_timeout_s)
+        self._connecting: Optional[_ConnectionAttempt] = None
+        self._created_at = clock.monotonic()
+        self._next_attempt_at = 0.0
+        self._pause_s = _START_PAUSE_S
+        self._address: Optional[_Address] = None
+        self._refused_at: Optional[float] = None  # time of the first refused connection since the last successful one
+        self.connect_error = ""
 
-    def say(self, do: str, **facts: Any) -> None:
-        self._link.say(do, **facts)
+    def send(self, message_type: str, **values: Any) -> None:
+        self._link.send(message_type, **values)
 
-    def say_to(self, node_rank: int, do: str, **facts: Any) -> None:
-        self._link.say(do, **facts)
+    def send_to(self, node_rank: int, message_type: str, **values: Any) -> None:
+        self._link.send(message_type, **values)
 
-    def look(self) -> list[tuple[int, Message]]:
-        if self._call is not None:
-            self._go_on(self._call)
-        elif (not self._link.is_up and not self._link.is_closed) or self._link.is_quiet:
-            self._dial()
-        return [(0, message) for message in self._link.look()]
+    def receive(self) -> list[tuple[int, Message]]:
+        if self._connecting is not None:
+            self._continue_connecting(self._connecting)
+        elif (not self._link.is_up and not self._link.is_closed) or self._link.misses_heartbeats:
+            self._connect()
+        return [(0, message) for message in self._link.receive()]
 
-    def lost(self) -> dict[int, str]:
-        if self._call is not None and self._call.is_answered:
-            return {}  # the line before this one was closed to make way for it
+    def lost_nodes(self) -> dict[int, str]:
+        if self._connecting is not None and self._connecting.handshake is not None:
+            return {}  # the lead closes the previous connection in favor of this one
         refused_s = clock.monotonic() - self._refused_at if self._refused_at is not None else 0.0
-        # at first it may be that it does not listen yet
-        if self._link.is_closed or (not self._link.is_up and refused_s > (_NEVER_MET_S if self.is_new else REDIAL_S)):
-            return {0: "its agent is gone"}
-        if self._link.silent_s > self._link.patience_s:
-            return {0: f"nothing was heard from it for {clock.duration_text(self._link.silent_s)}"}
+        # at first the lead may not be listening yet
+        refused_limit_s = _FIRST_CONNECT_S if self.never_connected else RECONNECT_S
+        if self._link.is_closed or (not self._link.is_up and refused_s > refused_limit_s):
+            return {0: "its agent has died"}
+        if self._link.silent_s > self._link.timeout_s:
+            return {0: f"no message for {clock.duration_text(self._link.silent_s)}"}
         return {}
 
-    def is_quiet(self, node_rank: int) -> bool:
-        return self._link.is_quiet
+    def misses_heartbeats(self, node_rank: int) -> bool:
+        return self._link.misses_heartbeats
 
     @property
-    def is_new(self) -> bool:
-        """There has never been a line to the lead."""
-        return self._link.heard_at is None
+    def never_connected(self) -> bool:
+        return self._link.received_at is None
 
     @property
-    def is_delivered(self) -> bool:
-        return self._link.is_delivered
+    def all_acknowledged(self) -> bool:
+        return self._link.all_acknowledged
 
     def close(self) -> None:
         self._link.close()
-        if self._call is not None:
-            self._call.close()
+        if self._connecting is not None:
+            self._connecting.close()
 
-    def _dial(self) -> None:
-        if clock.monotonic() < self._next_at:
+    def _connect(self) -> None:
+        if clock.monotonic() < self._next_attempt_at:
             return
-        self._next_at = clock.monotonic() + self._pause_s
-        self._pause_s = min(self._pause_s * 1.5, _SLOWEST_S)
-        found = self._find()
-        if not found:
-            # it is written down any moment
-            self._pause_s = _FIRST_PAUSE_S if clock.monotonic() < self._since + _FIRST_S else _AGAIN_S
+        self._next_attempt_at = clock.monotonic() + self._pause_s
+        self._pause_s = min(self._pause_s * 1.5, _MAX_PAUSE_S)
+        lead = self._find_lead()
+        if not lead:
+            self._pause_s = _START_PAUSE_S if clock.monotonic() < self._created_at + _START_PHASE_S else _PAUSE_S
             return
         try:
-            # looked up once: without a network, the next answer would be long in coming
-            self._place = self._place or _resolved(found)
-            self._call = _Call(self._place)
+            # resolve only once: without a network, a second lookup would block for long
+            self._address = self._address or _resolve(lead)
+            self._connecting = _ConnectionAttempt(self._address)
         except (OSError, ValueError) as error:
-            self._failed(error)
+            self._fail(error)
 
-    def _go_on(self, call: _Call) -> None:
+    def _continue_connecting(self, attempt: _ConnectionAttempt) -> None:
         try:
-            if self._shake_hands(call):
-                self._call, self._pause_s, self._refused_at = None, _AGAIN_S, None
-            elif clock.monotonic() > call.since + max(2 * self._link.beat_s, 1.0):
-                raise OSError("it did not answer")
+            if self._advance_handshake(attempt):
+                self._connecting, self._pause_s, self._refused_at = None, _PAUSE_S, None
+            elif clock.monotonic() > attempt.started_at + max(2 * self._link.heartbeat_s, 1.0):
+                raise OSError("no response")
         except (OSError, ValueError, KeyError, TypeError) as error:
-            self._failed(error)
+            self._fail(error)
 
-    def _shake_hands(self, call: _Call) -> bool:
-        """A step further, if there is one to take. Whether all is done."""
-        if call.connection is None and not call.connect():
+    def _advance_handshake(self, attempt: _ConnectionAttempt) -> bool:
+        """Perform the next step if possible. Returns True once the link is connected."""
+        if attempt.line_socket is None and not attempt.connect():
             return False
-        assert call.connection is not None
+        assert attempt.line_socket is not None
         order = self._order
-        line = call.connection.take(_LONGEST)
-        if line is not None and call.claim is None:
-            call.claim = Claim(order.run_id, order.attempt, order.node_rank, str(json.loads(line)["nonce"]), nonce())
-            shown = proof(order.secret, MEMBER, call.claim, self._link.heard)
-            answer = {"node": order.node_rank, "heard": self._link.heard, "nonce": call.claim.member_nonce}
-            call.connection.put(json.dumps({**answer, "proof": shown}).encode())
-            line = call.connection.take(_LONGEST)
-        if line is not None and call.claim is not None:
-            said = json.loads(line)
-            if "refused" in said:
-                raise ValueError(f"it does not know this node: {said['refused']}")
-            heard = int(said["heard"])
-            if not is_proof(said["proof"], order.secret, LEAD, call.claim, heard):
-                raise ValueError("whoever answers there is not the lead of this run")
-            ours, theirs = Seals(order.secret, MEMBER, call.claim), Seals(order.secret, LEAD, call.claim)
-            self._link.attach(call.connection, ours, theirs, heard)
+        line = attempt.line_socket.read_line(_MAX_LINE_BYTES)
+        if line is not None and attempt.handshake is None:
+            lead_nonce, nonce, received = str(json.loads(line)["nonce"]), make_nonce(), self._link.received
+            attempt.handshake = Handshake(order.run_id, order.attempt, order.node_rank, lead_nonce, nonce)
+            proof = make_proof(order.secret, MEMBER, attempt.handshake, received)
+            request = {"node": order.node_rank, "received": received, "nonce": nonce, "proof": proof}
+            attempt.line_socket.send_line(json.dumps(request).encode())
+            line = attempt.line_socket.read_line(_MAX_LINE_BYTES)
+        if line is not None and attempt.handshake is not None:
+            reply = json.loads(line)
+            if "refused" in reply:
+                raise ValueError(f"the lead refused this node: {reply['refused']}")
+            received = int(reply["received"])
+            if not verify_proof(reply["proof"], order.secret, LEAD, attempt.handshake, received):
+                raise ValueError("the process at that address is not the lead of this run")
+            signer, verifier = (LineSigner(order.secret, role, attempt.handshake) for role in (MEMBER, LEAD))
+            self._link.attach(attempt.line_socket, signer, verifier, received)
             return True
-        if call.connection.is_over:
-            raise OSError("it hung up")
+        if attempt.line_socket.has_ended:
+            raise OSError("the connection was closed")
         return False
 
-    def _failed(self, error: Exception) -> None:
+    def _fail(self, error: Exception) -> None:
         if isinstance(error, ConnectionRefusedError) and self._refused_at is None:
             self._refused_at = clock.monotonic()
-        if self._call is not None:
-            self._call.close()
-            self._call = None
-        self.trouble = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        if self._connecting is not None:
+            self._connecting.close()
+            self._connecting = None
+        self.connect_error = (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-class _Call:
-    """On its way to being a connection."""
-
-    def __init__(self, place: _Place) -> None:
+class _ConnectionAttempt:
+    def __init__(self, address: _Address) -> None:
         """Raises OSError."""
-        family, self._address = place
-        self.since = clock.monotonic()
-        self.claim: Optional[Claim] = None
-        self.connection: Optional[Connection] = None
+        family, self._address = address
+        self.started_at = clock.monotonic()
+        self.handshake: Optional[Handshake] = None
+        self.line_socket: Optional[LineSocket] = None
         self._socket = socket.socket(family, socket.SOCK_STREAM)
         self._socket.setblocking(False)
-        signal_when_ready(self._socket.fileno())
+        enable_sigio(self._socket.fileno())
         try:
             self.connect()
         except OSError:
             self._socket.close()
             raise
 
-    @property
-    def is_answered(self) -> bool:
-        return self.claim is not None
-
     def connect(self) -> bool:
-        """Whether it is connected by now; raises OSError when it cannot be."""
+        """True once connected. Raises OSError if the connection fails."""
         code = self._socket.connect_ex(self._address)
         if code in (errno.EINPROGRESS, errno.EALREADY):
             return False
         if code not in (0, errno.EISCONN):
             raise OSError(code, os.strerror(code))
-        self.connection = Connection(self._socket)
+        self.line_socket = LineSocket(self._socket)
         return True
 
     def close(self) -> None:
         self._socket.close()
 
 
-def _resolved(place: str) -> _Place:
-    host, _, port = place.rpartition(":")
-    family, _, _, _, address = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
-    return family, address
+def _resolve(address: str) -> _Address:
+    host, _, port = address.rpartition(":")
+    family, _, _, _, socket_address = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
+    return family, socket_address

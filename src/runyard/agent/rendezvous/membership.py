@@ -1,4 +1,4 @@
-"""How the agents of one run find each other: each says to the lead that it is there, and the lead tells all of all."""
+"""Rendezvous: every agent registers with the lead, which broadcasts the list of nodes."""
 
 from __future__ import annotations
 
@@ -10,121 +10,120 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from runyard import clock
-from runyard.agent.host_identity import MACHINE
-from runyard.agent.rendezvous.client import Dial
-from runyard.agent.rendezvous.messaging import Alone, Talk
-from runyard.agent.rendezvous.server import Switchboard
+from runyard.agent.rendezvous.client import RendezvousClient
+from runyard.agent.rendezvous.messaging import Messaging, NoPeers
+from runyard.agent.rendezvous.server import RendezvousServer
 from runyard.launch.order import Node, WorkOrder
+from runyard.posix import procfs
 from runyard.posix.atomic_write import write_text
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import from_json, to_json
 
-_PATIENCE_S = 120.0
-_AT_FIRST_S, _QUICK_LOOK_S = 1.0, 0.002  # all nodes of a run that is played here start within milliseconds
-_LOOK_S = 0.02
-_NUDGE_S = 1.0
+_TIMEOUT_S = 120.0
+_START_PHASE_S, _START_POLL_S = 1.0, 0.002  # simulated nodes on one machine start within milliseconds
+_POLL_S = 0.02
+_REFRESH_S = 1.0
 
 
-class Missing(Exception):
-    """Its text names the nodes that did not come."""
+class RendezvousError(Exception):
+    """The rendezvous failed. The message names the nodes that did not register."""
 
 
 @dataclass(frozen=True)
-class Hello:
-    """What a node says of itself; it knows better than others where it can be reached."""
+class Registration:
+    """A node as described by its own agent, which knows best how it can be reached."""
 
     node: Node
     ports: tuple[str, ...] = ()
-    host: str = ""  # its machine's own name
+    host: str = ""  # host name of the machine
 
 
-def line_of(order: WorkOrder, folder: RunFolder) -> Talk:
-    """The way to the other agents; the lead's is open from here on. Raises OSError, or Missing without a secret."""
+def open_messaging(order: WorkOrder, folder: RunFolder) -> Messaging:
+    """Connect to the other agents; the lead starts to listen. Raises OSError, or RendezvousError without a secret."""
     if len(order.nodes) < 2:
-        return Alone()
+        return NoPeers()
     if not order.secret:
-        raise Missing("the order has no secret by which the agents of its nodes could know each other")
+        raise RendezvousError("the work order has no secret for authentication between the agents of its nodes")
     if order.node_rank:
-        return Dial(order, _LeadFile(order, folder).read)
-    switchboard = Switchboard(order)
-    write_text(folder.lead, json.dumps({"place": switchboard.place, "attempt": order.attempt}))
-    return switchboard
+        return RendezvousClient(order, _LeadFile(order, folder).read)
+    server = RendezvousServer(order)
+    write_text(folder.lead, json.dumps({"place": server.address, "attempt": order.attempt}))
+    return server
 
 
-class Meeting:
-    """``heard`` is told of hellos and of the world; ``world`` is there when everybody is."""
+class Rendezvous:
+    """``registrations`` is None until all nodes have registered."""
 
-    def __init__(self, order: WorkOrder, talk: Talk, names: list[str]) -> None:
-        self._order, self._talk, self._names = order, talk, names
-        self._hellos: dict[int, Hello] = {}
-        self.world: Optional[list[Hello]] = None
+    def __init__(self, order: WorkOrder, messaging: Messaging, names: list[str]) -> None:
+        self._order, self._messaging, self._names = order, messaging, names
+        self._registered: dict[int, Registration] = {}
+        self.registrations: Optional[list[Registration]] = None
 
-    def begin(self, node: Node, ports: tuple[str, ...]) -> None:
-        hello = Hello(node, ports, socket.gethostname())
+    def register(self, node: Node, ports: tuple[str, ...]) -> None:
+        registration = Registration(node, ports, socket.gethostname())
         if self._order.node_rank:
-            self._talk.say("hello", hello=to_json(hello), machine=MACHINE, now=clock.now())
+            self._messaging.send(
+                "register", registration=to_json(registration), boot_id=procfs.boot_id(), now=clock.now()
+            )
         else:
-            self._came(0, hello)
+            self._add(0, registration)
 
-    def heard(self, node_rank: int, said: dict[str, Any]) -> None:
-        if said["do"] == "hello":
-            self._came(node_rank, from_json(Hello, said["hello"]))
-        elif said["do"] == "world":
-            self.world = [from_json(Hello, one) for one in said["hellos"]]
+    def handle(self, node_rank: int, message: dict[str, Any]) -> None:
+        if message["type"] == "register":
+            self._add(node_rank, from_json(Registration, message["registration"]))
+        elif message["type"] == "nodes":
+            self.registrations = [from_json(Registration, value) for value in message["registrations"]]
 
-    def wait(self, pause: Callable[[float], bool], patience_s: float = _PATIENCE_S) -> Optional[list[Hello]]:
-        """What everybody said, in order of the nodes; None when ``pause`` says that there is nothing to wait for."""
-        began = clock.monotonic()
-        deadline = began + patience_s
-        while self.world is None:
-            if clock.monotonic() > deadline and self._is_mine_to_say:
-                raise Missing(self._complaint(patience_s))
-            if not pause(_QUICK_LOOK_S if clock.monotonic() < began + _AT_FIRST_S else _LOOK_S):
+    def wait(self, pause: Callable[[float], bool], timeout_s: float = _TIMEOUT_S) -> Optional[list[Registration]]:
+        """All registrations in the order of the nodes; None if ``pause`` returns False because the run is to end."""
+        started_at = clock.monotonic()
+        while self.registrations is None:
+            now = clock.monotonic()
+            # a connected member waits for the lead, which reports the missing nodes
+            if now > started_at + timeout_s and (self._order.node_rank == 0 or self._messaging.never_connected):
+                raise RendezvousError(self._timeout_message(timeout_s))
+            if not pause(_START_POLL_S if now < started_at + _START_PHASE_S else _POLL_S):
                 return None
-        return self.world
+        return self.registrations
 
-    def _came(self, node_rank: int, hello: Hello) -> None:
-        self._hellos[node_rank] = hello
-        if len(self._hellos) == len(self._names):
-            self.world = [self._hellos[number] for number in range(len(self._names))]
-            self._talk.say("world", hellos=[to_json(one) for one in self.world])
+    def _add(self, node_rank: int, registration: Registration) -> None:
+        self._registered[node_rank] = registration
+        if len(self._registered) == len(self._names):
+            self.registrations = [self._registered[number] for number in range(len(self._names))]
+            self._messaging.send("nodes", registrations=[to_json(value) for value in self.registrations])
 
-    @property
-    def _is_mine_to_say(self) -> bool:
-        """A member that has a line is told by the lead who is missing."""
-        return not isinstance(self._talk, Dial) or self._talk.is_new
-
-    def _complaint(self, patience_s: float) -> str:
-        if isinstance(self._talk, Dial) and self._talk.is_new:
-            why = self._talk.trouble or "it has not said where it listens"
-            return f"the lead, {self._names[0]}, was not reached within {patience_s:.0f} s: {why}"
-        missing = ", ".join(name for number, name in enumerate(self._names) if number not in self._hellos)
-        return f"not all nodes came within {patience_s:.0f} s; missing: {missing}"
+    def _timeout_message(self, timeout_s: float) -> str:
+        if self._messaging.never_connected:
+            error = self._messaging.connect_error or "its address is unknown"
+            return f"could not connect to the lead, {self._names[0]}, within {timeout_s:.0f} s: {error}"
+        missing = ", ".join(name for number, name in enumerate(self._names) if number not in self._registered)
+        return f"not all nodes registered within {timeout_s:.0f} s; missing: {missing}"
 
 
 class _LeadFile:
     def __init__(self, order: WorkOrder, folder: RunFolder) -> None:
         self._order, self._folder = order, folder
-        self._nudge_at = clock.monotonic() + _NUDGE_S
+        self._refresh_at = clock.monotonic() + _REFRESH_S
 
     def read(self) -> str:
-        """Where the lead listens; "" as long as it has not said so."""
+        """The lead's address; "" while it is unknown."""
         if self._order.lead:
             return self._order.lead
         try:
-            said = json.loads(self._folder.lead.read_bytes())
+            lead = json.loads(self._folder.lead.read_bytes())
         except (OSError, ValueError):
-            self._nudge()
+            self._refresh_folder()
             return ""
-        # of another attempt: it is where an earlier lead was
-        return str(said["place"]) if said["attempt"] == self._order.attempt else ""
+        # the file may be from an earlier attempt
+        return str(lead["place"]) if lead["attempt"] == self._order.attempt else ""
 
-    def _nudge(self) -> None:
-        """A network's file system remembers for half a minute that a file was not there, unless its folder changes."""
-        if clock.monotonic() < self._nudge_at:
+    def _refresh_folder(self) -> None:
+        """Change the folder: a network file system caches for half a minute that a file is missing, unless its folder
+        changes."""
+        if clock.monotonic() < self._refresh_at:
             return
-        self._nudge_at = clock.monotonic() + _NUDGE_S
-        nudge = self._folder.root / f"lead.{self._order.node_rank}.look"
+        self._refresh_at = clock.monotonic() + _REFRESH_S
+        file = self._folder.root / f"lead.{self._order.node_rank}.look"
         with suppress(OSError):
-            nudge.touch()
-            nudge.unlink()
+            file.touch()
+            file.unlink()

@@ -1,4 +1,4 @@
-"""What the agent of a node may say to the others of its run, whichever it is."""
+"""The interface by which an agent communicates with the other agents of its run."""
 
 from __future__ import annotations
 
@@ -6,54 +6,61 @@ from typing import Any, Protocol
 
 from runyard.agent.rendezvous.reliable_link import Message
 
-REDIAL_S = 2.0  # whoever lives and was cut off by something between has come back by then
+RECONNECT_S = 2.0  # an agent that lives reconnects within this time
 
 
-class Talk(Protocol):
-    """Nothing here waits: ``SIGIO`` says when a look is worth while."""
+class Messaging(Protocol):
+    """All methods return immediately; ``SIGIO`` signals new messages."""
 
-    def say(self, do: str, **facts: Any) -> None:
-        """To the lead; the lead's own are for everybody."""
+    def send(self, message_type: str, **values: Any) -> None:
+        """Send a message to the lead; the lead sends to all nodes."""
 
-    def say_to(self, node_rank: int, do: str, **facts: Any) -> None: ...
+    def send_to(self, node_rank: int, message_type: str, **values: Any) -> None: ...
 
-    def look(self) -> list[tuple[int, Message]]:
-        """What came since, and from whom."""
+    def receive(self) -> list[tuple[int, Message]]:
+        """The messages since the last call, with the rank of the sending node."""
 
-    def lost(self) -> dict[int, str]:
-        """The nodes that nobody will hear of again, each with how that is known."""
+    def lost_nodes(self) -> dict[int, str]:
+        """Nodes that are considered lost, with the evidence."""
 
-    def is_quiet(self, node_rank: int) -> bool:
-        """Nothing was heard for so long that something may be wrong."""
+    def misses_heartbeats(self, node_rank: int) -> bool:
+        """True if the connection to the node may be broken."""
 
     @property
-    def is_delivered(self) -> bool:
-        """Everything that was said has been heard."""
+    def all_acknowledged(self) -> bool: ...
+
+    @property
+    def never_connected(self) -> bool:
+        """True for a member that has not reached the lead yet."""
+
+    @property
+    def connect_error(self) -> str:
+        """The error of the last attempt to reach the lead."""
 
     def close(self) -> None: ...
 
 
-class Alone:
-    """A run of one node has nobody to talk to."""
+class NoPeers:
+    """The messaging of a run on one node, which has no other agents."""
 
-    def say(self, do: str, **facts: Any) -> None:
+    all_acknowledged = True
+    never_connected = False
+    connect_error = ""
+
+    def send(self, message_type: str, **values: Any) -> None:
         return
 
-    def say_to(self, node_rank: int, do: str, **facts: Any) -> None:
+    def send_to(self, node_rank: int, message_type: str, **values: Any) -> None:
         return
 
-    def look(self) -> list[tuple[int, Message]]:
+    def receive(self) -> list[tuple[int, Message]]:
         return []
 
-    def lost(self) -> dict[int, str]:
+    def lost_nodes(self) -> dict[int, str]:
         return {}
 
-    def is_quiet(self, node_rank: int) -> bool:
+    def misses_heartbeats(self, node_rank: int) -> bool:
         return False
-
-    @property
-    def is_delivered(self) -> bool:
-        return True
 
     def close(self) -> None:
         return

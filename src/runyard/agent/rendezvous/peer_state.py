@@ -1,53 +1,42 @@
-"""What the lead of a run knows about the other nodes: what their agents told it."""
+"""The lead's view of the other nodes, from their agents' messages."""
 
 from __future__ import annotations
 
-import fcntl
 from typing import Any
 
 from runyard import clock
-from runyard.agent.host_identity import MACHINE
 from runyard.agent.rendezvous.reliable_link import Message
-from runyard.spec.folder import RunFolder
+from runyard.posix import procfs
 
 
-class Others:
+class PeerState:
     def __init__(self) -> None:
-        self.ends: list[dict[str, Any]] = []  # rank_ended
-        self.left: dict[int, int] = {}  # processes left, of each node that has ended
-        self.quiet_s: dict[int, float] = {}  # how long nothing has moved on each node
-        self.stacks: dict[str, str] = {}  # where each rank was, of nodes that were asked
-        self.answers: dict[int, set[int]] = {}  # which nodes answered which question
-        self._present: set[int] = set()
-        self._skew_s: dict[int, float] = {}  # how far our clock is ahead of theirs
+        self.rank_ends: list[dict[str, Any]] = []
+        self.processes_left: dict[int, int] = {}  # of each node that has ended
+        self.idle_s: dict[int, float] = {}  # seconds without activity on each node
+        self.stacks: dict[str, str] = {}  # position of each rank, from nodes that have sent their stacks
+        self.stack_replies: dict[int, set[int]] = {}  # nodes that have answered each request
+        self._registered: set[int] = set()
+        self._clock_skew_s: dict[int, float] = {}  # our clock minus theirs
 
-    def hear(self, node_rank: int, said: Message) -> None:
-        if said["do"] == "hello":
-            self._present.add(node_rank)
-            self._skew_s[node_rank] = 0.0 if said["machine"] == MACHINE else clock.now() - said["now"]
-        elif said["do"] == "rank_ended":
-            said["end"]["at"] += self._skew_s.get(node_rank, 0.0)
-            said["end"]["wrote_at"] += self._skew_s.get(node_rank, 0.0)
-            self.ends.append(said["end"])
-        elif said["do"] == "node_ended":
-            self.left[node_rank] = said["processes_left"]
-        elif said["do"] == "pulse":
-            self.quiet_s[node_rank] = said["quiet_s"]
-        elif said["do"] == "stacks":
-            self.stacks.update(said["ranks"])
-            self.answers.setdefault(said["number"], set()).add(node_rank)
+    def handle(self, node_rank: int, message: Message) -> None:
+        if message["type"] == "register":
+            self._registered.add(node_rank)
+            has_our_clock = message["boot_id"] == procfs.boot_id()
+            self._clock_skew_s[node_rank] = 0.0 if has_our_clock else clock.now() - message["now"]
+        elif message["type"] == "rank_ended":
+            for time in ("at", "wrote_at"):
+                message["end"][time] += self._clock_skew_s.get(node_rank, 0.0)
+            self.rank_ends.append(message["end"])
+        elif message["type"] == "node_ended":
+            self.processes_left[node_rank] = message["processes_left"]
+        elif message["type"] == "idle":
+            self.idle_s[node_rank] = message["seconds"]
+        elif message["type"] == "stacks":
+            self.stacks.update(message["ranks"])
+            self.stack_replies.setdefault(message["number"], set()).add(node_rank)
 
     @property
-    def running(self) -> list[int]:
-        """Those that came and have not had their last word."""
-        return sorted(self._present - set(self.left))
-
-
-def is_free(folder: RunFolder) -> bool:
-    """Whether an agent was here, on a file system that both see, and is not any more."""
-    try:
-        with open(folder.agent_lock, "rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return True
-    except OSError:
-        return False
+    def running_nodes(self) -> list[int]:
+        """Nodes that have registered and have not reported their end."""
+        return sorted(self._registered - set(self.processes_left))

@@ -1,7 +1,7 @@
-"""What one agent says to another and hears from it, over as many connections as that takes.
+"""Reliable, ordered messaging between two agents; survives reconnects.
 
-Each message has a number. What the other side did not say it heard is said again over the next connection, and what
-comes a second time is passed over: nothing is lost or doubled when a network is cut.
+Messages are numbered. Those that the other side has not acknowledged are sent again over the next connection, and
+duplicates are ignored: nothing is lost or repeated when a network is interrupted.
 """
 
 from __future__ import annotations
@@ -11,104 +11,102 @@ from collections import deque
 from typing import Any, Optional
 
 from runyard import clock
-from runyard.agent.rendezvous.auth import Seals
-from runyard.agent.rendezvous.line_socket import Connection
+from runyard.agent.rendezvous.auth import LineSigner
+from runyard.agent.rendezvous.line_socket import LineSocket
 
-Message = dict[str, Any]  # with "do", the verb
+Message = dict[str, Any]  # "type" and further values
 
 
-class Link:
-    def __init__(self, patience_s: float) -> None:
-        self.patience_s = patience_s
-        self.beat_s = patience_s / 9
-        self.heard = 0  # the number of the last message from there
-        self.heard_at: Optional[float] = None  # anything at all; None: never
-        self._said = 0
-        self._unheard: deque[tuple[int, Message]] = deque()
-        self._connection: Optional[Connection] = None
-        self._ours: Optional[Seals] = None
-        self._theirs: Optional[Seals] = None
-        self._beaten_at = 0.0
-        self._over_at: Optional[float] = None
+class ReliableLink:
+    def __init__(self, timeout_s: float) -> None:
+        self.timeout_s = timeout_s
+        self.heartbeat_s = timeout_s / 9
+        self.received = 0  # number of the last message from the other side
+        self.received_at: Optional[float] = None  # time of the last line, including heartbeats; None: never
+        self._sent = 0
+        self._unacknowledged: deque[tuple[int, Message]] = deque()
+        self._socket: Optional[LineSocket] = None
+        self._signer: Optional[LineSigner] = None
+        self._verifier: Optional[LineSigner] = None
+        self._last_sent_at = 0.0
+        self._ended_at: Optional[float] = None
 
-    def say(self, do: str, **facts: Any) -> None:
-        self._said += 1
-        self._unheard.append((self._said, {"do": do, **facts}))
-        self._put(self._said, self._unheard[-1][1])
+    def send(self, message_type: str, **values: Any) -> None:
+        self._sent += 1
+        self._unacknowledged.append((self._sent, {"type": message_type, **values}))
+        self._write(*self._unacknowledged[-1])
 
-    def attach(self, connection: Connection, ours: Seals, theirs: Seals, they_heard: int) -> None:
-        """A new connection takes the place of the one before."""
-        if self._connection is not None:
-            self._connection.close()
-        self._connection, self._ours, self._theirs = connection, ours, theirs
-        self.heard_at, self._over_at = clock.monotonic(), None
-        self._forget(they_heard)
-        for number, message in self._unheard:
-            self._put(number, message)
+    def attach(self, line_socket: LineSocket, signer: LineSigner, verifier: LineSigner, acknowledged: int) -> None:
+        """Use a new connection instead of the previous one."""
+        self.close()
+        self._socket, self._signer, self._verifier = line_socket, signer, verifier
+        self.received_at, self._ended_at = clock.monotonic(), None
+        self._acknowledge(acknowledged)
+        for number, message in self._unacknowledged:
+            self._write(number, message)
 
-    def look(self) -> list[Message]:
-        """What came since, each message once and in order."""
-        if self._connection is None or self._theirs is None:
+    def receive(self) -> list[Message]:
+        """The messages since the last call, each once and in order."""
+        if self._socket is None or self._verifier is None:
             return []
-        self._connection.flush()
-        found = []
-        for line in iter(self._connection.take, None):
-            text = self._theirs.open(line)
+        self._socket.flush()
+        messages = []
+        for line in iter(self._socket.read_line, None):
+            text = self._verifier.verify(line)
             if text is None:
-                self._connection.close()
+                self._socket.close()
                 break
-            number, they_heard, message = json.loads(text)
-            self.heard_at = clock.monotonic()
-            self._forget(they_heard)
-            if number == self.heard + 1:
-                self.heard = number
-                found.append(message)
+            number, acknowledged, message = json.loads(text)
+            self.received_at = clock.monotonic()
+            self._acknowledge(acknowledged)
+            if number == self.received + 1:
+                self.received = number
+                messages.append(message)
         now = clock.monotonic()
-        if found or now >= self._beaten_at + self.beat_s:  # that it was heard, and that we are here
-            self._put(0, {})
-        if self._connection.is_over and self._over_at is None:
-            self._over_at = now
-        return found
+        if messages or now >= self._last_sent_at + self.heartbeat_s:
+            self._write(0, {})  # an acknowledgement, and a heartbeat
+        if self._socket.has_ended and self._ended_at is None:
+            self._ended_at = now
+        return messages
 
     def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
+        if self._socket is not None:
+            self._socket.close()
 
     @property
-    def is_delivered(self) -> bool:
-        """Everything that was said has been heard."""
-        return not self._unheard
+    def all_acknowledged(self) -> bool:
+        return not self._unacknowledged
 
     @property
     def is_up(self) -> bool:
-        return self._connection is not None and not self._connection.is_over
+        return self._socket is not None and not self._socket.has_ended
 
     @property
     def is_closed(self) -> bool:
-        """By the other side's end: nobody closes who has not said goodbye."""
-        return self._connection is not None and self._connection.is_closed
+        """True if the other side has ended: agents do not close a connection before their last message."""
+        return self._socket is not None and self._socket.is_closed
 
     @property
     def reset_s(self) -> float:
-        """How long ago the connection was reset; 0 if it was not."""
-        if self._connection is None or not self._connection.is_reset or self._over_at is None:
+        """Seconds since the connection was reset; 0 if it was not."""
+        if self._socket is None or not self._socket.is_reset or self._ended_at is None:
             return 0.0
-        return clock.monotonic() - self._over_at
+        return clock.monotonic() - self._ended_at
 
     @property
     def silent_s(self) -> float:
-        return clock.monotonic() - self.heard_at if self.heard_at is not None else 0.0
+        return clock.monotonic() - self.received_at if self.received_at is not None else 0.0
 
     @property
-    def is_quiet(self) -> bool:
-        """Something may be wrong: a beat or two are missing."""
-        return self.silent_s > 2.5 * self.beat_s
+    def misses_heartbeats(self) -> bool:
+        """True if one or two heartbeats are overdue, so that the connection may be broken."""
+        return self.silent_s > 2.5 * self.heartbeat_s
 
-    def _put(self, number: int, message: Message) -> None:
-        if self._connection is not None and self._ours is not None and not self._connection.is_over:
-            self._beaten_at = clock.monotonic()
-            self._connection.put(self._ours.seal(json.dumps([number, self.heard, message]).encode()))
+    def _write(self, number: int, message: Message) -> None:
+        if self._socket is not None and self._signer is not None and not self._socket.has_ended:
+            self._last_sent_at = clock.monotonic()
+            self._socket.send_line(self._signer.sign(json.dumps([number, self.received, message]).encode()))
 
-    def _forget(self, heard: int) -> None:
-        while self._unheard and self._unheard[0][0] <= heard:
-            self._unheard.popleft()
+    def _acknowledge(self, number: int) -> None:
+        while self._unacknowledged and self._unacknowledged[0][0] <= number:
+            self._unacknowledged.popleft()

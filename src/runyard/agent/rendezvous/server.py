@@ -1,4 +1,4 @@
-"""The lead's end: it listens, and every other node of the run has one line to it."""
+"""The lead's side of the rendezvous: it listens, and every other node has one link to it."""
 
 from __future__ import annotations
 
@@ -10,132 +10,146 @@ from contextlib import suppress
 from typing import Any, Optional
 
 from runyard import clock
-from runyard.agent.rendezvous.auth import LEAD, MEMBER, Claim, Seals, is_proof, nonce, proof
-from runyard.agent.rendezvous.line_socket import Connection, signal_when_ready
-from runyard.agent.rendezvous.messaging import REDIAL_S
-from runyard.agent.rendezvous.reliable_link import Link, Message
+from runyard.agent.rendezvous.auth import (
+    LEAD,
+    MEMBER,
+    Handshake,
+    LineSigner,
+    make_nonce,
+    make_proof,
+    verify_proof,
+)
+from runyard.agent.rendezvous.line_socket import LineSocket, enable_sigio
+from runyard.agent.rendezvous.messaging import RECONNECT_S
+from runyard.agent.rendezvous.reliable_link import Message, ReliableLink
 from runyard.launch.order import WorkOrder
 
-_ANSWER_S = 10.0
-_MOST_CALLERS = 64  # who have not proven who they are
-_LONGEST = 4096
+_HANDSHAKE_TIMEOUT_S = 10.0
+_MAX_UNAUTHENTICATED = 64
+_MAX_LINE_BYTES = 4096
 
 
-class Switchboard:
+class RendezvousServer:
+    never_connected = False
+    connect_error = ""
+
     def __init__(self, order: WorkOrder) -> None:
-        """Raises OSError when there is no port to listen on."""
+        """Raises OSError if no port is available."""
         self._order = order
-        self._links = {node_rank: Link(order.patience_s) for node_rank in range(1, len(order.nodes))}
-        self._callers: list[_Caller] = []
-        address = order.nodes[0].address
-        self._listening = _listening(address)
-        self.place = f"{address}:{self._listening.getsockname()[1]}"  # where the others find it
+        self._links = {node_rank: ReliableLink(order.peer_timeout_s) for node_rank in range(1, len(order.nodes))}
+        self._unauthenticated: list[_UnauthenticatedClient] = []
+        host = order.nodes[0].address
+        self._listener = _listen(host)
+        self.address = f"{host}:{self._listener.getsockname()[1]}"
 
-    def say(self, do: str, **facts: Any) -> None:
+    def send(self, message_type: str, **values: Any) -> None:
         for link in self._links.values():
-            link.say(do, **facts)
+            link.send(message_type, **values)
 
-    def say_to(self, node_rank: int, do: str, **facts: Any) -> None:
-        self._links[node_rank].say(do, **facts)
+    def send_to(self, node_rank: int, message_type: str, **values: Any) -> None:
+        self._links[node_rank].send(message_type, **values)
 
-    def look(self) -> list[tuple[int, Message]]:
+    def receive(self) -> list[tuple[int, Message]]:
         self._accept()
-        self._hear_callers()
-        return [(node_rank, message) for node_rank, link in self._links.items() for message in link.look()]
+        self._authenticate()
+        return [(node_rank, message) for node_rank, link in self._links.items() for message in link.receive()]
 
-    def lost(self) -> dict[int, str]:
-        return {node_rank: how for node_rank, link in self._links.items() for how in _lost(link)}
+    def lost_nodes(self) -> dict[int, str]:
+        return {node_rank: evidence for node_rank, link in self._links.items() for evidence in _loss_evidence(link)}
 
-    def is_quiet(self, node_rank: int) -> bool:
-        return self._links[node_rank].is_quiet
+    def misses_heartbeats(self, node_rank: int) -> bool:
+        return self._links[node_rank].misses_heartbeats
 
     @property
-    def is_delivered(self) -> bool:
-        return all(link.is_delivered for link in self._links.values())
+    def all_acknowledged(self) -> bool:
+        return all(link.all_acknowledged for link in self._links.values())
 
     def close(self) -> None:
-        self._listening.close()
+        self._listener.close()
         for link in self._links.values():
             link.close()
-        for caller in self._callers:
-            caller.connection.close()
+        for client in self._unauthenticated:
+            client.socket.close()
 
     def _accept(self) -> None:
         with suppress(BlockingIOError):
             while True:
                 try:
-                    sock, _ = self._listening.accept()
+                    sock, _ = self._listener.accept()
                 except BlockingIOError:
                     raise
-                except OSError:  # it hung up before it was answered, or there are too many open files
+                except OSError:  # the client closed the connection already, or there are too many open files
                     return
-                caller = _Caller(Connection(sock))
-                self._callers.append(caller)
-                caller.connection.put(json.dumps({"nonce": caller.nonce}).encode())
+                client = _UnauthenticatedClient(LineSocket(sock))
+                self._unauthenticated.append(client)
+                client.socket.send_line(json.dumps({"nonce": client.nonce}).encode())
 
-    def _hear_callers(self) -> None:
-        for caller in list(self._callers):
-            line = caller.connection.take(_LONGEST)
-            if line is not None or caller.connection.is_over or clock.monotonic() > caller.since + _ANSWER_S:
-                self._callers.remove(caller)
-                if line is None or not self._admit(caller, line):
-                    caller.connection.close()
-        while len(self._callers) > _MOST_CALLERS:
-            self._callers.pop(0).connection.close()
+    def _authenticate(self) -> None:
+        for client in list(self._unauthenticated):
+            line = client.socket.read_line(_MAX_LINE_BYTES)
+            is_late = clock.monotonic() > client.connected_at + _HANDSHAKE_TIMEOUT_S
+            if line is not None or client.socket.has_ended or is_late:
+                self._unauthenticated.remove(client)
+                if line is None or not self._admit(client, line):
+                    client.socket.close()
+        while len(self._unauthenticated) > _MAX_UNAUTHENTICATED:
+            self._unauthenticated.pop(0).socket.close()
 
-    def _admit(self, caller: _Caller, line: bytes) -> bool:
+    def _admit(self, client: _UnauthenticatedClient, line: bytes) -> bool:
         try:
-            said = json.loads(line)
-            node, heard, their_nonce = int(said["node"]), int(said["heard"]), str(said["nonce"])
-            shown = said["proof"]
-        except (ValueError, KeyError, TypeError):  # a stranger: a port scanner, or a browser
+            request = json.loads(line)
+            node, received, nonce = int(request["node"]), int(request["received"]), str(request["nonce"])
+            proof = request["proof"]
+        except (ValueError, KeyError, TypeError):  # not an agent: a port scanner or a browser
             return False
         order, link = self._order, self._links.get(node)
-        claim = Claim(order.run_id, order.attempt, node, caller.nonce, their_nonce)
-        if link is None or not is_proof(shown, order.secret, MEMBER, claim, heard):
-            caller.connection.put(json.dumps({"refused": "another run, another attempt or another secret"}).encode())
+        handshake = Handshake(order.run_id, order.attempt, node, client.nonce, nonce)
+        if link is None or not verify_proof(proof, order.secret, MEMBER, handshake, received):
+            client.socket.send_line(json.dumps({"refused": "another run, another attempt or another secret"}).encode())
             return False
-        answer = {"heard": link.heard, "proof": proof(order.secret, LEAD, claim, link.heard)}
-        caller.connection.put(json.dumps(answer).encode())
-        link.attach(caller.connection, Seals(order.secret, LEAD, claim), Seals(order.secret, MEMBER, claim), heard)
+        reply = {"received": link.received, "proof": make_proof(order.secret, LEAD, handshake, link.received)}
+        client.socket.send_line(json.dumps(reply).encode())
+        signer, verifier = (LineSigner(order.secret, role, handshake) for role in (LEAD, MEMBER))
+        link.attach(client.socket, signer, verifier, received)
         return True
 
 
-class _Caller:
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-        self.nonce = nonce()
-        self.since = clock.monotonic()
+class _UnauthenticatedClient:
+    def __init__(self, line_socket: LineSocket) -> None:
+        self.socket = line_socket
+        self.nonce = make_nonce()
+        self.connected_at = clock.monotonic()
 
 
-def _lost(link: Link) -> Iterator[str]:
-    if link.is_closed or link.reset_s > REDIAL_S:
-        yield "its agent is gone, and with it the node's processes"
-    elif link.silent_s > link.patience_s:
-        yield f"nothing was heard from it for {clock.duration_text(link.silent_s)}"
+def _loss_evidence(link: ReliableLink) -> Iterator[str]:
+    if link.is_closed or link.reset_s > RECONNECT_S:
+        yield "its agent has died, and the node's processes with it"
+    elif link.silent_s > link.timeout_s:
+        yield f"no message for {clock.duration_text(link.silent_s)}"
 
 
-def _listening(address: str) -> socket.socket:
-    """On that address alone, as far as it is this machine's own: a port that nobody needs is not opened to them."""
-    family, place = _resolved(address)
+def _listen(host: str) -> socket.socket:
+    """Listen on that address only, if it belongs to this machine, so that the port is not open to other networks."""
+    family, address = _resolve(host)
     sock = socket.socket(family, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    any_address = "::" if family == socket.AF_INET6 else ""
     try:
-        sock.bind((place or ("::" if family == socket.AF_INET6 else ""), 0))
-    except OSError:  # reached through another machine's address
-        sock.bind(("::" if family == socket.AF_INET6 else "", 0))
+        sock.bind((address or any_address, 0))
+    except OSError:  # the address is that of another machine, which forwards to this one
+        sock.bind((any_address, 0))
     sock.listen(128)
     sock.setblocking(False)
-    signal_when_ready(sock.fileno())
+    enable_sigio(sock.fileno())
     return sock
 
 
-def _resolved(address: str) -> tuple[socket.AddressFamily, Optional[str]]:
-    """A machine's own name may lead it to its loopback interface, where nobody else would find it: then None."""
+def _resolve(host: str) -> tuple[socket.AddressFamily, Optional[str]]:
+    """The address; None if a name resolves to the loopback interface, at which other nodes cannot connect."""
     try:
-        family, _, _, _, found = socket.getaddrinfo(address, None, type=socket.SOCK_STREAM)[0]
+        family, _, _, _, socket_address = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
     except OSError:
         return socket.AF_INET, None
-    place = str(found[0])
-    is_name = place != address.strip("[]")
-    return family, None if is_name and ipaddress.ip_address(place.partition("%")[0]).is_loopback else place
+    address = str(socket_address[0])
+    is_name = address != host.strip("[]")
+    return family, None if is_name and ipaddress.ip_address(address.partition("%")[0]).is_loopback else address

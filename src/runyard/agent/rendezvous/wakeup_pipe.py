@@ -1,4 +1,4 @@
-"""How processes of a node wake its agent: a named pipe that they write a line into, and the kernel signals that."""
+"""A named pipe by which the processes of a node send lines to their agent and wake it."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from runyard.agent.rendezvous.line_socket import signal_when_ready
+from runyard.agent.rendezvous.line_socket import enable_sigio
 
-_MOST = 1 << 20
+_READ_BYTES = 1 << 20
 
 
-class Bell:
-    """``SIGIO`` must be blocked and waited for by whoever owns it."""
+class WakeupPipe:
+    """The owner must block ``SIGIO`` and wait for it."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = str(folder / "bell")
+        self.path = str(folder / "wakeup")
         with suppress(FileExistsError):
             os.mkfifo(self.path, 0o600)
         self._pipe = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        # A pipe without a writer would tell of its end again and again. A descriptor of its own: one that may also
-        # write is signalled by its owner's every read, and the agent would never sleep.
+        # Without a writer, the pipe would signal end-of-file repeatedly. The writer is a separate descriptor: one
+        # opened for both would be signaled by each read of its owner, and the agent would never sleep.
         self._writer = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        self._half = b""
-        signal_when_ready(self._pipe)
+        self._partial_line = b""
+        enable_sigio(self._pipe)
 
-    def hear(self) -> list[str]:
-        """The whole lines since the last time, without those that only rang."""
+    def read_lines(self) -> list[str]:
+        """The complete lines since the last call, without empty ones, which only wake the agent."""
         with suppress(BlockingIOError):
-            self._half += os.read(self._pipe, _MOST)
-        *lines, self._half = self._half.split(b"\n")
+            self._partial_line += os.read(self._pipe, _READ_BYTES)
+        *lines, self._partial_line = self._partial_line.split(b"\n")
         return [line.decode("utf-8", "surrogateescape") for line in lines if line]
 
     def close(self) -> None:

@@ -1,0 +1,1 @@
+"""Supervision of a run's processes from start to end."""

@@ -1,4 +1,4 @@
-"""The processes that one node carries for a run: started, and each one's end told once."""
+"""The ranks of a run on one node: starts them, and reports the end of each once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Optional
 
 from runyard import clock
-from runyard.agent.process.spawn import start
+from runyard.agent.process.spawn import spawn
 from runyard.launch.world import RankPlan
 from runyard.lifecycle.state import End
 from runyard.spec.folder import RunFolder
@@ -22,76 +22,76 @@ class RankEnd:
     at: float
 
 
-class Team:
-    """Processes that the agent starts itself."""
+class RankGroup:
+    """Ranks that the agent starts itself."""
 
     def __init__(self, ranks: Sequence[RankPlan], folder: RunFolder) -> None:
         self.ranks = {plan.rank: plan for plan in ranks}
         self.folder = folder
-        self.pids: dict[int, int] = {}  # of each rank that lives
+        self.pids: dict[int, int] = {}  # of the living ranks
         self.ended: set[int] = set()
-        self.has_begun = False  # the script runs somewhere on this node
-        self._news: list[RankEnd] = []
+        self.has_started = False  # True once a script runs on this node
+        self._new_ends: list[RankEnd] = []
 
-    def begin(self) -> None:
-        """Raises CannotStart."""
+    def start(self) -> None:
+        """Raises SpawnError."""
         for plan in self.ranks.values():
             log = str(self.folder.driver_log(plan.log_suffix))
-            self.pids[plan.rank] = start(plan.argv, plan.variables, cwd=str(self.folder.work), log=log)
-        self.has_begun = bool(self.pids)
+            self.pids[plan.rank] = spawn(plan.argv, plan.variables, cwd=str(self.folder.work), log=log)
+        self.has_started = bool(self.pids)
 
-    def reaped(self, pid: int, exit_code: int) -> None:
-        for rank, known in list(self.pids.items()):
-            if known == pid:
-                self.end_of(rank, exit_code)
+    def handle_exit(self, pid: int, exit_code: int) -> None:
+        for rank, rank_pid in list(self.pids.items()):
+            if rank_pid == pid:
+                self.record_end(rank, exit_code)
 
-    def heard(self, lines: Sequence[str]) -> None:
-        """What was written into the agent's bell."""
+    def handle_wakeup(self, lines: Sequence[str]) -> None:
+        """Process lines from the wakeup pipe."""
 
-    def run(self, command: str, prefix: str) -> None:
-        """What the lead's launcher wants started here. ``prefix``: where the launcher was installed there."""
+    def run_daemon(self, command: str, prefix: str) -> None:
+        """Run a command for the lead's launcher. ``prefix``: installation folder of the launcher on the lead."""
 
-    def look(self) -> None:
-        """At the living ranks, every now and then."""
+    def poll(self) -> None:
+        """Inspect the living ranks; called regularly."""
 
     @property
-    def afterthought(self) -> str:
-        """What to tell about a run that went well."""
+    def success_warning(self) -> str:
+        """A warning about a run that succeeded."""
         return ""
 
-    def news(self, *, is_last: bool = False) -> list[RankEnd]:
-        """Ends that were not told yet. ``is_last``: nothing more is waited for."""
-        news, self._news = self._news, []
-        return news
+    def take_new_ends(self, *, is_last: bool = False) -> list[RankEnd]:
+        """Ends since the last call. ``is_last``: there will be no further call."""
+        ends, self._new_ends = self._new_ends, []
+        return ends
 
     @property
-    def is_over(self) -> bool:
+    def has_ended(self) -> bool:
         return len(self.ended) == len(self.ranks)
 
     @property
-    def may_end(self) -> bool:
-        """On the first node, once every rank that counts has ended well: nobody has anything to add."""
+    def launcher_succeeded(self) -> bool:
+        """On the lead: False while the launcher of the ranks is running or if it has failed."""
         return True
 
     @property
-    def trouble(self) -> Optional[End]:
-        """What makes going on impossible, other than the end of a rank."""
+    def failure(self) -> Optional[End]:
+        """A failure other than that of a rank."""
         return None
 
     @property
     def launchers(self) -> Collection[int]:
-        """To be stopped after the ranks."""
+        """Process ids to stop after the ranks."""
         return ()
 
-    def end_of(self, rank: int, exit_code: int) -> None:
+    def record_end(self, rank: int, exit_code: int) -> None:
         if rank not in self.ended and rank in self.ranks:
             self.ended.add(rank)
             self.pids.pop(rank, None)
-            self._news.append(RankEnd(self.ranks[rank], exit_code, clock.now()))
+            self._new_ends.append(RankEnd(self.ranks[rank], exit_code, clock.now()))
 
 
-def read_new(path: Path, offset: int) -> tuple[list[str], int]:
-    """The whole lines that were appended since, and where the next ones begin."""
+def read_new_lines(path: Path, offset: int) -> tuple[list[str], int]:
+    """The complete lines from ``offset`` on, and the offset of the next line."""
     try:
         with open(path, "rb") as file:
             if os.fstat(file.fileno()).st_size <= offset:
@@ -100,5 +100,5 @@ def read_new(path: Path, offset: int) -> tuple[list[str], int]:
             data = file.read()
     except OSError:
         return [], offset
-    whole = data[: data.rfind(b"\n") + 1]
-    return whole.decode("utf-8", "replace").splitlines(), offset + len(whole)
+    complete = data[: data.rfind(b"\n") + 1]
+    return complete.decode("utf-8", "replace").splitlines(), offset + len(complete)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from runyard.agent.diagnosis.gpu_metrics import Gpus
-from runyard.agent.diagnosis.system_metrics import Sampler
+from runyard.agent.diagnosis.gpu_metrics import GpuSampler
+from runyard.agent.diagnosis.system_metrics import SystemSampler
 from runyard.spec.folder import RunFolder
 from runyard.store.open_store import open_database
 from runyard.tracking.ingest import ingest
-from runyard.tracking.series_index import series_of
+from runyard.tracking.series_index import list_series
 from support import eventually
 
 
@@ -49,16 +49,16 @@ class Driver:
 
 
 def test_processors_memory_disk_and_network_are_measured_and_kept(tmp_path: Path) -> None:
-    sampler = Sampler(RunFolder(tmp_path), "node-3", 3, None, first_s=0.0, every_s=0.02)
+    sampler = SystemSampler(RunFolder(tmp_path), "node-3", 3, None, first_s=0.0, every_s=0.02)
 
     def has_measured() -> bool:
-        sampler.look()
+        sampler.poll()
         return any((tmp_path / "system").glob("*.seg"))
 
     eventually(has_measured, "something was measured")
     database = open_database(tmp_path / "yard.db")
     ingest(database, "r/system", RunFolder(tmp_path).system)
-    found = {series.name: series.last for series in series_of(database, "r/system")}
+    found = {series.name: series.last for series in list_series(database, "r/system")}
     database.close()
     names = ("cpu", "memory", "memory_gb", "disk", "disk_read", "disk_write", "network_in", "network_out")
     assert set(found) >= {f"node-3/{name}" for name in names}
@@ -69,21 +69,21 @@ def test_processors_memory_disk_and_network_are_measured_and_kept(tmp_path: Path
 
 
 def test_it_says_how_long_it_can_wait_and_does_nothing_before(tmp_path: Path) -> None:
-    sampler = Sampler(RunFolder(tmp_path), "local", 0, None)
-    sampler.look()
-    assert 0 < sampler.patience_s <= 1
+    sampler = SystemSampler(RunFolder(tmp_path), "local", 0, None)
+    sampler.poll()
+    assert 0 < sampler.due_in_s <= 1
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_does_not_stop_an_agent(tmp_path: Path) -> None:
     (tmp_path / "system").write_text("in the way")
-    sampler = Sampler(RunFolder(tmp_path), "local", 0, None, first_s=0.0, every_s=0.0)
+    sampler = SystemSampler(RunFolder(tmp_path), "local", 0, None, first_s=0.0, every_s=0.0)
     for _ in range(5):
-        sampler.look()
+        sampler.poll()
 
 
 def test_gpus_tell_what_they_can() -> None:
-    found = dict(Gpus(Driver()).sample())
+    found = dict(GpuSampler(Driver()).sample())
     assert found["gpu0"] == 41.0
     assert found["gpu0_memory"] == 25.0
     assert found["gpu1_memory_gb"] == 2.0
@@ -96,9 +96,9 @@ def test_gpus_tell_what_they_can() -> None:
     ("visible", "seen"), [(None, {"gpu0", "gpu1"}), ("1", {"gpu1"}), ("", set()), ("GPU-3f2a", {"gpu0", "gpu1"})]
 )
 def test_only_the_gpus_of_the_run_are_looked_at(visible: str | None, seen: set[str]) -> None:
-    assert {name for name, _ in Gpus(Driver(), visible).sample() if "_" not in name} == seen
+    assert {name for name, _ in GpuSampler(Driver(), visible).sample() if "_" not in name} == seen
 
 
 def test_a_machine_without_a_driver_has_no_gpus_to_tell_of() -> None:
-    found = Gpus.of_this_machine(None)
+    found = GpuSampler.of_this_machine(None)
     assert found is None or list(found.sample()) is not None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 def test_a_yard_that_goes_with_an_answer_unread_ends_the_nursery_without_a_traceback(tmp_path: Path) -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    nursery = subprocess.Popen(
+    forkserver = subprocess.Popen(
         [sys.executable, "-m", "runyard.agent.forkserver", str(theirs.fileno())],
         pass_fds=[theirs.fileno()],
         stderr=subprocess.PIPE,
@@ -21,5 +21,5 @@ def test_a_yard_that_goes_with_an_answer_unread_ends_the_nursery_without_a_trace
     with ours:
         ours.send(str(tmp_path / "no-such-order.json").encode())
         assert select.select([ours], [], [], 60)[0], "the nursery did not answer"
-    _, said = nursery.communicate(timeout=60)
-    assert (nursery.returncode, said) == (0, "")
+    _, said = forkserver.communicate(timeout=60)
+    assert (forkserver.returncode, said) == (0, "")

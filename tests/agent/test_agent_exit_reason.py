@@ -2,8 +2,8 @@
 
 import pytest
 
-from runyard.agent.diagnosis.exit_reason import verdict
-from runyard.agent.diagnosis.log_tail import read_words
+from runyard.agent.diagnosis.exit_reason import explain_exit
+from runyard.agent.diagnosis.log_tail import parse_tail
 from runyard.compute.local.compute import LocalCompute
 from runyard.lifecycle.state import EndReason
 from runyard.testing.compute import end_of, log_of, make_order, wait_until
@@ -140,8 +140,8 @@ TRACEBACK = 'Traceback (most recent call last):\n  File "train.py", line 3, in <
 
 
 def words_and_end(text, exit_code=1, **given):
-    words = read_words(text.encode() if isinstance(text, str) else text)
-    return verdict(exit_code, words, stop=None, processes_left=0, **{"oom_killed": False, **given})
+    words = parse_tail(text.encode() if isinstance(text, str) else text)
+    return explain_exit(exit_code, words, stop=None, processes_left=0, **{"oom_killed": False, **given})
 
 
 @pytest.mark.parametrize(

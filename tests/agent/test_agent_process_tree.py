@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard.agent.process.process_tree import find, stop_everything
+from runyard.agent.process.process_tree import find_processes, stop_processes
 from runyard.compute.local.compute import LocalCompute
 from runyard.launch.variables import PROCESS_TAG, ROLE, process_tag
 from runyard.lifecycle.state import EndReason
@@ -134,11 +134,11 @@ def test_stop_everything_by_tag_alone(tmp_path):
     try:
         for child in children:
             assert child.stdout.readline() == b"up\n"
-        assert {p.pid for p in find(tag)} == {child.pid for child in children}
-        assert find(tag[:-1]) == []
-        assert stop_everything(tag, 0.1) == 0
+        assert {p.pid for p in find_processes(tag)} == {child.pid for child in children}
+        assert find_processes(tag[:-1]) == []
+        assert stop_processes(tag, 0.1) == 0
         assert [child.wait() for child in children] == [-signal.SIGKILL] * 2
-        assert stop_everything(tag, 0.1) == 0
+        assert stop_processes(tag, 0.1) == 0
     finally:
         for child in children:
             child.stdout.close()

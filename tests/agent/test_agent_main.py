@@ -90,7 +90,7 @@ def test_the_yard_is_told_of_the_start_and_of_the_end():
         root = Path(short)
         gate = root / "gate"
         script = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)"
-        order = make_order(root, script, doorbell=str(root / HomeFolder.NOTIFY_SOCKET))
+        order = make_order(root, script, notify_socket=str(root / HomeFolder.NOTIFY_SOCKET))
         told = []
         NotificationListener(
             root / HomeFolder.NOTIFY_SOCKET,
@@ -106,13 +106,15 @@ def test_the_yard_is_told_of_the_start_and_of_the_end():
 
 @pytest.mark.real
 def test_a_yard_that_is_gone_or_deaf_does_not_hold_a_run_up(tmp_path):
-    order = make_order(tmp_path, "print('ran')", doorbell=str(tmp_path / "nobody.sock"))
+    order = make_order(tmp_path, "print('ran')", notify_socket=str(tmp_path / "nobody.sock"))
     assert cold(order).wait() == 0
     assert end_of(order).exit_code == 0
     with tempfile.TemporaryDirectory(prefix="ry") as short:
         with unix_socket.bind(HomeFolder(Path(short)).notify_socket, socket.SOCK_DGRAM):
             fill(f"{short}/{HomeFolder.NOTIFY_SOCKET}")
-            order = make_order(tmp_path, "print('ran')", run_id="run_2", doorbell=f"{short}/{HomeFolder.NOTIFY_SOCKET}")
+            order = make_order(
+                tmp_path, "print('ran')", run_id="run_2", notify_socket=f"{short}/{HomeFolder.NOTIFY_SOCKET}"
+            )
             assert cold(order).wait(timeout=30) == 0
         assert end_of(order).exit_code == 0
 
@@ -132,7 +134,7 @@ def test_an_order_that_is_no_order_is_refused_at_once(tmp_path):
     bad.write_text("{")
     try:
         with pytest.raises(Exception, match="could not be started: JSONDecodeError"):
-            compute.nursery.fork_agent(bad)
+            compute.forkserver.fork_agent(bad)
     finally:
         compute.close()
 
