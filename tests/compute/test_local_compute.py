@@ -57,7 +57,7 @@ def test_agents_outlive_the_nursery_and_the_next_start_brings_a_new_one(compute,
     first = make_order(tmp_path, script, run_id="run_1")
     compute.start(first)
     wait_until(lambda: log_of(first), "the first line")
-    os.kill(compute.nursery._process.pid, signal.SIGKILL)
+    os.kill(compute.forkserver._process.pid, signal.SIGKILL)
     second = make_order(tmp_path, script, run_id="run_2")
     compute.start(second)
     gate.touch()
@@ -67,7 +67,7 @@ def test_agents_outlive_the_nursery_and_the_next_start_brings_a_new_one(compute,
 
 def test_a_script_starts_though_the_process_that_waited_for_it_was_ended(compute, tmp_path, monkeypatch):
     monkeypatch.setenv("MARK", str(tmp_path))
-    compute.nursery.warm_up()
+    compute.forkserver.warm_up()
 
     def waiting():
         """The one whose parent, the spare agent, is nobody's child of ours: forked ahead to become a script."""
@@ -78,7 +78,7 @@ def test_a_script_starts_though_the_process_that_waited_for_it_was_ended(compute
                     fields = (entry / "stat").read_text().rpartition(")")[2].split()
                     mine.append((int(entry.name), int(fields[1])))
         pids = {pid for pid, _ in mine}
-        agents = {pid for pid, parent in mine if parent not in pids and pid != compute.nursery._process.pid}
+        agents = {pid for pid, parent in mine if parent not in pids and pid != compute.forkserver._process.pid}
         return [pid for pid, parent in mine if parent in agents]
 
     wait_until(waiting, "a process that waits for its script")
@@ -105,8 +105,8 @@ def test_the_nursery_ends_with_its_yard_and_runs_go_on(tmp_path):
     mark = f"MARK={tmp_path}".encode()
     marked = {**os.environ, "MARK": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", yard], capture_output=True, text=True, env=marked)
-    nursery = Path("/proc", done.stdout.strip())
-    wait_until(lambda: not nursery.exists() or " Z " in (nursery / "stat").read_text(), "the nursery to end")
+    forkserver = Path("/proc", done.stdout.strip())
+    wait_until(lambda: not forkserver.exists() or " Z " in (forkserver / "stat").read_text(), "the nursery to end")
     assert [e["event"] for e in events_of(order)][:1] in (["script_started"], [])
     gate.touch()
     assert end_of(order).exit_code == 0
@@ -147,7 +147,7 @@ def test_an_agent_is_neither_our_child_nor_in_our_session(compute, tmp_path):
     handle = compute.start(order)
     agent = compute.status([handle])[handle].pid
     fields = Path(f"/proc/{agent}/stat").read_text().rpartition(")")[2].split()
-    assert int(fields[1]) not in (os.getpid(), compute.nursery._process.pid)
+    assert int(fields[1]) not in (os.getpid(), compute.forkserver._process.pid)
     assert int(fields[3]) != os.getsid(0)
     assert sorted(p.readlink().name for p in Path(f"/proc/{agent}/fd").iterdir() if p.name in "012") == ["null"] * 3
     compute.stop(handle)
@@ -206,7 +206,7 @@ def test_many_threads_start_many_runs(compute, tmp_path):
 
 def test_how_long_a_start_takes(compute, tmp_path):
     """Printed, not asserted: machines differ. Run with -s to see it."""
-    compute.nursery.warm_up()
+    compute.forkserver.warm_up()
     script = "import time; print(time.time(), flush=True)"
     ours, starts, bare = [], [], []
     for n in range(10):

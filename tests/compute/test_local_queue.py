@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runyard.compute.base import Capacity, Gpu
-from runyard.compute.scheduling.local_queue import LocalQueue, check, fit
-from runyard.compute.scheduling.queue import Placement
+from runyard.compute.scheduling.machine_pool import YardMachine
+from runyard.compute.scheduling.queue import Placement, Queue
 from runyard.errors import ComputeTargetException
 from runyard.spec.resources import Resources
 
@@ -17,14 +17,22 @@ TWO_CORES = Capacity(cpus=2, memory_gb=8.0)
 FOUR_GPUS = Capacity(cpus=16, memory_gb=64.0, gpus=tuple(Gpu(index) for index in range(4)))
 
 
+def local_queue(capacity):
+    return Queue(YardMachine("local", capacity))
+
+
+def fit(resources, capacity):
+    return local_queue(capacity).fit(resources)
+
+
 def ids(placements):
     return [placement.run_id for placement in placements]
 
 
 def test_runs_start_in_the_order_in_which_they_asked():
-    queue = LocalQueue(TWO_CORES)
+    queue = local_queue(TWO_CORES)
     for name in "abcde":
-        queue.ask(name, Resources())
+        queue.enqueue(name, Resources())
     assert ids(queue.place()) == ["a", "b"]
     assert queue.place() == []
     queue.leave("b")
@@ -32,94 +40,94 @@ def test_runs_start_in_the_order_in_which_they_asked():
 
 
 def test_the_reason_for_waiting_names_position_need_and_holders():
-    queue = LocalQueue(TWO_CORES)
+    queue = local_queue(TWO_CORES)
     for name in ("a", "b", "c", "d", "e", "f", "g"):
-        queue.ask(name, Resources())
+        queue.enqueue(name, Resources())
     queue.place()
-    assert queue.reason("e") == "position 3 of 5; waiting for 1 CPU; 2 of 2 in use by a, b"
+    assert queue.waiting_reason("e") == "position 3 of 5; waiting for 1 CPU; 2 of 2 in use by a, b"
     queue.leave("d")
-    assert queue.reason("e").startswith("position 2 of 4;")
-    assert queue.reason("a") == ""
-    assert queue.reason("nobody") == ""
+    assert queue.waiting_reason("e").startswith("position 2 of 4;")
+    assert queue.waiting_reason("a") == ""
+    assert queue.waiting_reason("nobody") == ""
 
 
 def test_the_first_in_line_is_not_overtaken_by_a_smaller_one():
-    queue = LocalQueue(TWO_CORES)
-    queue.ask("small", Resources())
-    queue.ask("big", Resources(cpus_per_process=2))
-    queue.ask("tiny", Resources())
+    queue = local_queue(TWO_CORES)
+    queue.enqueue("small", Resources())
+    queue.enqueue("big", Resources(cpus_per_process=2))
+    queue.enqueue("tiny", Resources())
     assert ids(queue.place()) == ["small"]
-    assert queue.reason("tiny") == "position 2 of 2; waiting for its turn"
+    assert queue.waiting_reason("tiny") == "position 2 of 2; waiting for its turn"
     queue.leave("small")
     assert ids(queue.place()) == ["big"]
 
 
 def test_two_runs_never_share_a_gpu():
-    queue = LocalQueue(FOUR_GPUS)
+    queue = local_queue(FOUR_GPUS)
     for name in "abc":
-        queue.ask(name, Resources(gpus_per_process=2))
+        queue.enqueue(name, Resources(gpus_per_process=2))
     assert queue.place() == [Placement("a", (0, 1)), Placement("b", (2, 3))]
-    assert queue.reason("c") == "position 1 of 1; waiting for 2 GPUs; 4 of 4 in use by a, b"
+    assert queue.waiting_reason("c") == "position 1 of 1; waiting for 2 GPUs; 4 of 4 in use by a, b"
     queue.leave("a")
     assert queue.place() == [Placement("c", (0, 1))]
     assert queue.placement("c") == Placement("c", (0, 1))
 
 
 def test_runs_that_share_spread_out_and_stay_off_what_others_hold_alone():
-    queue = LocalQueue(FOUR_GPUS)
-    queue.ask("alone", Resources(gpus_per_process=2))
+    queue = local_queue(FOUR_GPUS)
+    queue.enqueue("alone", Resources(gpus_per_process=2))
     for name in "abc":
-        queue.ask(name, Resources(gpus_per_process=1, share_gpus=True))
+        queue.enqueue(name, Resources(gpus_per_process=1, share_gpus=True))
     assert [p.gpus for p in queue.place()] == [(0, 1), (2,), (3,), (2,)]
 
 
 def test_memory_is_counted_where_it_was_asked_for():
-    queue = LocalQueue(TWO_CORES)
-    queue.ask("a", Resources(memory_gb=6))
-    queue.ask("b", Resources(memory_gb=4))
+    queue = local_queue(TWO_CORES)
+    queue.enqueue("a", Resources(memory_gb=6))
+    queue.enqueue("b", Resources(memory_gb=4))
     assert ids(queue.place()) == ["a"]
-    assert queue.reason("b") == "position 1 of 1; waiting for 4 GB of memory; 6 of 8 GB in use by a"
+    assert queue.waiting_reason("b") == "position 1 of 1; waiting for 4 GB of memory; 6 of 8 GB in use by a"
 
 
 def test_more_processes_than_cores_take_the_machine_and_take_turns():
     resources, warnings = fit(Resources(processes_per_node=4), TWO_CORES)
     assert warnings == ("4 processes of 1 CPU share the 2 CPUs of this machine",)
-    queue = LocalQueue(TWO_CORES)
-    queue.ask("a", resources)
-    queue.ask("b", Resources())
+    queue = local_queue(TWO_CORES)
+    queue.enqueue("a", resources)
+    queue.enqueue("b", Resources())
     assert ids(queue.place()) == ["a"]
 
 
 def test_a_gpu_where_there_is_none_is_a_warning():
     resources, warnings = fit(Resources(gpus_per_process=1), TWO_CORES)
     assert resources.gpus_per_process == 0
-    assert warnings == ("a GPU was asked for and this machine has none: it runs on the CPU",)
+    assert warnings == ("a GPU was requested and this machine has none: running on the CPU",)
     assert fit(Resources(), TWO_CORES) == (Resources(), ())
 
 
 @pytest.mark.parametrize(
     ("resources", "capacity", "message"),
     [
-        (Resources(cpus_per_process=8), TWO_CORES, "asks for 8 CPUs per process; this machine has 2"),
-        (Resources(memory_gb=64), TWO_CORES, "asks for 64 GB of memory; this machine has 8 GB"),
-        (Resources(nodes=2), TWO_CORES, "asks for 2 nodes; 'local' is one machine"),
-        (Resources(gpus_per_process=5), FOUR_GPUS, "asks for 5 GPUs; this machine has 4"),
-        (Resources(processes_per_node=5, gpus_per_process=1), FOUR_GPUS, "asks for 5 GPUs; this machine has 4"),
+        (Resources(cpus_per_process=8), TWO_CORES, "requests 8 CPUs per process; this machine has 2"),
+        (Resources(memory_gb=64), TWO_CORES, "requests 64 GB of memory; this machine has 8 GB"),
+        (Resources(nodes=2), TWO_CORES, "requests 2 nodes; 'local' is one machine"),
+        (Resources(gpus_per_process=5), FOUR_GPUS, "requests 5 GPUs; this machine has 4"),
+        (Resources(processes_per_node=5, gpus_per_process=1), FOUR_GPUS, "requests 5 GPUs; this machine has 4"),
     ],
 )
 def test_what_can_never_start_is_refused_with_a_way_out(resources, capacity, message):
     with pytest.raises(ComputeTargetException) as caught:
-        check(resources, capacity)
+        fit(resources, capacity)
     assert caught.value.message == f"the run {message}"
     assert caught.value.hint
 
 
 def test_a_run_that_still_runs_is_adopted_with_its_gpus():
-    queue = LocalQueue(FOUR_GPUS)
+    queue = local_queue(FOUR_GPUS)
     queue.adopt("old", Resources(gpus_per_process=3), Placement("old", (1, 2, 3)))
     queue.adopt("old", Resources(gpus_per_process=3), Placement("old", (1, 2, 3)))
-    queue.ask("new", Resources(gpus_per_process=1))
-    queue.ask("next", Resources(gpus_per_process=1))
+    queue.enqueue("new", Resources(gpus_per_process=1))
+    queue.enqueue("next", Resources(gpus_per_process=1))
     assert queue.place() == [Placement("new", (0,))]
     queue.leave("old")
     queue.leave("old")
@@ -128,12 +136,12 @@ def test_a_run_that_still_runs_is_adopted_with_its_gpus():
 
 def test_ten_thousand_waiting_cost_no_more_each_than_a_hundred():
     def seconds_per_run(length):
-        queue = LocalQueue(TWO_CORES)
+        queue = local_queue(TWO_CORES)
         began = time.perf_counter()
         for n in range(length):
-            queue.ask(f"run_{n}", Resources())
+            queue.enqueue(f"run_{n}", Resources())
             queue.place()
-            queue.reason(f"run_{n}")
+            queue.waiting_reason(f"run_{n}")
         for n in range(length):
             queue.leave(f"run_{n}")
             queue.place()
@@ -146,7 +154,7 @@ def test_ten_thousand_waiting_cost_no_more_each_than_a_hundred():
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["ask", "leave", "place"]),
+            st.sampled_from(["enqueue", "leave", "place"]),
             st.integers(0, 7),
             st.integers(0, 3),
             st.booleans(),
@@ -155,14 +163,14 @@ def test_ten_thousand_waiting_cost_no_more_each_than_a_hundred():
     )
 )
 def test_whatever_happens_nothing_is_given_twice_and_nothing_is_lost(steps):
-    queue = LocalQueue(FOUR_GPUS)
+    queue = local_queue(FOUR_GPUS)
     placed, sharing = {}, {}
     for verb, number, gpus, share in steps:
         run_id = f"run_{number}"
-        if verb == "ask":
-            if run_id not in placed and not queue.reason(run_id):
+        if verb == "enqueue":
+            if run_id not in placed and not queue.waiting_reason(run_id):
                 sharing[run_id] = share
-            queue.ask(run_id, Resources(gpus_per_process=gpus, cpus_per_process=2, share_gpus=share))
+            queue.enqueue(run_id, Resources(gpus_per_process=gpus, cpus_per_process=2, share_gpus=share))
         elif verb == "leave":
             queue.leave(run_id)
             placed.pop(run_id, None)
@@ -173,23 +181,23 @@ def test_whatever_happens_nothing_is_given_twice_and_nothing_is_lost(steps):
                 assert not set(placed[one]) & set(placed[other])
     for number in range(8):
         queue.leave(f"run_{number}")
-    queue.ask("last", Resources(gpus_per_process=4, cpus_per_process=16, memory_gb=64))
+    queue.enqueue("last", Resources(gpus_per_process=4, cpus_per_process=16, memory_gb=64))
     assert queue.place() == [Placement("last", (0, 1, 2, 3))]
 
 
 def test_two_of_one_turn_both_get_theirs() -> None:
-    queue = LocalQueue(Capacity(cpus=2, memory_gb=1.0))
+    queue = local_queue(Capacity(cpus=2, memory_gb=1.0))
     for name in ("one", "other"):
-        queue.ask(name, Resources(), turn=7)
+        queue.enqueue(name, Resources(), turn=7)
     assert {placed.run_id for placed in queue.place()} == {"one", "other"}
 
 
 def test_a_run_that_was_prepared_faster_does_not_overtake() -> None:
-    queue = LocalQueue(Capacity(cpus=1, memory_gb=1.0))
-    queue.ask("holds", Resources(), turn=1)
+    queue = local_queue(Capacity(cpus=1, memory_gb=1.0))
+    queue.enqueue("holds", Resources(), turn=1)
     assert queue.place_if_first("holds")
     for turn in (4, 2, 3):
-        queue.ask(f"run {turn}", Resources(), turn=turn)
+        queue.enqueue(f"run {turn}", Resources(), turn=turn)
     started = []
     leaving = "holds"
     for _ in range(3):

@@ -3,7 +3,7 @@
 import os
 
 from runyard.compute.base import Gpu
-from runyard.compute.local.machine import parse_nvidia_smi, this_machine
+from runyard.compute.local.machine import machine_capacity, parse_nvidia_smi
 
 TWO_CARDS = """\
 0, NVIDIA A100-SXM4-40GB, 40960
@@ -34,10 +34,10 @@ def test_a_yard_that_was_given_some_of_the_cards_sees_those():
 
 
 def test_this_machine_has_something_to_run_on():
-    machine = this_machine()
+    machine = machine_capacity()
     assert 1 <= machine.cpus <= (os.cpu_count() or 1)
     assert machine.memory_gb > 0
-    assert this_machine() is machine
+    assert machine_capacity() is machine
 
 
 def test_a_failing_nvidia_smi_means_no_cards(tmp_path, monkeypatch):
@@ -45,7 +45,7 @@ def test_a_failing_nvidia_smi_means_no_cards(tmp_path, monkeypatch):
     program.write_text("#!/bin/sh\necho 'no driver'\nexit 9\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    assert this_machine.__wrapped__().gpus == ()
+    assert machine_capacity.__wrapped__().gpus == ()
     program.write_text(f"#!/bin/sh\necho '{TWO_CARDS}'\n")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert len(this_machine.__wrapped__().gpus) == 2
+    assert len(machine_capacity.__wrapped__().gpus) == 2

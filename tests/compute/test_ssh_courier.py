@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from runyard.compute.base import Capacity
-from runyard.compute.local.compute import LocalCompute, agent_of
+from runyard.compute.local.compute import LocalCompute, agent_status
 from runyard.compute.ssh.compute import SshCompute
 from runyard.compute.ssh.framing import Cut
 from runyard.compute.ssh.host import Followed, Hooks, Host
@@ -65,7 +65,7 @@ class Lossy(Host):
     def call(self, do: str, **fields: Any) -> Any:
         answer = super().call(do, **fields)
         if do == self.loses:
-            raise ComputeTargetException(f"the connection to {self.name} was lost", passing=True)
+            raise ComputeTargetException(f"the connection to {self.name} was lost", transient=True)
         return answer
 
 
@@ -84,7 +84,7 @@ def host(home: Path, node_kit: Path) -> Iterator[Callable[..., Lossy]]:
         for runs in (home / each.name).glob("yards/*/runs/*"):
             with suppress(ComputeTargetException):
                 each.call("stop", run=runs.name, reason="canceled")
-            eventually(lambda runs=runs: agent_of(RunFolder(runs)) is None, "the agent ends")
+            eventually(lambda runs=runs: agent_status(RunFolder(runs)) is None, "the agent ends")
         each.close()
 
 
@@ -222,7 +222,7 @@ def test_an_agent_whose_beginning_was_not_heard_of_is_stopped(
         compute.start(order(home, "a"))
     there = RunFolder(Path(one.facts["home"]) / "runs" / "run")
     assert json.loads((there.root / "stop.json").read_bytes()) == {"reason": "launch failed"}
-    eventually(lambda: agent_of(there) is None and there.events.exists(), "its agent ends")
+    eventually(lambda: agent_status(there) is None and there.events.exists(), "its agent ends")
 
 
 def test_a_stop_that_was_long_on_its_way_does_not_end_the_next_attempt(
@@ -235,7 +235,7 @@ def test_a_stop_that_was_long_on_its_way_does_not_end_the_next_attempt(
     one.call("stop", run="run", reason="node lost", attempt=1)
     assert not (there.root / "stop.json").exists()
     compute.stop(handle)
-    eventually(lambda: agent_of(there) is None, "its own stop ends it")
+    eventually(lambda: agent_status(there) is None, "its own stop ends it")
 
 
 def test_a_builder_that_died_does_not_answer_for_its_successor(tmp_path: Path) -> None:

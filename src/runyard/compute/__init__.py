@@ -1,1 +1,1 @@
-"""Where the processes of runs are started. ``base`` is the contract; its neighbours implement it."""
+"""Compute targets: the places where the processes of runs are started. ``base`` defines the contract."""

@@ -1,111 +1,34 @@
-"""The targets of a yard, by name: this machine, and the clusters that people made."""
+"""The compute targets of a yard by name, and the kinds of targets that exist."""
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+from importlib import metadata
 from typing import Any
 
-from runyard.compute import amlcompute
+from runyard.compute.amlcompute import AmlComputeKind
 from runyard.compute.base import Compute
-from runyard.compute.local.compute import LocalCompute
-from runyard.compute.scheduling.local_queue import LocalQueue
-from runyard.compute.scheduling.node_queue import NodeQueue
-from runyard.compute.scheduling.queue import Queue, Refusing
-from runyard.compute.slurm import target as slurm
-from runyard.compute.slurm.options import SlurmOptions, read_options
-from runyard.compute.slurm.queue import HandedOver
-from runyard.compute.ssh import target as ssh
-from runyard.compute.ssh.host import Hooks
+from runyard.compute.kind import Configuration, TargetDeps, TargetKind
+from runyard.compute.scheduling.machine_pool import YardMachine
+from runyard.compute.scheduling.misconfigured import Misconfigured
+from runyard.compute.scheduling.queue import Queue
+from runyard.compute.slurm.target import SlurmKind
+from runyard.compute.ssh.target import SshKind
 from runyard.errors import ComputeTargetException
-from runyard.spec import launch
 from runyard.store.computes import ComputeRecord, ComputeStore
 
 LOCAL = "local"
-CLUSTER = "AmlCompute"
+ENTRY_POINTS = "runyard.computes"  # the group in which packages declare further kinds
+_NO_EFFECT = "no_effect"  # the configuration key with notes about arguments that have no effect
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,31}")
 
-
-@dataclass(frozen=True)
-class Around:
-    """What a target of any kind is made with."""
-
-    home: Path  # the yard's
-    kit: Path  # the node kit, for PYTHONPATH
-    local: LocalCompute
-    news: Callable[[str], None]  # to be told the id of a run in whose folder something new was written
-    say: Callable[[str, str], None]  # what a run, by its id, is waiting for; "" = nothing any more
-    place: Callable[[str], None]  # to be told the name of a target that may have room again
-
-
-Configuration = dict[str, Any]
-Maker = Callable[[str, Configuration, Around], tuple[Compute, Queue]]
-Checker = Callable[[str, Configuration, Around], Configuration]
-
-
-@dataclass(frozen=True)
-class Kind:
-    """``make`` is called at every start of the yard too: it asks nobody, and raises nothing, since a cluster that is
-    away for an hour must not keep the yard closed. ``check`` is called before a target is kept: it may take seconds,
-    refuses what cannot work, and returns the configuration as it is to be kept."""
-
-    make: Maker
-    check: Checker = lambda name, configuration, around: configuration
-    title: str = ""  # how a person calls it
-    launches: tuple[str, ...] = tuple(launch.KINDS)  # which ways of launching work there
-
-
-def _cluster(name: str, configuration: Configuration, around: Around) -> tuple[Compute, Queue]:
-    """Nodes played on this machine, or those of the Slurm partition that the home's configuration names for them."""
-    most = int(configuration["max_nodes"])
-    try:
-        options = amlcompute.partition_of(around.home, name, str(configuration.get("vm_size") or ""))
-    except ComputeTargetException as error:
-        return around.local, Refusing(error)
-    if options is None:
-        return around.local, NodeQueue(name, most)
-    return _partition(name, options, around, most)
-
-
-def _check_cluster(name: str, configuration: Configuration, around: Around) -> Configuration:
-    options = amlcompute.partition_of(around.home, name, str(configuration.get("vm_size") or ""))
-    if options is not None:
-        slurm.check(name, options, around.home, around.kit)
-    return configuration
-
-
-def _partition(
-    name: str, options: SlurmOptions, around: Around, most_nodes: int | None = None
-) -> tuple[Compute, Queue]:
-    hooks = Hooks(around.news, around.say, lambda: around.place(name))
-    return slurm.make(options, around.home, around.kit, hooks, around.local, most_nodes)
-
-
-def _check_slurm(name: str, configuration: Configuration, around: Around) -> Configuration:
-    slurm.check(name, read_options(name, configuration), around.home, around.kit)
-    return configuration
-
-
-def _ssh(name: str, configuration: Configuration, around: Around) -> tuple[Compute, Queue]:
-    hooks = Hooks(around.news, around.say, lambda: around.place(name))
-    return ssh.make(name, configuration, around.home, around.kit, hooks, around.local)
-
-
-_SSH = Kind(
-    _ssh, lambda name, configuration, around: ssh.check(name, configuration, around.home, around.kit), "SSH hosts"
-)
-
-KINDS: dict[str, Kind] = {
-    **dict.fromkeys(ssh.KINDS, _SSH),
-    CLUSTER: Kind(_cluster, _check_cluster, "a cluster of nodes played on this machine"),
-    slurm.KIND: Kind(
-        lambda name, configuration, around: _partition(name, read_options(name, configuration), around),
-        _check_slurm,
-        "Slurm",
-    ),
+KINDS: dict[str, TargetKind] = {
+    "Ssh": SshKind(),
+    "Remote": SshKind(),  # one host, as the SDK v1 calls it
+    "AmlCompute": AmlComputeKind(),
+    "Slurm": SlurmKind(),
 }
 
 
@@ -118,98 +41,133 @@ class Target:
     compute: Compute
     queue: Queue
 
+    def describe(self) -> dict[str, Any]:
+        """JSON facts about capacity, scheduler and use."""
+        facts: dict[str, Any] = {}
+        if not self.queue.strategy.simulates_nodes:
+            capacity = self.compute.capacity()
+            gpus = [str(gpu) for gpu in capacity.gpus]
+            facts.update(cpus=capacity.cpus, memory_gb=capacity.memory_gb, gpus=gpus)
+        if self.compute.scheduler is not None:
+            facts.update(self.compute.scheduler.describe())
+        return {**facts, **self.queue.describe()}
+
 
 class Targets:
-    def __init__(self, store: ComputeStore, around: Around) -> None:
-        self._store, self._around = store, around
+    def __init__(self, store: ComputeStore, deps: TargetDeps) -> None:
+        self._store, self._deps = store, deps
         self._lock = threading.Lock()
-        queue = LocalQueue(around.local.capacity())
-        self._known = {LOCAL: Target(LOCAL, "Local", {}, None, around.local, queue)}
+        queue = Queue(YardMachine(LOCAL, deps.local.capacity()))
+        self._targets = {LOCAL: Target(LOCAL, "Local", {}, None, deps.local, queue)}
         for record in store.all():
-            self._known[record.name] = self._made(record)
+            self._targets[record.name] = self._restore(record)
 
     def get(self, name: str) -> Target:
         with self._lock:
-            if name in self._known:
-                return self._known[name]
-            names = ", ".join(self._known)
+            if name in self._targets:
+                return self._targets[name]
+            names = ", ".join(self._targets)
         raise ComputeTargetException(f"no compute target named {name!r}", hint=f"targets here: {names}")
 
     def all(self) -> list[Target]:
         with self._lock:
-            return list(self._known.values())
+            return list(self._targets.values())
 
     def create(self, name: str, kind: str, configuration: Configuration) -> Target:
-        """A target that people made or attached. The same again is the same."""
-        if kind not in KINDS:
-            raise ComputeTargetException(
-                f"cannot create {name!r}: {kind!r} is not a kind of compute target", hint=f"kinds: {', '.join(KINDS)}"
-            )
+        """Create a target. Creating it again with the same configuration returns the existing one."""
+        target_kind = find_kind(kind)
         if not _NAME.fullmatch(name):
             raise ComputeTargetException(
-                f"{name!r} cannot be the name of a compute target",
+                f"invalid compute target name {name!r}",
                 hint="up to 32 characters: a letter first, then letters, digits and '-'",
             )
-        there = self._same(name, kind, configuration)
-        if there is not None:
-            return there
-        configuration = KINDS[kind].check(name, configuration, self._around)  # takes seconds: not under the lock
+        existing = self._existing(name, kind, configuration)
+        if existing is not None:
+            return existing
+        configuration = target_kind.check(name, configuration, self._deps)  # without the lock: it may take seconds
         with self._lock:
-            there = self._same(name, kind, configuration)
-            if there is None:
-                there = self._known[name] = self._made(self._store.add(name, kind, configuration))
-        return there
+            existing = self._existing(name, kind, configuration)
+            if existing is None:
+                existing = self._targets[name] = self._restore(self._store.add(name, kind, configuration))
+        return existing
 
     def update(self, name: str, changes: Configuration) -> Target:
         target = self.get(name)
-        if target.kind != CLUSTER:
+        if target.kind not in KINDS or not KINDS[target.kind].resizable:
             raise ComputeTargetException(f"compute target {name!r} cannot be changed", hint="only clusters can")
         configuration = {**target.configuration, **{k: v for k, v in changes.items() if v is not None}}
         if configuration["max_nodes"] < configuration["min_nodes"]:
             raise ComputeTargetException(
-                f"max_nodes would be {configuration['max_nodes']}, below min_nodes, {configuration['min_nodes']}"
+                f"max_nodes must be at least min_nodes ({configuration['min_nodes']}), got {configuration['max_nodes']}"
             )
         with self._lock:
             self._store.change(name, configuration)
-            if isinstance(target.queue, (NodeQueue, HandedOver)):
-                target.queue.resize(configuration["max_nodes"])
-            changed = Target(name, target.kind, configuration, target.created_at, target.compute, target.queue)
-            self._known[name] = changed
+            target.queue.resize(configuration["max_nodes"])
+            changed = self._targets[name] = replace(target, configuration=configuration)
         return changed
 
     def delete(self, name: str) -> None:
         target = self.get(name)
         if name == LOCAL:
             raise ComputeTargetException(f"compute target {name!r} cannot be deleted", hint="it is this machine")
-        using = sorted(target.queue.runs())
-        if using:
+        run_ids = sorted(target.queue.runs())
+        if run_ids:
             raise ComputeTargetException(
-                f"compute target {name!r} is in use by {', '.join(using)}", hint="cancel them, or wait for their end"
+                f"compute target {name!r} is in use by {', '.join(run_ids)}", hint="cancel them, or wait for their end"
             )
         with self._lock:
             self._store.remove(name)
-            del self._known[name]
-        target.compute.close()
+            del self._targets[name]
+        if target.compute is not self._deps.local:
+            target.compute.close()
 
     def close(self) -> None:
-        """Runs go on."""
+        """Release the connections of all targets. Runs continue."""
         for target in self.all():
             target.compute.close()
 
-    def _same(self, name: str, kind: str, configuration: Configuration) -> Target | None:
-        there = self._known.get(name)
-        if there is None or (there.kind == kind and _asked(there.configuration) == _asked(configuration)):
-            return there
+    def _existing(self, name: str, kind: str, configuration: Configuration) -> Target | None:
+        target = self._targets.get(name)
+        if target is None or (
+            target.kind == kind and _user_options(kind, target.configuration) == _user_options(kind, configuration)
+        ):
+            return target
         raise ComputeTargetException(
-            f"there is a compute target {name!r} already, and it is another one",
-            hint=f"choose another name, or remove that one first: runyard compute remove {name}",
+            f"a different compute target named {name!r} exists",
+            hint=f"choose another name, or remove it first: runyard compute remove {name}",
         )
 
-    def _made(self, record: ComputeRecord) -> Target:
-        compute, queue = KINDS[record.kind].make(record.name, record.configuration, self._around)
+    def _restore(self, record: ComputeRecord) -> Target:
+        try:
+            compute, queue = find_kind(record.kind).create(record.name, record.configuration, self._deps)
+        except ComputeTargetException as error:  # its package was removed: the other targets must work
+            compute, queue = self._deps.local, Queue(Misconfigured(error))
         return Target(record.name, record.kind, record.configuration, record.created_at, compute, queue)
 
 
-def _asked(configuration: Configuration) -> Configuration:
-    """Without what was found out when it was attached, and what was said of arguments that change nothing."""
-    return {name: value for name, value in configuration.items() if name not in (ssh.FOUND, "no_effect")}
+def find_kind(name: str) -> TargetKind:
+    """A built-in kind, or one that an installed package declares as an entry point."""
+    if name in KINDS:
+        return KINDS[name]
+    declared = {point.name: point for point in metadata.entry_points(group=ENTRY_POINTS)}
+    if name not in declared:
+        raise ComputeTargetException(
+            f"no kind of compute target named {name!r}", hint=f"kinds: {', '.join([*KINDS, *sorted(declared)])}"
+        )
+    try:
+        kind = declared[name].load()()
+    except Exception as error:  # code of another package
+        raise ComputeTargetException(
+            f"compute target kind {name!r} ({declared[name].value}) cannot be loaded: {type(error).__name__}: {error}",
+            hint="update or reinstall the package that provides it",
+        ) from error
+    if not isinstance(kind, TargetKind):
+        raise ComputeTargetException(f"compute target kind {name!r} ({declared[name].value}) is not a TargetKind")
+    KINDS[name] = kind
+    return kind
+
+
+def _user_options(kind: str, configuration: Configuration) -> Configuration:
+    """The configuration without values that were discovered, and notes about arguments without effect."""
+    discovered = KINDS[kind].discovered if kind in KINDS else frozenset()
+    return {key: value for key, value in configuration.items() if key not in discovered and key != _NO_EFFECT}

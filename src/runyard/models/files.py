@@ -10,7 +10,7 @@ from sqlalchemy import delete, select
 from runyard import clock
 from runyard.errors import ModelPathNotFoundException, UserErrorException
 from runyard.orchestrator.components import Components
-from runyard.orchestrator.run_files import list_files, locate, written_folders
+from runyard.orchestrator.run_files import find_file, list_files, output_folders
 from runyard.store import schema
 from runyard.store.runs import RunRecord
 from runyard.tracking.artifacts import Artifact, validate_path
@@ -79,9 +79,9 @@ def select_run_files(components: Components, run_id: str, path: str) -> list[Art
 
 def _unstored_files(components: Components, run: RunRecord, stored: Container[str]) -> dict[str, Path]:
     """Logs, and files of a running script in the folders that are stored when it ends."""
-    logs = ((name, locate(components, run, name)) for name, _ in list_files(components, run) if name not in stored)
+    logs = ((name, find_file(components, run, name)) for name, _ in list_files(components, run) if name not in stored)
     paths = {name: path for name, path in logs if path is not None}
-    for prefix, folder in written_folders(components, run):
+    for prefix, folder in output_folders(components, run):
         if folder.is_dir() and not folder.is_symlink():
             paths.update((f"{prefix}/{file.name}", file.source) for file in walk(folder)[0])
     return paths

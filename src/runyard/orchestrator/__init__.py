@@ -1,1 +1,1 @@
-"""The only code that moves a run: load, decide by `lifecycle.step`, save, then do what was decided."""
+"""Drives the state of runs: loads a run, decides with `lifecycle.step`, saves, and performs the actions."""

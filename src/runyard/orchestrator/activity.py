@@ -1,4 +1,4 @@
-"""What each run is doing or waiting for right now, in a person's words. In memory: it is only true while it lasts."""
+"""The current activity of each run as text. In memory only: it is meaningless after a restart."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from runyard import clock
 class Activities:
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._now: dict[str, tuple[str, float]] = {}
+        self._current: dict[str, tuple[str, float]] = {}
 
     def set(self, run_id: str, text: str) -> None:
         with self._lock:
-            self._now[run_id] = (text, clock.now())
+            self._current[run_id] = (text, clock.now())
 
     def get(self, run_id: str) -> tuple[str, float | None]:
+        """The text and since when; an empty text if there is none."""
         with self._lock:
-            return self._now.get(run_id, ("", None))
+            return self._current.get(run_id, ("", None))
 
     def forget(self, run_id: str) -> None:
         with self._lock:
-            self._now.pop(run_id, None)
+            self._current.pop(run_id, None)

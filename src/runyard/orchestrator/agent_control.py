@@ -1,4 +1,4 @@
-"""Starting a run on its target, stopping it, and reading what its agent wrote."""
+"""Starts and stops the agents of runs, and reads the events that they record."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 from runyard import clock
-from runyard.compute.base import Handle
+from runyard.compute.base import ProgressCallback
 from runyard.compute.scheduling.queue import Placement
 from runyard.errors import ComputeTargetException
 from runyard.launch.order import read_order
@@ -17,140 +17,155 @@ from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, RunState
 from runyard.lifecycle.warning import RunWarning
 from runyard.orchestrator import data
-from runyard.orchestrator import placement as ground
-from runyard.orchestrator.components import Rooms
-from runyard.orchestrator.run_files import written_folders
-from runyard.orchestrator.work_orders import order_of
+from runyard.orchestrator.components import Components
+from runyard.orchestrator.prepare import RunEnvironments
+from runyard.orchestrator.run_files import output_folders
+from runyard.orchestrator.work_orders import create_order
+from runyard.spec.folder import RunFolder
 from runyard.spec.json import from_json
 from runyard.spec.resources import Resources
 from runyard.spec.run import RunSpec
 from runyard.store.runs import RunRecord
 
-_LETS_GO_S = 60.0
-_LOOK_S = 0.02
+_PREVIOUS_AGENT_TIMEOUT_S = 60.0
+_POLL_S = 0.02
 
 
-def enqueue(rooms: Rooms, record: RunRecord) -> None:
-    rooms.target(record).queue.ask(record.run_id, _resources(rooms, record), turn=record.number)
+def enqueue(components: Components, record: RunRecord) -> None:
+    components.target(record).queue.enqueue(record.run_id, _resources(components, record), turn=record.number)
 
 
-def start(rooms: Rooms, record: RunRecord, say: ground.Say, abandoned: threading.Event) -> None:
-    """Writes the working copy and the order, then asks for an agent. A run that has one already is left alone."""
-    folder, target = rooms.folder(record.run_id), rooms.target(record)
-    _let_go(rooms, record)
-    # what a target says is of the attempt that was handed over last: it may be the one before
-    is_there = is_handed_over(rooms, record) and target.compute.status([handle_of(rooms, record)])
-    if _has_begun(rooms, record):
-        take_up(rooms, record)
+def start(
+    components: Components,
+    record: RunRecord,
+    environments: RunEnvironments,
+    report: ProgressCallback,
+    canceled: threading.Event,
+) -> None:
+    """Write the working copy and the order, and start the agent. Does nothing if the run has one."""
+    folder, target, handle = components.folder(record.run_id), components.target(record), components.handle(record)
+    _wait_for_previous_agent(components, record)
+    # the status is that of the last submitted attempt, which may be the previous one
+    has_agent = is_submitted(folder, record) and target.compute.status([handle])
+    if _has_events(folder, record):
+        adopt(components, record)
         return
-    if is_there:
-        take_up(rooms, record)
-        _ask_again(rooms, record)
+    if has_agent:
+        adopt(components, record)
+        _restart(components, record)
         return
-    if target.queue.placement(record.run_id) is None and is_handed_over(rooms, record):
-        take_up(rooms, record)  # by a yard that was killed before it had an agent: on the same nodes, with its share
+    if target.queue.placement(record.run_id) is None and is_submitted(folder, record):
+        adopt(components, record)  # a yard was killed before it had an agent: use the same nodes again
     placement = target.queue.placement(record.run_id) or Placement(record.run_id)
-    # its steps were said when it was prepared
-    ready = ground.prepare(rooms, record, lambda text: None, threading.Event(), placement)
-    assert record.snapshot_id is not None
-    if record.life.earlier:  # what they wrote goes along to wherever this one is
-        names = [*(name for name, _ in written_folders(rooms, record)), *data.uploaded_folders(record)]
-        target.compute.collect(handle_of(rooms, record), names)
-    if not (record.life.earlier and folder.order.exists()):  # else it is there, with what earlier attempts wrote
-        if folder.work.exists():  # laid out by a yard that was killed before it asked for an agent
-            shutil.rmtree(folder.work)
-        rooms.snapshots.materialize(record.snapshot_id, folder.work)
-    for name in ("outputs", "logs"):
-        (folder.work / name).mkdir(exist_ok=True)
-    given = data.lay_out(rooms, record, placement, say, abandoned)
-    target.compute.start(order_of(rooms, record, ready, placement, given))
+    environment = environments.take(record, placement)
+    outputs = [*(name for name, _ in output_folders(components, record)), *data.upload_folders(record)]
+    is_retry = bool(record.life.earlier_attempts)
+    if is_retry:  # the outputs of earlier attempts are available to this one, wherever it runs
+        target.compute.collect(handle, outputs)
+    _write_working_copy(components, record, folder)
+    data_paths = data.stage(components, record, placement, report, canceled)
+    order = create_order(components, record, environment, placement, data_paths)
+    digests = None
+    if target.compute.copies_code:
+        replaced = [*data.paths_in_working_copy(record), *(outputs if is_retry else ())]
+        digests = _code_digests(components, record, replaced)
+    target.compute.start(order, digests)
 
 
-def _ask_again(rooms: Rooms, record: RunRecord) -> None:
-    """A yard that was killed while it asked for the agent may not have come to the end: whoever is there is found."""
-    try:
-        rooms.target(record).compute.start(read_order(rooms.folder(record.run_id).order))
-    except ComputeTargetException as error:
-        if not error.facts.get("passing"):  # else nothing is known of it, and nothing is concluded
-            raise
-
-
-def take_up(rooms: Rooms, record: RunRecord) -> None:
-    """A run that a former yard started holds its share of the target without asking again."""
-    folder = rooms.folder(record.run_id)
+def adopt(components: Components, record: RunRecord) -> None:
+    """Reserve the resources of a run that an earlier yard started."""
+    folder, queue = components.folder(record.run_id), components.target(record).queue
     placement = Placement(record.run_id)
     if folder.order.exists():
         order = read_order(folder.order)
-        placement = Placement(record.run_id, order.gpus, ground.numbers(rooms.target(record), order.nodes))
-    rooms.target(record).queue.adopt(record.run_id, _resources(rooms, record), placement)
+        placement = Placement(record.run_id, order.gpus, queue.strategy.node_indices(order.nodes))
+    queue.adopt(record.run_id, _resources(components, record), placement)
 
 
-def stop(rooms: Rooms, record: RunRecord) -> None:
+def stop(components: Components, record: RunRecord) -> None:
     reason = record.life.end.reason if record.life.end else EndReason.CANCELED
-    rooms.target(record).compute.stop(handle_of(rooms, record), reason.value)
+    components.target(record).compute.stop(components.handle(record), reason.value)
 
 
-def news(rooms: Rooms, run_id: str) -> Iterator[tuple[on.Event | None, tuple[RunWarning, ...]]]:
-    """What the agent wrote so far, as events, with warnings beside them.
-
-    Read from the beginning: it is a few lines, and old ones change nothing.
-    """
-    path = rooms.folder(run_id).events
-    for line in path.read_bytes().splitlines() if path.exists() else ():
+def read_events(folder: RunFolder) -> Iterator[tuple[on.Event | None, tuple[RunWarning, ...]]]:
+    """The events and warnings that the agent has recorded, from the beginning: they are few, and may be repeated."""
+    for line in folder.events.read_bytes().splitlines() if folder.events.exists() else ():
         try:
-            said = json.loads(line)
-        except ValueError:  # half a line of an agent that was killed while it wrote
+            event = json.loads(line)
+        except ValueError:  # an incomplete line of an agent that was killed while it wrote
             continue
-        if said["event"] == "script_started":
-            yield on.ScriptStarted(attempt=said.get("attempt", 1)), ()
-        elif said["event"] == "script_ended":
-            yield on.ScriptEnded(from_json(End, said["end"]), said.get("attempt", 1)), ()
-        elif said["event"] == "launch_failed":
-            yield on.LaunchFailed(from_json(End, said["end"]), said.get("attempt", 1)), ()
-        elif said["event"] == "stalled":
-            where = "; ".join(f"rank {rank}: {place}" for rank, place in sorted(said["ranks"].items()))
-            yield None, (RunWarning(f"nothing moved any more, see logs/stalled/: {where}"),)
-        elif "warning" in said:
-            yield None, (RunWarning(str(said["warning"])),)
+        attempt = event.get("attempt", 1)
+        if event["event"] == "script_started":
+            yield on.ScriptStarted(attempt=attempt), ()
+        elif event["event"] == "script_ended":
+            yield on.ScriptEnded(from_json(End, event["end"]), attempt), ()
+        elif event["event"] == "launch_failed":
+            yield on.LaunchFailed(from_json(End, event["end"]), attempt), ()
+        elif event["event"] == "stalled":
+            stacks = "; ".join(f"rank {rank}: {position}" for rank, position in sorted(event["ranks"].items()))
+            yield None, (RunWarning(f"the run stalled, see logs/stalled/: {stacks}"),)
+        elif "warning" in event:
+            yield None, (RunWarning(str(event["warning"])),)
 
 
-def handle_of(rooms: Rooms, record: RunRecord) -> Handle:
-    return Handle(record.run_id, str(rooms.folder(record.run_id).root))
-
-
-def expects_agent(rooms: Rooms, record: RunRecord) -> bool:
-    """Also of a run that was handed over to its target's own line: as long as it waits there, the target says so."""
+def expects_agent(components: Components, record: RunRecord) -> bool:
+    """True if the target should know the run, also while the run waits in the target's own queue."""
     if record.life.state is RunState.QUEUED:
-        return rooms.target(record).queue.placement(record.run_id) is not None
+        return components.target(record).queue.placement(record.run_id) is not None
     return record.life.state in (RunState.STARTING, RunState.RUNNING, RunState.CANCEL_REQUESTED)
 
 
-def _let_go(rooms: Rooms, record: RunRecord) -> None:
-    """The agent of the attempt before has said its last word; it holds the run for a moment longer."""
-    attempt = record.life.attempt
-    deadline = clock.monotonic() + _LETS_GO_S
-    while attempt > 1 and rooms.folder(record.run_id).order.exists() and not is_handed_over(rooms, record):
-        handle = handle_of(rooms, record)
-        agent = rooms.target(record).compute.status([handle]).get(handle)
-        if agent is None or agent.waiting is not None:
+def is_submitted(folder: RunFolder, record: RunRecord) -> bool:
+    """True if the order in the run's folder is that of the current attempt."""
+    return folder.order.exists() and json.loads(folder.order.read_bytes()).get("attempt", 1) >= record.life.attempt
+
+
+def _restart(components: Components, record: RunRecord) -> None:
+    """Complete a start during which the yard was killed; agents that exist are found."""
+    try:
+        components.target(record).compute.start(read_order(components.folder(record.run_id).order))
+    except ComputeTargetException as error:
+        if not error.facts.get("transient"):  # the state of the run is unknown: no conclusion
+            raise
+
+
+def _write_working_copy(components: Components, record: RunRecord, folder: RunFolder) -> None:
+    if not (record.life.earlier_attempts and folder.order.exists()):  # earlier attempts left theirs, with outputs
+        if folder.work.exists():  # of a yard that was killed before it started the agent
+            shutil.rmtree(folder.work)
+        assert record.snapshot_id is not None
+        components.snapshots.materialize(record.snapshot_id, folder.work)
+    for name in ("outputs", "logs"):
+        (folder.work / name).mkdir(exist_ok=True)
+
+
+def _code_digests(components: Components, record: RunRecord, replaced: list[str]) -> dict[str, str]:
+    """The digests of the snapshot's files, without those below paths whose files may have been replaced."""
+    assert record.snapshot_id is not None
+    prefixes = tuple(f"{path.rstrip('/')}/" for path in replaced)
+    files = components.snapshots.manifest(record.snapshot_id).files
+    return {file.path: file.digest for file in files if not f"{file.path}/".startswith(prefixes)}
+
+
+def _wait_for_previous_agent(components: Components, record: RunRecord) -> None:
+    """The agent of the previous attempt has recorded its end, and exits within moments."""
+    attempt, folder, handle = record.life.attempt, components.folder(record.run_id), components.handle(record)
+    deadline = clock.monotonic() + _PREVIOUS_AGENT_TIMEOUT_S
+    while attempt > 1 and folder.order.exists() and not is_submitted(folder, record):
+        agent = components.target(record).compute.status([handle]).get(handle)
+        if agent is None or agent.waiting_reason is not None:
             return
         if clock.monotonic() > deadline:
             raise ComputeTargetException(
-                f"attempt {attempt} of {record.run_id} cannot begin: the agent of the one before does not end",
-                hint="`runyard cancel` it, and look into agent.log in its folder",
+                f"attempt {attempt} of {record.run_id} cannot start: the agent of the previous attempt does not exit",
+                hint="cancel it with `runyard cancel`, and see agent.log in its folder",
             )
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
 
 
-def is_handed_over(rooms: Rooms, record: RunRecord) -> bool:
-    """Whether the order that its agent reads is of this attempt."""
-    order = rooms.folder(record.run_id).order
-    return order.exists() and json.loads(order.read_bytes()).get("attempt", 1) >= record.life.attempt
+def _has_events(folder: RunFolder, record: RunRecord) -> bool:
+    return any(getattr(event, "attempt", 0) >= record.life.attempt for event, _ in read_events(folder))
 
 
-def _has_begun(rooms: Rooms, record: RunRecord) -> bool:
-    return any(getattr(event, "attempt", 0) >= record.life.attempt for event, _ in news(rooms, record.run_id))
-
-
-def _resources(rooms: Rooms, record: RunRecord) -> Resources:
-    return rooms.target(record).queue.fit(from_json(RunSpec, record.spec).resources)[0]
+def _resources(components: Components, record: RunRecord) -> Resources:
+    return components.target(record).queue.fit(from_json(RunSpec, record.spec).resources)[0]

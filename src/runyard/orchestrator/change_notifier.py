@@ -1,4 +1,4 @@
-"""Tells whoever waits for a run that it changed. Rung from threads, heard in the server's event loop."""
+"""Notifies subscribers in the server's event loop about changed runs, from any thread."""
 
 from __future__ import annotations
 
@@ -7,77 +7,78 @@ import threading
 from collections import defaultdict
 
 EVERY_RUN = ""
-_GATHER_S = 0.03
+_DEBOUNCE_S = 0.03
 
 
-class Bell:
+class ChangeNotifier:
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: dict[str, set[Listener]] = defaultdict(set)
-        self.closed = False  # the yard goes away: whoever listens should listen to the next one
+        self._subscriptions: dict[str, set[Subscription]] = defaultdict(set)
+        self.closed = False  # the yard is stopping: subscribers should reconnect to the next one
 
-    def ring(self, run_id: str, *, urgent: bool = False) -> None:
-        """Urgent: somebody waits for just this. Other rings may be heard together with the next ones."""
+    def notify(self, run_id: str, *, urgent: bool = False) -> None:
+        """Report a change. An urgent one is delivered immediately, others are combined with those that follow."""
         with self._lock:
-            waiting = [*self._waiting.get(run_id, ()), *self._waiting.get(EVERY_RUN, ())]
-        for listener in waiting:
-            listener.loop.call_soon_threadsafe(listener.hear, run_id, urgent)
+            subscriptions = [*self._subscriptions.get(run_id, ()), *self._subscriptions.get(EVERY_RUN, ())]
+        for subscription in subscriptions:
+            subscription.loop.call_soon_threadsafe(subscription.receive, run_id, urgent)
 
     def close(self) -> None:
         self.closed = True
         with self._lock:
-            waiting = list(self._waiting)
-        for run_id in waiting:
-            self.ring(run_id, urgent=True)
+            run_ids = list(self._subscriptions)
+        for run_id in run_ids:
+            self.notify(run_id, urgent=True)
 
-    def listen(self, run_id: str) -> Listener:
-        """To one run, or to `EVERY_RUN`."""
-        return Listener(self, run_id)
+    def subscribe(self, run_id: str) -> Subscription:
+        """Subscribe to one run, or to `EVERY_RUN`."""
+        return Subscription(self, run_id)
 
     @property
-    def listeners(self) -> int:
+    def subscriber_count(self) -> int:
         with self._lock:
-            return sum(map(len, self._waiting.values()))
+            return sum(map(len, self._subscriptions.values()))
 
 
-class Listener:
-    """`async with bell.listen(run_id) as listener: await listener.next(timeout_s)`."""
+class Subscription:
+    """`async with notifier.subscribe(run_id) as subscription: await subscription.next(timeout_s)`."""
 
-    def __init__(self, bell: Bell, run_id: str) -> None:
+    def __init__(self, notifier: ChangeNotifier, run_id: str) -> None:
         self.loop = asyncio.get_running_loop()
-        self._bell, self._run_id = bell, run_id
-        self._rung, self._urgent = asyncio.Event(), asyncio.Event()
-        self.heard: set[str] = set()  # the runs that were rung for, until somebody takes them out
+        self._notifier, self._run_id = notifier, run_id
+        self._notified, self._urgent = asyncio.Event(), asyncio.Event()
+        self.changed_runs: set[str] = set()  # cleared by the subscriber
 
-    async def __aenter__(self) -> Listener:
-        with self._bell._lock:
-            self._bell._waiting[self._run_id].add(self)
+    async def __aenter__(self) -> Subscription:
+        with self._notifier._lock:
+            self._notifier._subscriptions[self._run_id].add(self)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        with self._bell._lock:
-            self._bell._waiting[self._run_id].discard(self)
-            if not self._bell._waiting[self._run_id]:
-                del self._bell._waiting[self._run_id]
+        subscriptions = self._notifier._subscriptions
+        with self._notifier._lock:
+            subscriptions[self._run_id].discard(self)
+            if not subscriptions[self._run_id]:
+                del subscriptions[self._run_id]
 
-    def hear(self, run_id: str, urgent: bool) -> None:
-        self.heard.add(run_id)
-        self._rung.set()
+    def receive(self, run_id: str, urgent: bool) -> None:
+        self.changed_runs.add(run_id)
+        self._notified.set()
         if urgent:
             self._urgent.set()
 
     async def next(self, timeout_s: float) -> bool:
-        """True after the next ring, False after the time."""
-        if not await _within(self._rung, timeout_s):
+        """Wait for the next change; False if none came within the time."""
+        if not await _wait(self._notified, timeout_s):
             return False
-        # a run that starts rings several times within milliseconds, just when its start should not be disturbed
-        await _within(self._urgent, _GATHER_S)
-        self._rung.clear()
+        # a starting run changes several times within milliseconds, when its start should not be slowed down
+        await _wait(self._urgent, _DEBOUNCE_S)
+        self._notified.clear()
         self._urgent.clear()
         return True
 
 
-async def _within(event: asyncio.Event, timeout_s: float) -> bool:
+async def _wait(event: asyncio.Event, timeout_s: float) -> bool:
     try:
         await asyncio.wait_for(event.wait(), timeout_s)
     except asyncio.TimeoutError:

@@ -1,4 +1,4 @@
-"""What the orchestrator works with: one of each room, handed to it by the yard."""
+"""The parts of a yard that the orchestrator works with, created by `yard.daemon`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from runyard.compute.registry import Target, Targets
+from runyard.compute.base import Handle
+from runyard.compute.registry import LOCAL, Target, Targets
 from runyard.data.datasets import Datasets
 from runyard.data.staging import Stager
 from runyard.environments.manager import EnvironmentManager
@@ -18,7 +19,7 @@ from runyard.tracking.artifacts import Artifacts
 
 
 @dataclass(frozen=True)
-class Rooms:
+class Components:
     home: Path
     socket: Path
     kit: Path
@@ -30,10 +31,13 @@ class Rooms:
     targets: Targets
     stager: Stager
     datasets: Datasets
-    address: Callable[[], tuple[str, str] | None] = lambda: None  # and the token, for scripts on this machine
+    address: Callable[[], tuple[str, str] | None] = lambda: None  # URL and token, for scripts on the yard's machine
 
     def folder(self, run_id: str) -> RunFolder:
         return HomeFolder(self.home).run(run_id)
 
     def target(self, record: RunRecord) -> Target:
-        return self.targets.get(record.target or "local")
+        return self.targets.get(record.target or LOCAL)
+
+    def handle(self, record: RunRecord) -> Handle:
+        return Handle(record.run_id, str(self.folder(record.run_id).root))

@@ -1,319 +1,333 @@
-"""The data of one run: brought before it starts, found by its processes, and what they wrote sent afterwards."""
+"""The data of one run: fetched before it starts, staged for its processes, and its uploads sent after it has ended."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from runyard import clock
+from runyard.compute.base import DataUpload, ProgressCallback
 from runyard.compute.scheduling.queue import Placement
-from runyard.compute.ssh.compute import SshCompute
-from runyard.compute.ssh.data_upload import Gift
-from runyard.compute.ssh.placeholders import HOST_FOLDER
 from runyard.data import copy
 from runyard.data.base import clean_path, disk_error, join
 from runyard.data.cache import copy_tree, record_trees
 from runyard.data.copy import NamedStore, Progress, Upload
 from runyard.data.mount_links import MountLink
-from runyard.data.staging import InputFiles, Tree
+from runyard.data.staging import InputFiles, Stager, Tree
 from runyard.data.transfer_jobs import files_to_upload
 from runyard.environments.container import ContainerPrepared
 from runyard.environments.prepared import Prepared
 from runyard.errors import RunNotFound, RunyardException, UserErrorException
 from runyard.lifecycle.warning import RunWarning, incomplete, notes
-from runyard.orchestrator.components import Rooms
+from runyard.orchestrator.components import Components
 from runyard.spec.data import DOWNLOAD, MODES, UPLOAD, DataUse
 from runyard.spec.folder import HomeFolder, RunFolder
 from runyard.spec.json import from_json
 from runyard.spec.run import RunSpec
-from runyard.store.database import is_full
+from runyard.store.database import is_disk_full
 from runyard.store.runs import RunRecord
 
-Say = Callable[[str], None]
-_UPLOADS = ".data"  # in the working copy, which comes back from wherever it is
-_SAY_EVERY_S = 1.0
+_UPLOADS = ".data"  # in the working copy, which targets copy back
+_REPORT_INTERVAL_S = 1.0
 
 
 @dataclass(frozen=True)
-class Given:
-    """Where the processes find each use of data; paths on hosts in terms of ``HOST_FOLDER``."""
+class DataPaths:
+    """The paths at which processes find the data of a run; `Compute.start` translates those for other machines."""
 
-    paths: dict[str, str] = field(default_factory=dict)
-    shared: tuple[str, ...] = ()  # of these, what others read as well: the script must not write there
-    outside: tuple[str, ...] = ()  # what the script may write, outside of the run's folder
-
-
-def uses_of(record: RunRecord) -> tuple[DataUse, ...]:
-    given = record.spec.get("data") if record.spec else None  # asked at every step of every run: most have none
-    return tuple(from_json(DataUse, use) for use in given) if given else ()
+    paths: dict[str, str] = field(default_factory=dict)  # by the name of the use
+    shared: tuple[str, ...] = ()  # paths that other runs read, too: the script must not write there
+    writable: tuple[str, ...] = ()  # paths outside of the run's folder to which the script may write
 
 
-def check(rooms: Rooms, spec: RunSpec) -> None:
-    """Everything about the data of a run that can be refused without asking anybody far away."""
+def data_uses(record: RunRecord) -> tuple[DataUse, ...]:
+    uses = record.spec.get("data") if record.spec else None  # without parsing the spec: most runs have no data
+    return tuple(from_json(DataUse, use) for use in uses) if uses else ()
+
+
+def check(components: Components, spec: RunSpec) -> None:
+    """Refuse what is wrong with the data of a run, as far as it can be checked without a remote request."""
     if not spec.data:
         return
-    on_hosts = isinstance(rooms.targets.get(spec.target).compute, SshCompute)
+    is_remote = components.targets.get(spec.target).compute.remote_data is not None
     names: set[str] = set()
-    spots: set[Path] = set()
+    links: set[Path] = set()
     for use in spec.data:
         if use.mode not in MODES:
             raise UserErrorException(
-                f"data {use.label!r}: there is no mode {use.mode!r}", hint=f"modes: {', '.join(MODES)}"
+                f"data {use.label!r}: unknown mode {use.mode!r}", hint=f"modes: {', '.join(MODES)}"
             )
         if use.name in names:
-            raise UserErrorException(
-                f"two uses of data have the name {use.name!r}", hint="give them names of their own"
-            )
+            raise UserErrorException(f"two uses of data are named {use.name!r}", hint="use different names")
         names.add(use.name)
-        place = Path(use.path_on_compute or "")
-        if ".." in place.parts or (on_hosts and place.is_absolute()):
+        path = Path(use.path_on_compute or "")
+        if ".." in path.parts or (is_remote and path.is_absolute()):
             raise UserErrorException(
-                f"data {use.label!r}: path_on_compute {str(place)!r} is not below the run's working directory",
-                hint="name it relative, such as 'data'; the script finds it by $AZUREML_DATAREFERENCE_…",
+                f"data {use.label!r}: path_on_compute {str(path)!r} is not below the run's working directory",
+                hint="use a relative path such as 'data'; the script finds it in $AZUREML_DATAREFERENCE_…",
             )
         if _is_linked(use):
-            spot = _spot(rooms, use)
-            if spot.path in spots:
-                raise UserErrorException(
-                    f"two uses of data are to be at {spot.path}", hint="give them paths of their own"
-                )
-            spots.add(spot.path)
-            spot.check()
-        if use.dataset is not None:
-            continue
-        rooms.stager.stores.record(use.datastore)
-        clean_path(use.path, f"data {use.name!r}: path")
-        if use.mode == UPLOAD:
-            rooms.stager.stores.open_to_write(use.datastore)
-        else:
-            rooms.stager.check_exists(use)
+            link = _mount_link(components, use)
+            if link.path in links:
+                raise UserErrorException(f"two uses of data have the path {link.path}", hint="use different paths")
+            links.add(link.path)
+            link.check()
+        if use.dataset is None:
+            _check_datastore(components.stager, use)
 
 
-def fill(rooms: Rooms, record: RunRecord, say: Say, canceled: threading.Event) -> None:
-    """Before the run has a place anywhere: what is far away comes into this machine's cache."""
-    if not any(use.mode != UPLOAD for use in uses_of(record)):
+def _check_datastore(stager: Stager, use: DataUse) -> None:
+    stager.stores.record(use.datastore)
+    clean_path(use.path, f"data {use.name!r}: path")
+    if use.mode == UPLOAD:
+        stager.stores.open_to_write(use.datastore)
+    else:
+        stager.check_exists(use)
+
+
+def prefetch(components: Components, record: RunRecord, report: ProgressCallback, canceled: threading.Event) -> None:
+    """Before the run is placed: fetch remote data into the yard's cache."""
+    inputs = [use for use in data_uses(record) if use.mode != UPLOAD]
+    if not inputs:
         return
-    on_hosts = isinstance(rooms.target(record).compute, SshCompute)
+    stager, is_remote = components.stager, components.target(record).compute.remote_data is not None
     try:
-        with _told(rooms.folder(record.run_id), say) as tell:
-            for use in uses_of(record):
-                if use.mode != UPLOAD and (on_hosts or _comes_through_the_cache(rooms, use)):
-                    ready = _gathered(
-                        rooms, record, use, tell, canceled, cache_local_files=not on_hosts, report_cached=True
+        with _logged(components.folder(record.run_id), report) as log:
+            for use in inputs:
+                if is_remote or (stager.local_path(use) is None and not (_needs_copy(use) and stager.is_local(use))):
+                    stager.prefetched[record.run_id, use.name] = _fetch(
+                        components, record, use, log, canceled, cache_local_files=not is_remote, report_cached=True
                     )
-                    rooms.stager.prefetched[record.run_id, use.name] = ready
     finally:
-        # canceled meanwhile, it was tidied up before all this was noted: its trees would be in use for ever
-        if rooms.runs.load(record.run_id).life.state.is_terminal:
-            forget(rooms, record)
+        # a run canceled during the fetch was cleaned up before this data was recorded: it would stay in use
+        if components.runs.load(record.run_id).life.state.is_terminal:
+            discard(components, record)
 
 
-def lay_out(rooms: Rooms, record: RunRecord, placement: Placement, say: Say, canceled: threading.Event) -> Given:
-    """After the working copy is there: every use has its path, on this machine or on the hosts."""
-    if not uses_of(record):
-        return Given()
+def stage(
+    components: Components,
+    record: RunRecord,
+    placement: Placement,
+    report: ProgressCallback,
+    canceled: threading.Event,
+) -> DataPaths:
+    """After the working copy is written: make every use available, on the yard's machine or on the nodes."""
+    if not data_uses(record):
+        return DataPaths()
     paths: dict[str, str] = {}
     shared: list[str] = []
-    outside: list[str] = []
-    with _told(rooms.folder(record.run_id), say) as tell:
-        for use in uses_of(record):
-            path = real = _path_of(rooms, record, use, placement, tell, canceled)
+    writable: list[str] = []
+    with _logged(components.folder(record.run_id), report) as log:
+        for use in data_uses(record):
+            path = staged = _stage(components, record, use, placement, log, canceled)
             if _is_linked(use):
-                path = str(_spot(rooms, use).create(Path(real), record.run_id, lambda run_id: _is_over(rooms, run_id)))
+                link = _mount_link(components, use)
+                path = str(link.create(Path(staged), record.run_id, lambda run_id: _has_ended(components, run_id)))
             paths[use.name] = path
-            if use.mode != UPLOAD and not _wants_copy(use):
-                shared += [real, path]
-            elif not Path(path).is_relative_to(rooms.folder(record.run_id).root):
-                outside.append(path)
-    return Given(paths, tuple(dict.fromkeys(shared)), tuple(dict.fromkeys(outside)))
+            if use.mode != UPLOAD and not _needs_copy(use):
+                shared += [staged, path]
+            elif not Path(path).is_relative_to(components.folder(record.run_id).root):
+                writable.append(path)
+    return DataPaths(paths, tuple(dict.fromkeys(shared)), tuple(dict.fromkeys(writable)))
 
 
-def rehearsed(record: RunRecord) -> Given:
-    return Given({use.name: f"<data {use.name}>" for use in uses_of(record)})
+def dry_run_paths(record: RunRecord) -> DataPaths:
+    return DataPaths({use.name: f"<data {use.name}>" for use in data_uses(record)})
 
 
-def variables(record: RunRecord, given: Given) -> dict[str, str]:
-    found = {}
-    for use in uses_of(record):
-        found.update(dict.fromkeys(use.variables, given.paths[use.name]))
-    return found
+def variables(record: RunRecord, data_paths: DataPaths) -> dict[str, str]:
+    return {name: data_paths.paths[use.name] for use in data_uses(record) for name in use.variables}
 
 
-def written(record: RunRecord, given: Given) -> RunSpec:
-    """The specification with paths in place of what stands for datasets; variables are expanded on the node."""
+def resolve_arguments(record: RunRecord, data_paths: DataPaths) -> RunSpec:
+    """The specification with paths instead of the placeholders of datasets; variables are expanded on the node."""
     spec = from_json(RunSpec, record.spec)
-    stands_for: Mapping[str, str] = {
-        # scripts of the SDK v1 look for the dataset itself by what they are given, where they are not given a path
-        use.placeholder: use.dataset.id if use.dataset.direct else given.paths[use.name]
-        for use in uses_of(record)
+    replacements = {
+        # scripts of the SDK v1 that expect the dataset itself look it up by its id
+        use.placeholder: use.dataset.id if use.dataset.direct else data_paths.paths[use.name]
+        for use in data_uses(record)
         if use.dataset is not None
     }
-    return replace(spec, arguments=tuple(stands_for.get(word, word) for word in spec.arguments))
+    return replace(spec, arguments=tuple(replacements.get(argument, argument) for argument in spec.arguments))
 
 
-def shown_to(prepared: Prepared, given: Given) -> Prepared:
-    """A container sees the run's folder, and what it is shown besides."""
+def mount_in_container(prepared: Prepared, data_paths: DataPaths) -> Prepared:
+    """A container sees the run's folder; other paths are mounted into it."""
     if not isinstance(prepared, ContainerPrepared):
         return prepared
-    mounts = [f"{path}:{path}:ro" for path in given.shared] + [f"{path}:{path}" for path in given.outside]
-    volumes = [word for mount in mounts for word in ("--volume", mount)]
+    mounts = [f"{path}:{path}:ro" for path in data_paths.shared] + [f"{path}:{path}" for path in data_paths.writable]
+    volumes = [argument for mount in mounts for argument in ("--volume", mount)]
     return replace(prepared, argv_prefix=(*prepared.argv_prefix, *volumes))
 
 
-def uploaded_folders(record: RunRecord) -> list[str]:
-    """Of the working copy: what has to come back from a host."""
-    return [_upload_place(use) for use in uses_of(record) if use.mode == UPLOAD and not _is_absolute(use)]
+def upload_folders(record: RunRecord) -> list[str]:
+    """The paths in the working copy whose files are uploaded at the end."""
+    return [_path_in_work(use) for use in data_uses(record) if use.mode == UPLOAD and not _is_absolute(use)]
 
 
-def send(rooms: Rooms, record: RunRecord, say: Say) -> list[RunWarning]:
-    """What the script wrote, however it ended. Each file is there whole or not at all; returns warnings."""
+def paths_in_working_copy(record: RunRecord) -> list[str]:
+    """The paths in the working copy to which data is written."""
+    return [_path_in_work(use) for use in data_uses(record) if not _is_absolute(use)]
+
+
+def upload_outputs(components: Components, record: RunRecord, report: ProgressCallback) -> list[RunWarning]:
+    """Upload what the script wrote, whatever its exit code. Each file appears complete or not at all."""
+    folder = components.folder(record.run_id)
     warnings: list[RunWarning] = []
-    for use in uses_of(record):
+    for use in data_uses(record):
         if use.mode != UPLOAD:
             continue
-        source = _absolute(rooms.folder(record.run_id), use)
+        source = folder.work / _path_in_work(use)
         try:
-            with _told(rooms.folder(record.run_id), say) as tell:
-                warnings += notes(f"data {use.label}: {text}" for text in _sent(rooms, use, source, tell))
-        except (RunyardException, OSError) as error:  # the rest of what the run leaves is kept nevertheless
-            if is_full(error):
-                raise  # tried again, until there is room
-            said = disk_error(error, source).message if isinstance(error, OSError) else error.message
-            warnings.append(incomplete(f"data {use.label} in datastore {use.datastore!r} is incomplete: {said}"))
+            with _logged(folder, report) as log:
+                warnings += notes(f"data {use.label}: {text}" for text in _upload(components.stager, use, source, log))
+        except (RunyardException, OSError) as error:  # the other outputs of the run are stored nevertheless
+            if is_disk_full(error):
+                raise  # tried again until there is space
+            message = disk_error(error, source).message if isinstance(error, OSError) else error.message
+            warnings.append(incomplete(f"data {use.label} in datastore {use.datastore!r} is incomplete: {message}"))
     return warnings
 
 
-def leave_spots(rooms: Rooms, record: RunRecord) -> None:
-    """The paths outside of the run where its data was; more than once does no harm."""
-    for use in uses_of(record):
+def release_links(components: Components, record: RunRecord) -> None:
+    """Remove the links outside of the run's folder that led to its data. May be repeated."""
+    for use in data_uses(record):
         if _is_linked(use):
-            _spot(rooms, use).release(record.run_id)
+            _mount_link(components, use).release(record.run_id)
 
 
-def forget(rooms: Rooms, record: RunRecord) -> None:
-    """The run has ended: its own copies go, and it holds nothing in the cache any more."""
-    folder = rooms.folder(record.run_id)
-    for use in uses_of(record):
-        rooms.stager.prefetched.pop((record.run_id, use.name), None)
-    leave_spots(rooms, record)
+def discard(components: Components, record: RunRecord) -> None:
+    """After the end: delete the run's private copies, and release what it holds in the cache."""
+    folder = components.folder(record.run_id)
+    for use in data_uses(record):
+        components.stager.prefetched.pop((record.run_id, use.name), None)
+    release_links(components, record)
     shutil.rmtree(folder.data, ignore_errors=True)
     folder.data_record.unlink(missing_ok=True)
 
 
-def _path_of(
-    rooms: Rooms, record: RunRecord, use: DataUse, placement: Placement, tell: Say, canceled: threading.Event
+def _stage(
+    components: Components,
+    record: RunRecord,
+    use: DataUse,
+    placement: Placement,
+    report: ProgressCallback,
+    canceled: threading.Event,
 ) -> str:
-    folder, compute = rooms.folder(record.run_id), rooms.target(record).compute
+    """Make one use available and return its path."""
+    folder, stager = components.folder(record.run_id), components.stager
+    remote_data = components.target(record).compute.remote_data
     if use.mode == UPLOAD:
-        place = _absolute(folder, use)
-        (place.parent if place.suffix and use.path_on_compute else place).mkdir(parents=True, exist_ok=True)
-        return str(place)
-    wants_copy = _wants_copy(use)
-    if isinstance(compute, SshCompute) and not use.path_on_compute:
-        tree, _ = _gathered(rooms, record, use, tell, canceled, cache_local_files=False)
-        private = use.name if wants_copy else ""
-        gift = Gift(use.label, tree.leaves, tree.contents, private)
-        compute.give(record.run_id, gift, placement.nodes or (0,), tell, canceled)
-        top = f"{folder.root}/data/{private}" if private else f"{HOST_FOLDER}/data/trees/{tree.key}"
-        return f"{top}/{tree.leaves[0].path}" if tree.is_single_file else top
-    in_place = rooms.stager.local_path(use)
-    if not wants_copy:
-        if in_place is not None:
-            return str(in_place)
-        tree, found = _gathered(rooms, record, use, tell, canceled)
-        path = rooms.stager.materialize(tree, found, canceled)
+        path = folder.work / _path_in_work(use)
+        (path.parent if path.suffix and use.path_on_compute else path).mkdir(parents=True, exist_ok=True)
         return str(path)
-    target = _absolute(folder, use) if _is_in_work(use) else folder.data / use.name
-    return _copied(rooms, record, use, target, rooms.stager.is_local(use), tell, canceled)
+    needs_copy = _needs_copy(use)
+    if remote_data is not None and not use.path_on_compute:
+        tree, _ = _fetch(components, record, use, report, canceled, cache_local_files=False)
+        upload = DataUpload(use.label, tree.key, tree.leaves, tree.contents, use.name if needs_copy else "")
+        top = remote_data.upload(
+            record.run_id, str(folder.root), upload, placement.nodes or (0,), report=report, canceled=canceled
+        )
+        return f"{top}/{tree.leaves[0].path}" if tree.is_single_file else top
+    if not needs_copy:
+        local_path = stager.local_path(use)
+        if local_path is not None:
+            return str(local_path)
+        tree, files = _fetch(components, record, use, report, canceled)
+        return str(stager.materialize(tree, files, canceled))
+    target = folder.work / _path_in_work(use) if _is_in_work(use) else folder.data / use.name
+    if stager.is_local(use):
+        return _copy_local(stager, use, target, report, canceled)
+    return _copy_cached(components, record, use, target, report, canceled)
 
 
-def _comes_through_the_cache(rooms: Rooms, use: DataUse) -> bool:
-    return rooms.stager.local_path(use) is None and not (_wants_copy(use) and rooms.stager.is_local(use))
+def _copy_local(stager: Stager, use: DataUse, target: Path, report: ProgressCallback, canceled: threading.Event) -> str:
+    """A private copy of files that are on the yard's machine."""
+    inputs = stager.list_files(use, report, canceled)
+    report(f"copying data {use.label}: {len(inputs.files):,} files, {inputs.size / 1e6:,.0f} MB")
+    target.mkdir(parents=True, exist_ok=True)
+    for datastore in {file.datastore for file in inputs.files}:
+        store = NamedStore(datastore, stager.open(datastore), stager.stores.digests)
+        files = [(file.stored, target / file.path) for file in inputs.files if file.datastore == datastore]
+        progress = Progress(files=len(files), bytes=inputs.size)
+        progress.on_change = _progress_reporter(f"copying data {use.label}", progress, report)
+        copy.download(store, files, overwrite=True, progress=progress, canceled=canceled)
+    return str(target / inputs.files[0].path) if inputs.is_single_file else str(target)
 
 
-def _wants_copy(use: DataUse) -> bool:
-    return use.mode == DOWNLOAD or (use.mode != UPLOAD and _is_in_work(use))
-
-
-def _copied(
-    rooms: Rooms,
+def _copy_cached(
+    components: Components,
     record: RunRecord,
     use: DataUse,
     target: Path,
-    is_near: bool,
-    tell: Say,
+    report: ProgressCallback,
     canceled: threading.Event,
 ) -> str:
-    """A copy of the run's own, which its script may write to."""
-    if is_near:
-        found = rooms.stager.list_files(use, tell, canceled)
-        tell(f"copying data {use.label}: {len(found.files):,} files, {found.size / 1e6:,.0f} MB")
-        target.mkdir(parents=True, exist_ok=True)
-        for datastore in {item.datastore for item in found.files}:
-            place = NamedStore(datastore, rooms.stager.open(datastore), rooms.stager.stores.digests)
-            files = [(item.stored, target / item.path) for item in found.files if item.datastore == datastore]
-            progress = Progress(files=len(files), bytes=found.size)
-            progress.on_change = _telling(f"copying data {use.label}", progress, tell)
-            copy.download(place, files, overwrite=True, progress=progress, canceled=canceled)
+    """A private copy of files in the cache."""
+    tree, inputs = _fetch(components, record, use, report, canceled)
+    cached = components.stager.materialize(tree, inputs, canceled)
+    root = cached.parents[len(Path(tree.leaves[0].path).parts) - 1] if tree.is_single_file else cached
+    if _is_in_work(use) and target.exists():  # a folder of the code: its other files are kept
+        for leaf in tree.leaves:
+            (target / leaf.path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(root / leaf.path, target / leaf.path)
     else:
-        tree, found = _gathered(rooms, record, use, tell, canceled)
-        planted = rooms.stager.materialize(tree, found, canceled)
-        root = planted.parents[len(Path(tree.leaves[0].path).parts) - 1] if tree.is_single_file else planted
-        if _is_in_work(use) and target.exists():  # a folder of the code: its files stay, unless they are the same
-            for leaf in tree.leaves:
-                (target / leaf.path).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(root / leaf.path, target / leaf.path)
-        else:
-            copy_tree(root, tree.leaves, target)
-    return str(target / found.files[0].path) if found.is_single_file else str(target)
+        copy_tree(root, tree.leaves, target)
+    return str(target / inputs.files[0].path) if inputs.is_single_file else str(target)
 
 
-def _gathered(
-    rooms: Rooms,
+def _fetch(
+    components: Components,
     record: RunRecord,
     use: DataUse,
-    tell: Say,
+    report: ProgressCallback,
     canceled: threading.Event,
     *,
     cache_local_files: bool = True,
     report_cached: bool = False,
 ) -> tuple[Tree, InputFiles]:
-    """What was gathered when the run was prepared is not asked for again: it may have been a long list."""
-    ready = rooms.stager.prefetched.pop((record.run_id, use.name), None)
-    if ready is not None:
-        return ready
-    found = rooms.stager.list_files(use, tell, canceled)
-    tree = rooms.stager.fetch(
-        use.label, found, tell, canceled, cache_local_files=cache_local_files, report_cached=report_cached
+    """The files of a use, in the cache. What was prefetched is not listed again: the list may be long."""
+    stager = components.stager
+    prefetched = stager.prefetched.pop((record.run_id, use.name), None)
+    if prefetched is not None:
+        return prefetched
+    inputs = stager.list_files(use, report, canceled)
+    tree = stager.fetch(
+        use.label, inputs, report, canceled, cache_local_files=cache_local_files, report_cached=report_cached
     )
-    record_trees(rooms.folder(record.run_id), [tree.key])
-    return tree, found
+    record_trees(components.folder(record.run_id), [tree.key])
+    return tree, inputs
 
 
-def _sent(rooms: Rooms, use: DataUse, source: Path, tell: Say) -> list[str]:
-    below = clean_path(use.path)
+def _upload(stager: Stager, use: DataUse, source: Path, report: ProgressCallback) -> list[str]:
+    target = clean_path(use.path)
     warnings: list[str] = []
     if source.is_file():
-        files = [Upload(source, below or source.name, source.stat().st_size)]
+        files = [Upload(source, target or source.name, source.stat().st_size)]
     elif source.is_dir():
-        files, warnings = files_to_upload(source, below)
+        files, warnings = files_to_upload(source, target)
     else:
         return [f"the script wrote nothing to {use.path_on_compute or '$AZUREML_DATAREFERENCE_' + use.name}"]
-    place = NamedStore(use.datastore, rooms.stager.open(use.datastore), rooms.stager.stores.digests)
+    store = NamedStore(use.datastore, stager.open(use.datastore), stager.stores.digests)
     progress = Progress(files=len(files), bytes=sum(file.size for file in files))
-    progress.on_change = _telling(f"uploading data {use.label}", progress, tell)
-    warnings += copy.upload(place, files, overwrite=use.overwrite, progress=progress, canceled=threading.Event())
-    where = join(use.datastore, below)
-    tell(f"data {use.label}: {progress.files_done - progress.files_skipped:,} of {len(files):,} files are in {where}")
+    progress.on_change = _progress_reporter(f"uploading data {use.label}", progress, report)
+    warnings += copy.upload(store, files, overwrite=use.overwrite, progress=progress, canceled=threading.Event())
+    uploaded = progress.files_done - progress.files_skipped
+    report(f"data {use.label}: {uploaded:,} of {len(files):,} files uploaded to {join(use.datastore, target)}")
     return warnings
 
 
-def _upload_place(use: DataUse) -> str:
+def _needs_copy(use: DataUse) -> bool:
+    return use.mode == DOWNLOAD or (use.mode != UPLOAD and _is_in_work(use))
+
+
+def _path_in_work(use: DataUse) -> str:
+    """Relative to the working copy, unless path_on_compute is absolute."""
     return use.path_on_compute or f"{_UPLOADS}/{use.name}"
 
 
@@ -329,48 +343,45 @@ def _is_linked(use: DataUse) -> bool:
     return use.mode != UPLOAD and _is_absolute(use)
 
 
-def _spot(rooms: Rooms, use: DataUse) -> MountLink:
-    return MountLink(HomeFolder(rooms.home).data / "spots", Path(os.path.normpath(str(use.path_on_compute))), use.label)
+def _mount_link(components: Components, use: DataUse) -> MountLink:
+    path = Path(os.path.normpath(str(use.path_on_compute)))
+    return MountLink(HomeFolder(components.home).data / "spots", path, use.label)
 
 
-def _is_over(rooms: Rooms, run_id: str) -> bool:
+def _has_ended(components: Components, run_id: str) -> bool:
     try:
-        return rooms.runs.load(run_id).life.state.is_terminal
+        return components.runs.load(run_id).life.state.is_terminal
     except RunNotFound:
         return True
 
 
-def _absolute(folder: RunFolder, use: DataUse) -> Path:
-    return folder.work / _upload_place(use)  # an absolute path stays what it is
+def _progress_reporter(action: str, progress: Progress, report: ProgressCallback) -> Callable[[], None]:
+    reported_at = clock.monotonic()
 
+    def on_change() -> None:
+        nonlocal reported_at
+        if clock.monotonic() - reported_at > _REPORT_INTERVAL_S:
+            reported_at = clock.monotonic()
+            activity = f"; {progress.activity}" if progress.activity else ""
+            report(f"{action} {progress.bytes_done / 1e6:,.0f}/{progress.bytes / 1e6:,.0f} MB{activity}")
 
-def _telling(what: str, progress: Progress, tell: Say) -> Callable[[], None]:
-    told_at = clock.monotonic()
-
-    def changed() -> None:
-        nonlocal told_at
-        if clock.monotonic() - told_at > _SAY_EVERY_S:
-            told_at = clock.monotonic()
-            waiting = f"; {progress.activity}" if progress.activity else ""
-            tell(f"{what} {progress.bytes_done / 1e6:,.0f}/{progress.bytes / 1e6:,.0f} MB{waiting}")
-
-    return changed
+    return on_change
 
 
 @contextmanager
-def _told(folder: RunFolder, say: Say) -> Iterator[Say]:
-    """Every step is in the run's own log, with its time."""
-    began, lock = clock.monotonic(), threading.Lock()
+def _logged(folder: RunFolder, report: ProgressCallback) -> Iterator[ProgressCallback]:
+    """Yield a callback that also writes each message to the run's data log."""
+    started, lock = clock.monotonic(), threading.Lock()
 
-    def tell(text: str) -> None:
-        with lock:  # opened for each line: most runs have nothing to say here, and need no empty log
+    def report_and_log(text: str) -> None:
+        with lock:  # opened for each line: most runs write nothing here, and get no empty log
             folder.logs.mkdir(parents=True, exist_ok=True)
             with open(folder.data_log, "a", encoding="utf-8", errors="replace") as log:
-                log.write(f"[{clock.monotonic() - began:7.2f} s] {text}\n")
-        say(text)
+                log.write(f"[{clock.monotonic() - started:7.2f} s] {text}\n")
+        report(text)
 
     try:
-        yield tell
+        yield report_and_log
     except RunyardException as error:
-        tell(error.message)
+        report_and_log(error.message)
         raise

@@ -1,4 +1,4 @@
-"""What a run was, told from what was kept of it: its processes, its logs, where its time went."""
+"""Reconstructs a run's processes, logs and timeline from its stored files."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import re
 from dataclasses import replace
 
 from runyard.launch.order import Node, read_order
-from runyard.launch.plan import plan, ports_needed, world_of
+from runyard.launch.plan import make_world, plan, ports_needed
 from runyard.launch.world import RankPlan
 from runyard.lifecycle.state import RunState
-from runyard.orchestrator.components import Rooms
+from runyard.orchestrator.components import Components
 from runyard.spec.folder import RunFolder
 from runyard.store.runs import RunRecord
 from runyard.tracking.logs import log_sizes
 from runyard.wire.run_inspection import LogView, PhaseView, ProcessView
 
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
-HERE_ALONE = (Node("local"),)
+_LOCAL_NODE = (Node("local"),)
 _HIDDEN = "••••••"
 _DIGITS = re.compile(r"(\d+)")
 _TASK_OF_LOG = re.compile(r"70_driver_log_([a-z]+)_(\d+)\.txt")
-SNAPSHOT = "Snapshot"  # in a timeline: when the freezing of the code began; it ended with the submission
-DATA = "Data"  # in a timeline: when the data of the run began to be brought
+SNAPSHOT = "Snapshot"  # in a timeline: the start of the snapshot, which ended with the submission
+DATA = "Data"  # in a timeline: the start of the data transfer
 _PHASES: dict[str, str] = {
     DATA: "data",
     RunState.PREPARING.value: "environment",
@@ -33,63 +33,63 @@ _PHASES: dict[str, str] = {
 }
 
 
-def processes(rooms: Rooms, run_id: str) -> list[ProcessView]:
-    """Each process with the exact command and variables that it got. None before the run was started."""
-    folder = rooms.folder(run_id)
+def processes(components: Components, run_id: str) -> list[ProcessView]:
+    """Each process with its exact command and variables; none before the run was started."""
+    folder = components.folder(run_id)
     return [
-        ProcessView(rank.rank, rank.role, node, list(rank.argv), masked(rank.variables), _log_name(folder, rank))
+        ProcessView(rank.rank, rank.role, node, list(rank.argv), mask_secrets(rank.variables), _log_name(folder, rank))
         for node, rank in _ranks(folder)
     ]
 
 
-def masked(variables: dict[str, str]) -> dict[str, str]:
-    """A page that is shown around must not show passwords: they are known by the names that people give them."""
+def mask_secrets(variables: dict[str, str]) -> dict[str, str]:
+    """Without the values of variables whose names suggest a secret: the studio shows them."""
     return {name: _HIDDEN if _SECRET.search(name) else value for name, value in sorted(variables.items())}
 
 
-def logs(rooms: Rooms, run_id: str) -> list[LogView]:
-    folder = rooms.folder(run_id)
-    of_log = {_log_name(folder, rank): (node, rank) for node, rank in _ranks(folder)}
-    found = []
-    for name, size in sorted(log_sizes(folder.logs).items(), key=lambda item: _natural(item[0])):
-        node, rank = of_log.get(name, (None, None))
+def logs(components: Components, run_id: str) -> list[LogView]:
+    folder = components.folder(run_id)
+    ranks = {_log_name(folder, rank): (node, rank) for node, rank in _ranks(folder)}
+    views = []
+    for name, size in sorted(log_sizes(folder.logs).items(), key=lambda item: _natural_key(item[0])):
+        node, rank = ranks.get(name, (None, None))
         task = _TASK_OF_LOG.fullmatch(name)
         if rank is not None:
-            found.append(LogView(name, size, rank.rank, rank.role, node))
+            views.append(LogView(name, size, rank.rank, rank.role, node))
         elif task is not None:
-            found.append(LogView(name, size, int(task[2]) if task[1] == "rank" else None, task[1], None))
+            views.append(LogView(name, size, int(task[2]) if task[1] == "rank" else None, task[1], None))
         else:
-            found.append(LogView(name, size, None, name.partition("_")[2].partition("_")[0], None))
-    return found
+            views.append(LogView(name, size, None, name.partition("_")[2].partition("_")[0], None))
+    return views
 
 
 def timeline(record: RunRecord) -> list[PhaseView]:
-    """The phases in their order; the last one of a run that goes on has no end yet."""
+    """The phases in their order; the last one of an unfinished run has no end."""
     times = sorted((at, state) for state, at in record.timeline.items() if state in _PHASES)
     ends = [at for at, _ in times[1:]] + [record.ended_at]
-    found: list[PhaseView] = []
+    phases: list[PhaseView] = []
     if SNAPSHOT in record.timeline:
-        found.append(PhaseView("snapshot", record.timeline[SNAPSHOT], record.created_at))
+        phases.append(PhaseView("snapshot", record.timeline[SNAPSHOT], record.created_at))
     for (at, state), end in zip(times, ends):
         phase = _PHASES[state]
-        if found and found[-1].phase == phase:
-            found[-1] = replace(found[-1], end=end)
+        if phases and phases[-1].phase == phase:
+            phases[-1] = replace(phases[-1], end=end)
         else:
-            found.append(PhaseView(phase, at, end))
-    return found
+            phases.append(PhaseView(phase, at, end))
+    return phases
 
 
 def _ranks(folder: RunFolder) -> list[tuple[str, RankPlan]]:
-    """(the node's name, the process) of every process, as the agents' orders have them."""
+    """(node name, process) of every process, from the order."""
     try:
         order = read_order(folder.order)
     except (FileNotFoundError, ValueError):
         return []
-    nodes = order.nodes or HERE_ALONE
+    nodes = order.nodes or _LOCAL_NODE
     counts = [ports_needed(order.launch, len(nodes), node_rank) for node_rank in range(len(nodes))]
-    # ports are chosen by the agents at the start, and are no part of what was ordered
+    # the agents choose ports when they start, so the order does not contain them
     ports = [[f"<port of {node.name}>"] * count for node, count in zip(nodes, counts)]
-    world = world_of(order, ports)
+    world = make_world(order, ports)
     return [
         (nodes[node_rank].name, rank)
         for node_rank in range(len(nodes))
@@ -101,6 +101,6 @@ def _log_name(folder: RunFolder, rank: RankPlan) -> str:
     return folder.driver_log(rank.log_suffix).name
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
-    """Rank 10 after rank 9."""
+def _natural_key(name: str) -> list[tuple[int, str]]:
+    """Sort key that puts rank 10 after rank 9."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in _DIGITS.split(name)]

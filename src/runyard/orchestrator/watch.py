@@ -1,127 +1,125 @@
-"""Looks after live runs once a second: news that nobody told, agents and processes that are gone, metrics to read."""
+"""Polls live runs once a second: missed events, agents and processes that disappeared, metrics to ingest."""
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import threading
 from contextlib import suppress
 from dataclasses import replace
 
 from runyard import clock
-from runyard.compute.base import Handle, Observed
+from runyard.compute.base import AgentStatus, Handle
 from runyard.compute.registry import LOCAL
 from runyard.errors import RunNotFound
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason
 from runyard.orchestrator import agent_control
 from runyard.orchestrator.conductor import Conductor
-from runyard.orchestrator.run_files import written_folders
+from runyard.orchestrator.run_files import output_folders
+from runyard.posix import file_lock
 from runyard.spec.folder import RunFolder
-from runyard.store.database import is_full
+from runyard.store.database import is_disk_full
 from runyard.tracking.event_files import EventFiles
 from runyard.tracking.ingest import ingest
 
 log = logging.getLogger(__name__)
-_EVERY_S = 1.0
-# Whoever asks for metrics has the journals read then. To read them unasked is for listings, and takes the processor
-# from a training that uses all of it: once a second it cost a small network a tenth of its steps.
-_JOURNALS_EVERY_S = 10.0
-_LOCKED_WITHIN_S = 10.0
-_NOT_ASKED = (0, Observed())  # a run that became live since the last look
+_INTERVAL_S = 1.0
+# Requests for metrics read the journals themselves. Reading them here keeps listings current, and takes CPU time from
+# a training that uses all of it: once a second cost a small network a tenth of its steps.
+_INGEST_INTERVAL_S = 10.0
+_LOCK_TIMEOUT_S = 10.0
+_NOT_POLLED = (0, AgentStatus())  # a run that became live after the poll
 
 
 class Watcher(threading.Thread):
     def __init__(self, conductor: Conductor) -> None:
         super().__init__(name="watch", daemon=True)
         self._conductor = conductor
-        self._event_files = EventFiles(conductor.rooms.database)
+        self._event_files = EventFiles(conductor.components.database)
         self._stopping = threading.Event()
-        self._told: dict[str, str] = {}  # why a run waits, as those who follow it were told
-        self._journals_at: dict[str, float] = {}  # when those of a run are due
+        self._waiting_reasons: dict[str, str] = {}  # by run id, as last published
+        self._ingest_at: dict[str, float] = {}  # by run id
 
     def run(self) -> None:
-        while not self._stopping.wait(_EVERY_S):
+        while not self._stopping.wait(_INTERVAL_S):
             try:
-                observed = self._observed()
-            except Exception:  # were this thread to end, no run would be looked at any more
-                log.exception("the targets could not be asked for their runs")
+                agents = self._poll_targets()
+            except Exception:  # the thread must survive: it is the only one that detects lost agents
+                log.exception("the targets could not be polled")
                 continue
             for run_id in list(self._conductor.live):
                 try:
-                    self._look_at(run_id, *observed.get(run_id, _NOT_ASKED))
+                    self._check(run_id, *agents.get(run_id, _NOT_POLLED))
                 except Exception as error:
-                    if not is_full(error):  # whoever asks for something is told; here it is tried again in a second
-                        log.exception("run %s: could not be looked at", run_id)
+                    if not is_disk_full(error):  # requests report a full disk; here it is tried again in a second
+                        log.exception("run %s could not be checked", run_id)
 
     def stop(self) -> None:
         self._stopping.set()
 
-    def _observed(self) -> dict[str, tuple[int, Observed | None]]:
-        """Who has an agent, in which attempt: asked once for all runs of a target. A run that is not in the answer was
-        not asked for."""
-        rooms = self._conductor.rooms
+    def _poll_targets(self) -> dict[str, tuple[int, AgentStatus | None]]:
+        """The attempt and agent of each run that should have one, with one request per target. A run that is absent
+        from the result was not polled."""
+        components = self._conductor.components
         handles: dict[str, list[Handle]] = {}
         attempts: dict[str, int] = {}
         for run_id in list(self._conductor.live):
             with suppress(RunNotFound):
-                record = rooms.runs.load(run_id)
-                if run_id not in self._conductor.live:  # its next attempt is about to begin, and has no agent yet
+                record = components.runs.load(run_id)
+                if run_id not in self._conductor.live:  # its next attempt is about to start and has no agent yet
                     continue
-                if record.life.managed and agent_control.expects_agent(rooms, record):
-                    handles.setdefault(record.target or LOCAL, []).append(agent_control.handle_of(rooms, record))
+                if record.life.managed and agent_control.expects_agent(components, record):
+                    handles.setdefault(record.target or LOCAL, []).append(components.handle(record))
                     attempts[run_id] = record.life.attempt
-        found: dict[str, tuple[int, Observed | None]] = {}
-        for name, asked in handles.items():
+        agents: dict[str, tuple[int, AgentStatus | None]] = {}
+        for name, target_handles in handles.items():
             try:
-                there = rooms.targets.get(name).compute.status(asked)
-                found.update((handle.run_id, (attempts[handle.run_id], there.get(handle))) for handle in asked)
-            except Exception:  # a target that cannot be asked says nothing about its runs
-                log.exception("target %s: could not be asked", name)
-        return found
+                status = components.targets.get(name).compute.status(target_handles)
+            except Exception:  # the state of its runs is unknown: no conclusion
+                log.exception("target %s could not be polled", name)
+                continue
+            agents.update((h.run_id, (attempts[h.run_id], status.get(h))) for h in target_handles)
+        return agents
 
-    def _look_at(self, run_id: str, attempt: int, observed: Observed | None) -> None:
-        conductor, rooms = self._conductor, self._conductor.rooms
-        record = rooms.runs.load(run_id)
-        folder = rooms.folder(run_id)
+    def _check(self, run_id: str, attempt: int, agent: AgentStatus | None) -> None:
+        conductor, components = self._conductor, self._conductor.components
+        record = components.runs.load(run_id)
+        folder = components.folder(run_id)
         if record.life.state.is_terminal:
             conductor.live.discard(run_id)
-            self._told.pop(run_id, None)
-            self._journals_at.pop(run_id, None)
+            self._waiting_reasons.pop(run_id, None)
+            self._ingest_at.pop(run_id, None)
             self._event_files.forget(run_id)
             return
-        if clock.monotonic() >= self._journals_at.get(run_id, 0.0):
-            self._journals_at[run_id] = clock.monotonic() + _JOURNALS_EVERY_S
-            ingest(rooms.database, run_id, folder.journal)
-        self._event_files.read_on(run_id, lambda: written_folders(rooms, record))
+        if clock.monotonic() >= self._ingest_at.get(run_id, 0.0):
+            self._ingest_at[run_id] = clock.monotonic() + _INGEST_INTERVAL_S
+            ingest(components.database, run_id, folder.journal)
+        self._event_files.ingest_new(run_id, lambda: output_folders(components, record))
         if not record.life.managed:
-            if _is_free(folder, clock.now() - record.created_at):
+            if _process_is_gone(folder, clock.now() - record.created_at):
                 end = End(EndReason.PROCESS_LOST, "its process ended without run.complete() or run.fail()")
                 conductor.post(run_id, on.MarkedFailed(end))
             return
-        conductor.read_news(run_id)  # after the look: an agent that ended properly has written its last words by now
-        record = rooms.runs.load(run_id)
-        # of an earlier attempt there is no agent any more, and of the next one there may be none yet
-        if observed is None and record.life.attempt == attempt and agent_control.expects_agent(rooms, record):
-            handle, compute = agent_control.handle_of(rooms, record), rooms.target(record).compute
-            message = "the agent that held the run's processes is gone; what was left of them was stopped"
-            end = compute.why_gone(handle) or End(EndReason.AGENT_LOST, message)
-            conductor.post(run_id, on.AgentLost(replace(end, processes_left=compute.sweep(handle)), attempt))
-        elif observed is not None and observed.waiting is not None:
+        conductor.read_events(run_id)  # after the poll: an agent that exited normally has written its last event
+        record = components.runs.load(run_id)
+        # a later attempt may not have an agent yet
+        if agent is None and record.life.attempt == attempt and agent_control.expects_agent(components, record):
+            handle, compute = components.handle(record), components.target(record).compute
+            message = "the agent that supervised the run is gone; its remaining processes were stopped"
+            end = compute.explain_loss(handle) or End(EndReason.AGENT_LOST, message)
+            conductor.post(run_id, on.AgentLost(replace(end, processes_left=compute.stop_leftovers(handle)), attempt))
+        elif agent is not None and agent.waiting_reason is not None:
             conductor.post(run_id, on.Waiting())
-            if self._told.get(run_id) != observed.waiting:
-                self._told[run_id] = observed.waiting
-                conductor.bell.ring(run_id)
+            if self._waiting_reasons.get(run_id) != agent.waiting_reason:
+                self._waiting_reasons[run_id] = agent.waiting_reason
+                conductor.notifier.notify(run_id)
 
 
-def _is_free(folder: RunFolder, age_s: float) -> bool:
-    """Whether the process that held an interactive run is gone: the kernel gives its lock back, however it ended."""
+def _process_is_gone(folder: RunFolder, age_s: float) -> bool:
+    """True if the process of an interactive run has ended without reporting it; the kernel has released its lock."""
     try:
-        with open(folder.client_lock, "rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            # before its process has written its pid, the lock is just about to be taken; or it never will be
-            return bool(lock.read(1)) or age_s > _LOCKED_WITHIN_S
+        has_pid = folder.client_lock.stat().st_size > 0
     except FileNotFoundError:
-        return False  # nobody said that they would hold it
-    except BlockingIOError:
-        return False
+        return False  # the process did not announce that it would hold the lock
+    # read before the lock is checked: a process that has not written its id yet is about to take the lock
+    return (has_pid or age_s > _LOCK_TIMEOUT_S) and not file_lock.is_held(folder.client_lock)

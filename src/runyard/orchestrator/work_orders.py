@@ -1,4 +1,4 @@
-"""From a run and its prepared Python to the order for its agents: rendered first, sent afterwards."""
+"""Creates the order for the agents of a run from its specification and its prepared environment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from runyard.compute.local.compute import LocalCompute
 from runyard.compute.scheduling.queue import Placement
 from runyard.environments.container import ContainerPrepared
 from runyard.environments.manager import Prepared
@@ -18,50 +17,56 @@ from runyard.launch.argv import script_argv
 from runyard.launch.order import WorkOrder
 from runyard.launch.plan import describe
 from runyard.launch.variables import attempt_variables, run_variables
+from runyard.lifecycle.state import EndReason
 from runyard.orchestrator import data
-from runyard.orchestrator import placement as ground
-from runyard.orchestrator.components import Rooms
-from runyard.orchestrator.data import Given
-from runyard.orchestrator.dataset_versions import inputs_told
-from runyard.orchestrator.placement import Ready
+from runyard.orchestrator.components import Components
+from runyard.orchestrator.data import DataPaths
+from runyard.orchestrator.dataset_versions import input_datasets
+from runyard.orchestrator.prepare import RunEnvironment
 from runyard.spec.folder import HomeFolder, RunFolder
 from runyard.spec.json import from_json
-from runyard.spec.launch import Mpi
+from runyard.spec.launch import Mpi, Single
 from runyard.spec.run import RunSpec
 from runyard.store.runs import RunRecord
 
 
-def order_of(
-    rooms: Rooms,
+def create_order(
+    components: Components,
     record: RunRecord,
-    ready: Ready,
+    environment: RunEnvironment,
     placement: Placement,
-    given: Given,
-    machine: Mapping[str, str] | None = None,
+    data_paths: DataPaths,
+    inherited: Mapping[str, str] | None = None,
 ) -> WorkOrder:
-    """The lead's order; those of the other nodes differ in their rank alone. `machine`: the variables found there."""
-    prepared = data.shown_to(ready.prepared, given)
-    spec = data.written(record, given)
-    folder = rooms.folder(record.run_id)
-    target = rooms.target(record)
-    own = run_variables(
+    """The order of the lead node; those of the other nodes differ only in their rank.
+
+    ``inherited`` replaces the environment variables of the machine.
+    """
+    prepared = data.mount_in_container(environment.prepared, data_paths)
+    spec = data.resolve_arguments(record, data_paths)
+    folder = components.folder(record.run_id)
+    target = components.target(record)
+    strategy = target.queue.strategy
+    own_variables = run_variables(
         run_id=record.run_id,
         experiment=record.experiment,
         spec=spec,
         folder=folder,
-        node_package=rooms.kit,
-        home=rooms.home,
-        gpus=ground.gpus(target, placement),
+        node_package=components.kit,
+        home=components.home,
+        gpus=placement.gpus if strategy.assigns_gpus and target.compute.capacity().gpus else None,
         yard_python=sys.executable,
-        socket=str(rooms.socket),
-        tracking=rooms.address() if isinstance(target.compute, LocalCompute) else None,
+        socket=str(components.socket),
+        tracking=components.address() if target.compute.on_yard_machine else None,
     )
-    own.update(attempt_variables(record.life.attempt, folder))
-    own.update(data.variables(record, given))
+    own_variables.update(attempt_variables(record.life.attempt, folder))
+    own_variables.update(data.variables(record, data_paths))
     if spec.data:
-        own["RUNYARD_INPUT_DATASETS"] = inputs_told(rooms, spec)
+        own_variables["RUNYARD_INPUT_DATASETS"] = input_datasets(components.datasets, spec)
+    if inherited is None:
+        inherited = target.compute.inherited_variables()
     argv, variables = prepared.command(
-        _words(spec, prepared), own, folder.work, inherited=ground.inherited(target) if machine is None else machine
+        _script_arguments(spec, prepared), own_variables, folder.work, inherited=inherited
     )
     return WorkOrder(
         run_id=record.run_id,
@@ -71,35 +76,36 @@ def order_of(
         grace_s=spec.grace_s,
         max_run_duration_seconds=spec.max_run_duration_seconds,
         memory_limit_gb=spec.resources.memory_gb,
-        notify_socket=str(HomeFolder(rooms.home).notify_socket),
+        notify_socket=str(HomeFolder(components.home).notify_socket),
         stop_argv=prepared.stop_argv,
         gpus=placement.gpus,
-        nodes=ground.nodes(target, spec, placement),
+        nodes=strategy.nodes(placement, is_gang=not isinstance(spec.launch, Single)),
         resources=target.queue.fit(spec.resources)[0],
         launch=spec.launch,
         processes_per_node=spec.resources.processes_per_node,
-        mpirun=ready.mpirun if isinstance(spec.launch, Mpi) else "",
+        mpirun=environment.mpirun if isinstance(spec.launch, Mpi) else "",
         stall_after_s=spec.stall_after_s,
         stall_action=spec.stall_action,
         py_spy=_py_spy(),
         attempt=record.life.attempt,
         secret=_secret(folder),
-        read_only=() if isinstance(prepared, ContainerPrepared) else given.shared,  # a container has its own way
+        read_only=() if isinstance(prepared, ContainerPrepared) else data_paths.shared,  # mounted read-only
         retry_reason=_retry_reason(record),
+        lost_node=_lost_node(record),
     )
 
 
-def _words(spec: RunSpec, prepared: Prepared) -> tuple[str, ...]:
-    """An exception that nobody catches under mpi4py waits for all other ranks to end; run by it, it aborts them."""
+def _script_arguments(spec: RunSpec, prepared: Prepared) -> tuple[str, ...]:
+    """With `-m mpi4py`, an uncaught exception aborts the other ranks; without it, the process waits for their end."""
     by_mpi4py = isinstance(spec.launch, Mpi) and "\nmpi4py==" in f"\n{prepared.lock}"
     return ("-m", "mpi4py", *script_argv(spec)) if by_mpi4py else script_argv(spec)
 
 
-def rehearse(rooms: Rooms, record: RunRecord) -> str:
-    """Exactly what each process would get; nothing is written, built or started."""
+def render_dry_run(components: Components, record: RunRecord) -> str:
+    """The exact command and variables of each process. Nothing is written, built or started."""
     spec = from_json(RunSpec, record.spec)
-    queue = rooms.target(record).queue
-    resources, _ = queue.fit(spec.resources)
+    target = components.target(record)
+    resources, _ = target.queue.fit(spec.resources)
     python = spec.environment.interpreter if spec.environment.user_managed else None
     prepared = Prepared(
         key="",
@@ -108,25 +114,31 @@ def rehearse(rooms: Rooms, record: RunRecord) -> str:
         variables=dict(spec.environment.variables),
     )
     placement = Placement(record.run_id, nodes=tuple(range(resources.nodes)))
-    ready = Ready(prepared, f"{prepared.path_entries[0]}/mpirun" if prepared.path_entries else "mpirun")
-    unlisted = replace(rooms, address=lambda: ("http://<this yard>", "<its token>"))  # what is shown is passed on
-    given = data.rehearsed(record)
-    order = order_of(unlisted, record, ready, placement, given, machine={"PATH": "<PATH of this machine>"})
+    environment = RunEnvironment(prepared, f"{prepared.path_entries[0]}/mpirun" if prepared.path_entries else "mpirun")
+    redacted = replace(components, address=lambda: ("http://<this yard>", "<its token>"))  # the text may be shared
+    order = create_order(
+        redacted,
+        record,
+        environment,
+        placement,
+        data.dry_run_paths(record),
+        inherited={"PATH": "<PATH of this machine>"},
+    )
     nodes = range(max(1, len(order.nodes)))
-    job = rooms.target(record).compute.job_text(order)
-    head = f"{job}\n" if job else ""
+    scheduler = target.compute.scheduler
+    head = f"{scheduler.job_script(order)}\n" if scheduler is not None else ""
     return f"{head}# each process also gets the variables of this machine\n\n" + describe(
         [replace(order, node_rank=node_rank) for node_rank in nodes]
     )
 
 
 def _secret(folder: RunFolder) -> str:
-    """The same for every agent of a run, also for those that a yard which was killed did not come to start."""
+    """The same for every agent of a run, also for those that are started after a restart of the yard."""
     try:
-        kept = json.loads(folder.order.read_bytes()).get("secret")
+        secret = json.loads(folder.order.read_bytes()).get("secret")
     except (OSError, ValueError):
-        kept = None
-    return kept or secrets.token_hex(32)
+        secret = None
+    return secret or secrets.token_hex(32)
 
 
 def _retry_reason(record: RunRecord) -> str:
@@ -136,7 +148,13 @@ def _retry_reason(record: RunRecord) -> str:
     return f"{end.reason.value} ({end.node})" if end.node else end.reason.value
 
 
+def _lost_node(record: RunRecord) -> str:
+    """The node whose loss ended the previous attempt."""
+    end = record.life.earlier_attempts[-1].end if record.life.earlier_attempts else None
+    return end.node or "" if end is not None and end.reason is EndReason.NODE_LOST else ""
+
+
 def _py_spy() -> str:
-    """The program that reads the stacks of a process which stands still; installed beside the yard's own Python."""
-    beside = Path(sys.executable).parent / "py-spy"
-    return str(beside) if beside.exists() else shutil.which("py-spy") or ""
+    """The program that reads the stacks of a stalled process; installed next to the yard's Python."""
+    installed = Path(sys.executable).parent / "py-spy"
+    return str(installed) if installed.exists() else shutil.which("py-spy") or ""

@@ -80,7 +80,7 @@ def create_app(
 ) -> FastAPI:
     app = FastAPI(title="Runyard", version=__version__, docs_url="/api/docs", openapi_url="/api/openapi.json")
     error_handlers.install(app, conductor.components.database.path)
-    table = RunTable(conductor.components.database, conductor.doing)
+    table = RunTable(conductor.components.database, conductor.activity_text)
     app.include_router(run_table.routes(table), prefix="/api")  # before the runs: `table` is not a run id
     app.include_router(live.routes(conductor, table), prefix="/api")
     app.include_router(exchange.routes(conductor), prefix="/api")  # nor is `import`

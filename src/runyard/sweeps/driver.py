@@ -12,7 +12,7 @@ from runyard.errors import RunyardException
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, RunState
 from runyard.orchestrator.conductor import Conductor
-from runyard.store.database import is_full
+from runyard.store.database import is_disk_full
 from runyard.store.runs import SWEEP, RunRecord
 from runyard.store.sweeps import SweepStore
 from runyard.sweeps.sweep import Sweep
@@ -40,7 +40,7 @@ class SweepDriver(threading.Thread):
         self._events.put(None)
 
     def run(self) -> None:
-        for sweep_id in self._store.going():
+        for sweep_id in self._store.active():
             self.add(sweep_id)
         next_poll = clock.monotonic() + _POLL_S  # delayed: ends that happened during the downtime are processed first
         while True:
@@ -86,10 +86,10 @@ class SweepDriver(threading.Thread):
         self._retry.discard(sweep_id)
         try:
             if sweep is None:
-                if sweep_id not in self._store.going():
+                if sweep_id not in self._store.active():
                     return
                 # the yard was killed during the submission; the record stays, because the client may submit again
-                if not self._conductor.rooms.runs.has(sweep_id):
+                if not self._conductor.components.runs.has(sweep_id):
                     return
                 sweep = self._active[sweep_id] = Sweep(self._conductor, self._store, sweep_id)
                 sweep.recover()
@@ -100,7 +100,7 @@ class SweepDriver(threading.Thread):
             elif sweep.may_propose:  # after the other sweeps
                 self._events.put((sweep_id, ""))
         except Exception as error:
-            if is_full(error):  # space may be freed
+            if is_disk_full(error):  # space may be freed
                 self._conductor.activities.set(sweep_id, "waiting for free space on the yard's disk")
                 self._retry_later(sweep_id)
                 return
@@ -120,7 +120,7 @@ class SweepDriver(threading.Thread):
     def _end_unreadable(self, sweep_id: str, end: End) -> None:
         """End a sweep that cannot be loaded; otherwise every event about it would trigger another attempt."""
         for trial in self._store.trials(sweep_id):
-            if self._conductor.rooms.runs.has(trial.run_id):
+            if self._conductor.components.runs.has(trial.run_id):
                 self._conductor.post(trial.run_id, on.CancelRequested(f"its sweep ended: {end.message}"))
         self._conductor.post(sweep_id, on.ChildrenEnded(end))
         self._store.end(sweep_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runyard.orchestrator.components import Rooms
+from runyard.orchestrator.components import Components
 from runyard.spec.sweep import SweepSpec, Trial
 from runyard.sweeps.history import History
 from runyard.tracking.ingest import ingest
@@ -10,18 +10,18 @@ from runyard.tracking.metrics import read_points
 
 
 class MetricReports:
-    def __init__(self, rooms: Rooms, spec: SweepSpec) -> None:
-        self._rooms, self._metric, self._goal = rooms, spec.primary_metric, spec.goal
+    def __init__(self, components: Components, spec: SweepSpec) -> None:
+        self._components, self._metric, self._goal = components, spec.primary_metric, spec.goal
         self.histories: dict[int, History] = {}  # by child number
 
     def read(self, trial: Trial) -> History:
         history = self.histories.setdefault(trial.number, History(self._goal))
-        points = read_points(self._rooms.database, trial.run_id, self._metric, after=len(history))
+        points = read_points(self._components.database, trial.run_id, self._metric, after=len(history))
         history.extend(map(float, points.values))
         return history
 
     def read_new(self, trial: Trial) -> range:
         """Read a running child; the range of intervals that are new since the last call."""
         before = len(self.histories.get(trial.number, ()))
-        ingest(self._rooms.database, trial.run_id, self._rooms.folder(trial.run_id).journal)
+        ingest(self._components.database, trial.run_id, self._components.folder(trial.run_id).journal)
         return range(before + 1, len(self.read(trial)) + 1)

@@ -11,7 +11,7 @@ from runyard.lifecycle import events as on
 from runyard.lifecycle.state import Life
 from runyard.lifecycle.warning import notes
 from runyard.orchestrator.conductor import Conductor
-from runyard.orchestrator.prepare import refuse_impossible
+from runyard.orchestrator.prepare import check_environment
 from runyard.orchestrator.submit import check, check_names
 from runyard.spec.json import from_json, to_json
 from runyard.spec.run import RunSpec
@@ -45,16 +45,16 @@ from runyard.wire.sweeps import RerunChildren, SubmitSweep
 
 
 def submit_sweep(conductor: Conductor, store: SweepStore, request: SubmitSweep) -> RunRecord:
-    rooms = conductor.rooms
+    components = conductor.components
     check_names(request.run_id, request.experiment)
     spec = from_json(SweepSpec, request.spec)
-    if rooms.runs.has(request.run_id):
-        return _resubmitted(rooms.runs.load(request.run_id), store.load(request.run_id), request, spec)
+    if components.runs.has(request.run_id):
+        return _resubmitted(components.runs.load(request.run_id), store.load(request.run_id), request, spec)
     _check(spec)
     child = from_json(RunSpec, spec.child)
-    warnings = check(rooms, child)
-    refuse_impossible(rooms, child)
-    if not rooms.snapshots.has(request.snapshot_id):
+    warnings = check(components, child)
+    check_environment(components, child)
+    if not components.snapshots.has(request.snapshot_id):
         raise SnapshotException(f"snapshot {request.snapshot_id} has not been uploaded", hint="upload it first")
     _try_sampler(spec)
     record = RunRecord(
@@ -72,7 +72,7 @@ def submit_sweep(conductor: Conductor, store: SweepStore, request: SubmitSweep) 
     store.add(request.run_id, spec)
     if store.load(request.run_id) != spec:  # left by a submission that was interrupted, or that is running now
         raise _id_in_use(request.run_id, "a sweep with other settings was submitted under this id")
-    rooms.folder(record.run_id).logs.mkdir(parents=True, exist_ok=True)
+    components.folder(record.run_id).logs.mkdir(parents=True, exist_ok=True)
     properties = {
         "ContentSnapshotId": request.snapshot_id,
         "primary_metric_name": spec.primary_metric,
@@ -82,7 +82,7 @@ def submit_sweep(conductor: Conductor, store: SweepStore, request: SubmitSweep) 
 
 
 def rerun_children(conductor: Conductor, store: SweepStore, sweep_id: str, request: RerunChildren) -> RunRecord:
-    spec, parent = store.load(sweep_id), conductor.rooms.runs.load(sweep_id)
+    spec, parent = store.load(sweep_id), conductor.components.runs.load(sweep_id)
     children = {trial.run_id: trial for trial in store.trials(sweep_id)}
     unknown = [run_id for run_id in request.run_ids if run_id not in children]
     if spec is None or unknown or not request.run_ids:

@@ -36,10 +36,10 @@ class Sweep:
         spec = store.load(sweep_id)
         assert spec is not None
         self._conductor, self._store, self.sweep_id, self.spec = conductor, store, sweep_id, spec
-        self._parent = conductor.rooms.runs.load(sweep_id)
+        self._parent = conductor.components.runs.load(sweep_id)
         self._trials: list[Trial] = []
         self._live: dict[str, int] = {}  # run id -> number of children that have not ended
-        self._reports = MetricReports(conductor.rooms, spec)
+        self._reports = MetricReports(conductor.components, spec)
         self._early_stopping = (
             EarlyStopping(spec.policy, spec.goal, self._reports.histories) if spec.policy is not None else None
         )
@@ -51,7 +51,7 @@ class Sweep:
         self._warned_about_metric = self._warned_about_outputs = False
         self._canceled_children: set[str] = set()
         self._sampler = create_sampler(spec.sampling, spec.max_total_runs, spec.known, spec.sign, len(spec.resumed))
-        self._log = SweepLog(sweep_id, conductor.rooms.folder(sweep_id))
+        self._log = SweepLog(sweep_id, conductor.components.folder(sweep_id))
 
     @property
     def watches_reports(self) -> bool:
@@ -62,7 +62,7 @@ class Sweep:
         self._trials = self._store.trials(self.sweep_id)
         if not self._trials:
             self._log.begin(self.spec)
-        ended_at = self._conductor.rooms.runs.ended_below(self.sweep_id)
+        ended_at = self._conductor.components.runs.child_end_times(self.sweep_id)
         for trial in sorted(filter(_has_ended, self._trials), key=lambda trial: ended_at.get(trial.run_id) or 0.0):
             self._recent.append(trial.state == RunState.FAILED.value)
         for trial in self._trials:
@@ -77,7 +77,7 @@ class Sweep:
                 self._live[trial.run_id] = trial.number
         for run_id, number in list(self._live.items()):
             try:
-                state = self._conductor.rooms.runs.load(run_id).life.state
+                state = self._conductor.components.runs.load(run_id).life.state
                 if state.is_terminal:
                     self._record_end(run_id)
                 elif self._trials[number].stopped and state is not RunState.CANCEL_REQUESTED:
@@ -92,7 +92,7 @@ class Sweep:
             ended: Children that have ended since the last step.
             running: Children whose scripts are running, if it is time to read their reports.
         """
-        self._parent = self._conductor.rooms.runs.load(self.sweep_id)
+        self._parent = self._conductor.components.runs.load(self.sweep_id)
         for run_id in ended & set(self._live):
             self._record_end(run_id)
         if self._parent.life.state in _ENDING:
@@ -115,7 +115,7 @@ class Sweep:
 
     def running(self) -> list[str]:
         """Children whose scripts are running, after a restart."""
-        begun = self._conductor.rooms.runs.begun_below(self.sweep_id)
+        begun = self._conductor.components.runs.child_states(self.sweep_id)
         return [run_id for run_id in self._live if begun.get(run_id, ("",))[0] == RunState.RUNNING.value]
 
     def abort(self) -> None:
@@ -146,7 +146,7 @@ class Sweep:
                     return
                 source = self._sampler.parent(number)
                 parameters, resumes = proposed, "" if source is None else self._trials[source].run_id
-            if resumes and not self._conductor.rooms.artifacts.has_below(resumes, "outputs"):
+            if resumes and not self._conductor.components.artifacts.has_files_below(resumes, "outputs"):
                 self._warn_about_missing_outputs(number, resumes)
                 resumes = ""
             policy = self.spec.policy
@@ -164,7 +164,7 @@ class Sweep:
 
     def _record_end(self, run_id: str) -> None:
         number = self._live.pop(run_id)
-        record = self._conductor.rooms.runs.load(run_id)
+        record = self._conductor.components.runs.load(run_id)
         history = self._reports.read(self._trials[number])
         trial = replace(
             self._trials[number],
@@ -186,7 +186,7 @@ class Sweep:
         if self._warned_about_metric or any(trial.reports for trial in self._trials):
             return
         self._warned_about_metric = True
-        with self._conductor.rooms.database.read() as connection:
+        with self._conductor.components.database.read() as connection:
             names = [series.name for series in all_series(connection, record.run_id)]
         logged = sorted(name for name in names if not name.startswith("system/"))
         metric = self.spec.primary_metric
@@ -261,7 +261,7 @@ class Sweep:
     def _failed(self, problem: str) -> End:
         """A failure that includes the last failed child's own error."""
         last = next(trial for trial in reversed(self._trials) if trial.state == RunState.FAILED.value)
-        record = self._conductor.rooms.runs.load(last.run_id)
+        record = self._conductor.components.runs.load(last.run_id)
         reason = record.life.end.message if record.life.end else "unknown reason"
         traceback = record.life.end.traceback if record.life.end else ""
         return End(EndReason.SCRIPT_FAILED, f"{problem}; the last one, {last.run_id}: {reason}", traceback=traceback)
@@ -307,7 +307,7 @@ class Sweep:
         stage = self._sampler.stage(len(self._trials) - 1)
         text = f"{stage}{': ' if stage else ''}{verb} {len(self._live)} children, {done} of {total} done{best_text}"
         if self._conductor.activities.get(self.sweep_id)[0] != text:
-            self._conductor.say(self.sweep_id, text)
+            self._conductor.report(self.sweep_id, text)
 
 
 def _has_ended(trial: Trial) -> bool:

@@ -255,9 +255,9 @@ class ComputeContract:
         assert agent is not None
         os.kill(agent, signal.SIGKILL)
         wait_until(lambda: compute.status([handle]) == {}, "the agent to go")
-        assert compute.sweep(handle) == 0
+        assert compute.stop_leftovers(handle) == 0
         assert processes_of(order) == []
-        assert compute.sweep(handle) == 0
+        assert compute.stop_leftovers(handle) == 0
 
     def test_odd_characters_arrive_as_they_are(self, compute: Compute, tmp_path: Path) -> None:
         script = (

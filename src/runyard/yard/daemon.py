@@ -16,9 +16,10 @@ import uvicorn
 
 from runyard import __version__, clock
 from runyard.agent.notify import NotificationListener
+from runyard.compute.kind import TargetDeps
 from runyard.compute.local.compute import LocalCompute
 from runyard.compute.local.forkserver_client import ForkserverClient
-from runyard.compute.registry import Around, Targets
+from runyard.compute.registry import Targets
 from runyard.data.cache import Cache, trees_in_use
 from runyard.data.datasets import Datasets
 from runyard.data.registry import Datastores
@@ -26,16 +27,16 @@ from runyard.data.staging import Stager
 from runyard.data.transfer_jobs import Transfers
 from runyard.environments.manager import EnvironmentManager
 from runyard.environments.node_package import kit
-from runyard.models.files import forget_uploads
+from runyard.models.files import delete_stale_uploads
 from runyard.models.registry import Models
-from runyard.orchestrator.change_notifier import Bell
-from runyard.orchestrator.components import Rooms
+from runyard.orchestrator.change_notifier import ChangeNotifier
+from runyard.orchestrator.components import Components
 from runyard.orchestrator.conductor import Conductor
-from runyard.orchestrator.finalize import tidy_leftovers
+from runyard.orchestrator.finalize import clean_up_leftovers
 from runyard.orchestrator.watch import Watcher
 from runyard.posix import unix_socket
 from runyard.server.app import create_app
-from runyard.serving.manager import Services
+from runyard.serving.manager import ServiceManager
 from runyard.snapshots.store import SnapshotStore
 from runyard.spec.data import RUN_FILES_STORE
 from runyard.spec.folder import HomeFolder
@@ -71,7 +72,7 @@ class Yard:
         artifacts = Artifacts(database, files.artifacts)
         stager = Stager(Datastores(database, home), Cache(files.data / "cache", lambda: trees_in_use(home)))
         stager.stores.add_builtin(RUN_FILES_STORE, RunFiles(database, artifacts))
-        self._rooms = Rooms(
+        self._components = Components(
             home=home,
             socket=files.socket,
             kit=node_package,
@@ -81,24 +82,25 @@ class Yard:
             environments=EnvironmentManager(files.environments),
             artifacts=artifacts,
             targets=Targets(
-                ComputeStore(database), Around(home, node_package, compute, self._hear, self._say, self._place)
+                ComputeStore(database),
+                TargetDeps(home, node_package, compute, self._on_run_changed, self._report, self._place_waiting),
             ),
             stager=stager,
             datasets=Datasets(DatasetStore(database), stager),
             address=self._tcp_listener.url_and_token,
         )
         self._compute = compute
-        self._conductor = Conductor(self._rooms)
+        self._conductor = Conductor(self._components)
         self._transfers = Transfers(database, stager.stores)
         self._watcher = Watcher(self._conductor)
-        self._sweeps = SweepDriver(self._conductor, SweepStore(self._rooms.database))
-        self._models = Models(self._rooms)
-        self._services = Services(self._rooms, self._models)
+        self._sweeps = SweepDriver(self._conductor, SweepStore(self._components.database))
+        self._models = Models(self._components)
+        self._services = ServiceManager(self._components, self._models)
         self._tcp_listener.prepare(listen)
 
     def serve(self, on_listening: Callable[[], None]) -> None:
         """Serve until the yard is idle or terminated; calls `on_listening` when it accepts requests."""
-        components = self._rooms
+        components = self._components
         parts = (self._sweeps, self._models, self._transfers)
         app = create_app(
             self._conductor,
@@ -119,12 +121,12 @@ class Yard:
             headers=[("server", f"runyard/{__version__}")],  # lets a client detect a different version
             timeout_graceful_shutdown=1,
         )
-        server = _Server(config, self._conductor.bell, self._tcp_listener)
+        server = _Server(config, self._conductor.notifier, self._tcp_listener)
         listening = unix_socket.bind(components.socket, socket.SOCK_STREAM)
-        NotificationListener(HomeFolder(components.home).notify_socket, self._conductor.hear)
+        NotificationListener(HomeFolder(components.home).notify_socket, self._conductor.run_changed)
         components.environments.clean_leftovers()
         components.artifacts.clean_leftovers()
-        forget_uploads(components)
+        delete_stale_uploads(components)
         components.stager.cache.clean_leftovers()
         self._conductor.recover()
         self._transfers.recover()
@@ -132,7 +134,7 @@ class Yard:
         self._sweeps.start()
         self._services.start()
         self._compute.forkserver.warm_up()
-        threading.Thread(target=tidy_leftovers, args=(components,), name="tidy", daemon=True).start()
+        threading.Thread(target=clean_up_leftovers, args=(components,), name="tidy", daemon=True).start()
         on_listening()
         log.info("open: home %s, pid %d", components.home, os.getpid())
         try:
@@ -151,18 +153,18 @@ class Yard:
         # threads that wait for a build must not keep the process alive: the next yard resumes their runs
         os._exit(0)
 
-    def _hear(self, run_id: str) -> None:
-        self._conductor.hear(run_id)
+    def _on_run_changed(self, run_id: str) -> None:
+        self._conductor.run_changed(run_id)
 
-    def _say(self, run_id: str, text: str) -> None:
-        self._conductor.say(run_id, text)
+    def _report(self, run_id: str, text: str) -> None:
+        self._conductor.report(run_id, text)
 
-    def _place(self, target: str) -> None:
-        self._conductor.place_waiting(self._rooms.targets.get(target))
+    def _place_waiting(self, target: str) -> None:
+        self._conductor.place_waiting(self._components.targets.get(target))
 
     @property
     def _is_busy(self) -> bool:
-        return self._conductor.busy or self._transfers.busy or self._services.are_there
+        return self._conductor.busy or self._transfers.busy or self._services.busy
 
     def _record_activity(self) -> None:
         self._last_activity = clock.monotonic()
@@ -176,16 +178,16 @@ class Yard:
             task.cancel()
 
     async def _back_up_daily(self) -> None:
-        path = self._rooms.database.path
+        path = self._components.database.path
         while True:
-            if backup_is_due(path) and self._rooms.runs.experiments():  # do not back up an empty yard
+            if backup_is_due(path) and self._components.runs.experiments():  # do not back up an empty yard
                 await asyncio.to_thread(back_up, path)
             await asyncio.sleep(_BACKUP_CHECK_INTERVAL_S)
 
     async def _exit_when_idle(self, server: uvicorn.Server) -> None:
         while True:
             await asyncio.sleep(min(1.0, self._idle_s / 4))
-            if self._stays or self._conductor.bell.listeners or self._is_busy:
+            if self._stays or self._conductor.notifier.subscriber_count or self._is_busy:
                 self._record_activity()
             elif clock.monotonic() - self._last_activity > self._idle_s:
                 log.info("idle for %s: closing", clock.duration_text(self._idle_s))
@@ -199,9 +201,9 @@ class _Server(uvicorn.Server):
     On shutdown it does not wait for clients that follow a run: they reconnect to the next yard.
     """
 
-    def __init__(self, config: uvicorn.Config, bell: Bell, tcp_listener: TcpListener) -> None:
+    def __init__(self, config: uvicorn.Config, notifier: ChangeNotifier, tcp_listener: TcpListener) -> None:
         super().__init__(config)
-        self._bell, self._tcp_listener = bell, tcp_listener
+        self._notifier, self._tcp_listener = notifier, tcp_listener
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -212,5 +214,5 @@ class _Server(uvicorn.Server):
         await self._tcp_listener.start(self)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._bell.close()
+        self._notifier.close()
         await super().shutdown(sockets)

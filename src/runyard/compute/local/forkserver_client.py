@@ -1,4 +1,4 @@
-"""The yard's end of the nursery: started on first use, started again should it have died."""
+"""Client of the fork server, which it starts on first use and restarts if it died."""
 
 from __future__ import annotations
 
@@ -11,83 +11,83 @@ from pathlib import Path
 from typing import Optional
 
 import runyard
-from runyard.agent.forkserver import PACKET
+from runyard.agent.forkserver import PACKET_BYTES
 from runyard.errors import ComputeTargetException
-from runyard.launch.variables import ROLE, clean
+from runyard.launch.variables import ROLE, clean_environment
 
-_ANSWER_S = 30.0
+_TIMEOUT_S = 30.0
 
 
-class Nursery:
-    """``fork_agent`` may be called from any thread; starts queue up, each takes a few milliseconds."""
+class ForkserverClient:
+    """Thread-safe. Requests are served one after the other; each takes a few milliseconds."""
 
     def __init__(self, umask: int = -1) -> None:
-        """``umask`` is for the scripts: the yard keeps its own files to itself, they do not (-1: as the yard's)."""
+        """``umask`` is for scripts: the yard's own files are private, theirs need not be (-1: as the yard's)."""
         self._umask = umask
         self._lock = threading.Lock()
         self._process: Optional[subprocess.Popen[bytes]] = None
         self._socket: Optional[socket.socket] = None
 
     def warm_up(self) -> None:
-        """Start it now, so that the first run does not wait for it."""
+        """Start the server now, so that the first run does not wait for it."""
         with self._lock:
-            self._connected()
+            self._connect()
 
     def fork_agent(self, order_path: Path) -> int:
-        """The pid of an agent for this order, once the run has one."""
+        """Start an agent for this order and return its pid, or the pid of the agent that the run already has."""
         with self._lock:
             try:
-                answer = self._ask(order_path)
-            except (BrokenPipeError, ConnectionResetError, EOFError):  # it was killed: a second start is harmless
+                reply = self._request(order_path)
+            except (BrokenPipeError, ConnectionResetError, EOFError):  # it was killed; starting twice is harmless
                 self._disconnect()
-                answer = self._ask(order_path)
-        word, _, rest = answer.partition(" ")
-        if word != "ok":
-            raise ComputeTargetException(f"the agent of {order_path.parent.name} could not be started: {rest}")
-        return int(rest)
+                reply = self._request(order_path)
+        status, _, detail = reply.partition(" ")
+        if status != "ok":
+            raise ComputeTargetException(f"cannot start the agent of {order_path.parent.name}: {detail}")
+        return int(detail)
 
     def close(self) -> None:
-        """The agents live on."""
+        """Stop the server. Agents continue."""
         with self._lock:
             self._disconnect()
 
-    def _ask(self, order_path: Path) -> str:
-        connection = self._connected()
+    def _request(self, order_path: Path) -> str:
+        connection = self._connect()
         try:
             connection.send(os.fsencode(order_path))
-            answer = connection.recv(PACKET)
+            reply = connection.recv(PACKET_BYTES)
         except TimeoutError:
-            self._disconnect()  # its late answer must not be taken for that of the next order
+            self._disconnect()  # a late reply must not be read as that of the next order
             raise ComputeTargetException(
-                f"the agent of {order_path.parent.name} did not answer in {_ANSWER_S:.0f} s",
-                hint="the machine is overloaded, or the disk of the yard's home folder does not answer",
+                f"the agent of {order_path.parent.name} did not start within {_TIMEOUT_S:.0f} s",
+                hint="the machine is overloaded, or the disk of the yard's home folder does not respond",
             ) from None
-        if not answer:
+        if not reply:
             raise EOFError
-        return answer.decode("utf-8", "replace")
+        return reply.decode("utf-8", "replace")
 
-    def _connected(self) -> socket.socket:
+    def _connect(self) -> socket.socket:
         if self._socket is not None and self._process is not None and self._process.poll() is None:
             return self._socket
         self._disconnect()
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # Without `site`: the standard library and our own package are all that an agent may use.
-        command = [sys.executable, "-S", "-m", "runyard.agent.forkserver", str(theirs.fileno())]
+        client_end, server_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        # Without `site`: an agent may use nothing but the standard library and Runyard.
+        command = [sys.executable, "-S", "-m", "runyard.agent.forkserver", str(server_end.fileno())]
         package = Path(runyard.__file__).parents[1]
-        variables = {**clean(os.environ), "PYTHONPATH": str(package), ROLE: "nursery"}
-        with theirs:
+        variables = {**clean_environment(os.environ), "PYTHONPATH": str(package), ROLE: "forkserver"}
+        with server_end:
             self._process = subprocess.Popen(
                 command,
                 env=variables,
-                cwd="/",  # a folder that somebody wants to unmount or delete must not be held
+                cwd="/",  # the current folder must stay free to be unmounted or deleted
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[server_end.fileno()],
                 umask=self._umask,
             )
-        ours.settimeout(_ANSWER_S)
-        self._socket = ours
-        return ours
+        client_end.settimeout(_TIMEOUT_S)
+        self._socket = client_end
+        return client_end
 
     def _disconnect(self) -> None:
         if self._socket is not None:
@@ -95,7 +95,7 @@ class Nursery:
             self._socket = None
         if self._process is not None:
             try:
-                self._process.wait(timeout=5)  # it ends by itself when its socket closes
+                self._process.wait(timeout=5)  # it exits when its socket is closed
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()

@@ -1,4 +1,4 @@
-"""What this machine has, as far as this process may use it."""
+"""The capacity of this machine, as far as this process may use it."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from pathlib import Path
 from runyard.compute.base import Capacity, Gpu
 
 GB = 1024**3
-_NVIDIA_SMI_S = 5.0
-_QUERY = ("--query-gpu=index,name,memory.total", "--format=csv,noheader,nounits")
+_NVIDIA_SMI_TIMEOUT_S = 5.0
+_NVIDIA_SMI_ARGUMENTS = ("--query-gpu=index,name,memory.total", "--format=csv,noheader,nounits")
 
 
 @functools.cache
-def this_machine() -> Capacity:
-    """Looked at once in the life of a process."""
+def machine_capacity() -> Capacity:
+    """Determined once per process."""
     return Capacity(cpus=_cpus(), memory_gb=_memory_gb(), gpus=_gpus())
 
 
 def parse_nvidia_smi(text: str, visible: str | None = None) -> tuple[Gpu, ...]:
-    """The GPUs in what ``nvidia-smi`` says; ``visible`` is CUDA_VISIBLE_DEVICES of the yard, which may have been given
-    a part of them. A line that says anything else (a driver's complaint) is passed over."""
+    """Parse the GPUs that ``nvidia-smi`` lists; other lines, such as driver warnings, are skipped.
+
+    ``visible`` is the CUDA_VISIBLE_DEVICES of the yard, which may be restricted to some of them.
+    """
     gpus = []
     for line in text.splitlines():
         fields = [field.strip() for field in line.split(",")]
@@ -32,7 +34,7 @@ def parse_nvidia_smi(text: str, visible: str | None = None) -> tuple[Gpu, ...]:
             memory_gb = float(fields[2]) / 1024 if fields[2].replace(".", "", 1).isdigit() else 0.0
             gpus.append(Gpu(int(fields[0]), fields[1], round(memory_gb, 1)))
     if visible is None or (visible and not all(part.strip().isdigit() for part in visible.split(","))):
-        return tuple(gpus)  # names of devices instead of numbers: left to the driver
+        return tuple(gpus)  # device names instead of indices: left to the driver
     allowed = {int(part) for part in visible.split(",") if part.strip()}
     return tuple(gpu for gpu in gpus if gpu.index in allowed)
 
@@ -44,11 +46,11 @@ def _cpus() -> int:
 
 
 def _cgroup_cpus() -> float | None:
-    """A container is often given the time of fewer processors than it can see."""
+    """The CPU quota of a container, which is often below the number of CPUs that it sees."""
     for folder in _cgroup_folders(""):
-        words = _read(folder / "cpu.max").split()
-        if len(words) == 2 and words[0] != "max":
-            return int(words[0]) / int(words[1])
+        fields = _read(folder / "cpu.max").split()
+        if len(fields) == 2 and fields[0] != "max":
+            return int(fields[0]) / int(fields[1])
     for folder in _cgroup_folders("cpu"):
         quota, period = _read(folder / "cpu.cfs_quota_us"), _read(folder / "cpu.cfs_period_us")
         if quota and period and int(quota) > 0:
@@ -57,15 +59,15 @@ def _cgroup_cpus() -> float | None:
 
 
 def _memory_gb() -> float:
-    found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    sizes = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     limits = [_read(folder / "memory.max") for folder in _cgroup_folders("")]
     limits += [_read(folder / "memory.limit_in_bytes") for folder in _cgroup_folders("memory")]
-    found += [int(limit) for limit in limits if limit.isdigit()]
-    return round(min(found) / GB, 2)
+    sizes += [int(limit) for limit in limits if limit.isdigit()]
+    return round(min(sizes) / GB, 2)
 
 
 def _cgroup_folders(controller: str) -> list[Path]:
-    """From this process's own group up to the root: a limit on any of them counts."""
+    """The folders of this process's group and of its parents: a limit on any of them applies."""
     root = Path("/sys/fs/cgroup") / controller
     for line in _read(Path("/proc/self/cgroup")).splitlines():
         _, controllers, path = line.split(":", 2)
@@ -79,11 +81,12 @@ def _gpus() -> tuple[Gpu, ...]:
     program = shutil.which("nvidia-smi")
     if program is None:
         return ()
+    command = [program, *_NVIDIA_SMI_ARGUMENTS]
     try:
-        done = subprocess.run([program, *_QUERY], capture_output=True, text=True, timeout=_NVIDIA_SMI_S, check=True)
-    except (OSError, subprocess.SubprocessError):  # installed without a card, or a driver that hangs
+        result = subprocess.run(command, capture_output=True, text=True, timeout=_NVIDIA_SMI_TIMEOUT_S, check=True)
+    except (OSError, subprocess.SubprocessError):  # installed without a GPU, or the driver hangs
         return ()
-    return parse_nvidia_smi(done.stdout, os.environ.get("CUDA_VISIBLE_DEVICES"))
+    return parse_nvidia_smi(result.stdout, os.environ.get("CUDA_VISIBLE_DEVICES"))
 
 
 def _read(path: Path) -> str:

@@ -1,1 +1,1 @@
-"""Slurm: `script` renders a batch job, `client` talks to Slurm, `states` reads its words, `compute` is the target."""
+"""Runs as Slurm jobs, submitted on the yard's machine or on a login node."""

@@ -1,24 +1,26 @@
-"""Runs as jobs of Slurm. Their folders are on a file system that the nodes share with the yard."""
+"""Runs as Slurm jobs. Their folders are on a file system that the nodes share with the yard."""
 
 from __future__ import annotations
 
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from runyard import clock
-from runyard.agent.process.process_tree import stop_everything
-from runyard.agent.process.scratch import clear_left
-from runyard.compute.base import Capacity, Compute, Handle, Observed
-from runyard.compute.slurm.client import Partition, QueuedJob, Slurm, SlurmSilent
+from runyard.agent.process.process_tree import stop_processes
+from runyard.agent.process.scratch import clear_leftovers
+from runyard.compute.base import AgentStatus, Capacity, Compute, ExternalScheduler, Handle
+from runyard.compute.slurm.client import Partition, QueuedJob, Slurm, SlurmUnavailable
+from runyard.compute.slurm.fit import fit
 from runyard.compute.slurm.job_record import JobRecord
 from runyard.compute.slurm.options import SlurmOptions
 from runyard.compute.slurm.script import job_name, render
-from runyard.compute.slurm.squeue import Line, Look
+from runyard.compute.slurm.squeue import JobListing, SqueuePoller
 from runyard.compute.slurm.states import Phase, end_reason, is_success, phase
 from runyard.errors import ComputeTargetException
 from runyard.launch.order import WorkOrder
@@ -26,251 +28,261 @@ from runyard.launch.plan import describe
 from runyard.launch.variables import process_tag
 from runyard.lifecycle.state import End, EndReason
 from runyard.spec.folder import RunFolder
+from runyard.spec.resources import Resources
 
-_PARTITION_FOR_S = 300.0
-_LAST_WORDS_S = 60.0  # how long the agents of a job that Slurm ends may take for theirs
-_NO_ANSWER_TO_STOP_S = 60.0  # beyond the run's grace
-_LINGERING_S = 2.0  # how long a job may stay after its agent's last word: srun waits for nodes that are lost
-_SWEEP_GRACE_S = 2.0
-_WENT_THROUGH_S, _ASK_AGAIN_S = 60.0, 1.0
+_PARTITION_CACHE_S = 300.0
+_LAST_EVENTS_S = 60.0  # how long the agents of a job that Slurm is ending may take to write their last events
+_STOP_TIMEOUT_S = 60.0  # beyond the run's grace period
+_LINGER_S = 2.0  # how long a job may stay after its agent's last event: srun waits for lost nodes
+_LEFTOVERS_GRACE_S = 2.0
+_SUBMISSION_TIMEOUT_S, _SUBMISSION_POLL_S = 60.0, 1.0
 
 
-class SlurmCompute(Compute):
+class SlurmCompute(Compute, ExternalScheduler):
     def __init__(self, options: SlurmOptions, kit: Path, slurm: Slurm | None = None) -> None:
         self.options, self._kit, self._slurm = options, kit, slurm or Slurm()
-        self._line = Line(self._slurm, options.partition)
+        self.scheduler = self
+        self._poller = SqueuePoller(self._slurm, options.partition)
+        # by job id
         self._submitted_at: dict[str, float] = {}
         self._ending_since: dict[str, float] = {}
-        self._patience_until: dict[str, float] = {}  # of jobs that were asked to stop
-        self._through_since: dict[str, float] = {}  # of jobs whose agent has said its last word
-        self._untold: set[str] = set()  # those to be stopped while Slurm did not answer
+        self._stop_deadline: dict[str, float] = {}
+        self._finished_since: dict[str, float] = {}  # jobs whose agent has written its last event
+        self._unsent_stops: set[str] = set()  # stop requests that Slurm did not receive
         self._ended: set[str] = set()
-        self._states: dict[str, str] = {}  # of jobs, as they were at the last look
-        self._reasons: dict[str, str] = {}  # of runs that wait
-        self._partition: tuple[float, Partition | None] = (-_PARTITION_FOR_S, None)
+        self._states: dict[str, str] = {}
+        self._reasons: dict[str, str] = {}  # by run id, of waiting runs
+        self._partition: tuple[float, Partition | None] = (-_PARTITION_CACHE_S, None)
 
     def render(self, order: WorkOrder) -> str:
         nodes = range(max(1, len(order.nodes)))
-        return f"{self.job_text(order)}\n{describe([replace(order, node_rank=node) for node in nodes])}"
+        return f"{self.job_script(order)}\n{describe([replace(order, node_rank=node) for node in nodes])}"
 
-    def job_text(self, order: WorkOrder) -> str:
-        there = self._partition[1]
-        return render(order, self.options, python=sys.executable, kit=str(self._kit), there=there)
+    def job_script(self, order: WorkOrder) -> str:
+        partition = self._partition[1]
+        return render(order, self.options, python=sys.executable, kit=str(self._kit), partition=partition)
 
-    def start(self, order: WorkOrder) -> Handle:
+    def fit(self, resources: Resources) -> tuple[Resources, tuple[str, ...]]:
+        """While Slurm does not respond nothing is refused here; Slurm itself refuses the job later."""
+        partition = self.partition()
+        return (resources, ()) if partition is None else fit(resources, partition)
+
+    def start(self, order: WorkOrder, digests: Mapping[str, str] | None = None) -> Handle:
         record, handle = JobRecord(RunFolder(Path(order.folder))), Handle(order.run_id, order.folder)
         name = job_name(order)
-        if record.name == name and (record.job_id or self._submitted_before(record, name)):
-            return self._unless_unwanted(handle, record)
-        self.partition()  # how many CPUs a node has: asked here, so that the text can be made without asking
+        if record.name == name and (record.job_id or self._find_submitted(record, name)):
+            return self._stop_if_requested(handle, record)
+        self.partition()  # fills the cache that `job_script` reads
         try:
-            job_id = self._hand_in(record, order, name)
+            job_id = self._submit(record, order, name, digests or {})
         except OSError as error:
             raise ComputeTargetException(
-                f"the job of {order.run_id} could not be written: {error}", hint="is the disk of the yard's home full?"
+                f"cannot write the job of {order.run_id}: {error}", hint="is the disk of the yard's home full?"
             ) from error
         except ComputeTargetException as error:
-            unclear = isinstance(error, SlurmSilent) or error.facts.get("passing")
-            if not (unclear and self._went_through(record, name)):
-                record.refused()
+            unclear = isinstance(error, SlurmUnavailable) or error.facts.get("transient")
+            if not (unclear and self._wait_for_submitted(record, name)):
+                record.delete()
                 raise
         else:
-            self._submitted(record, name, job_id)
-        return self._unless_unwanted(handle, record)
+            self._remember(record, name, job_id)
+        return self._stop_if_requested(handle, record)
 
-    def status(self, handles: Sequence[Handle]) -> dict[Handle, Observed]:
-        jobs = {handle: _record(handle).job_id for handle in handles}
-        unclear = {handle: job_id for handle, job_id in jobs.items() if job_id and job_id not in self._ended}
-        look = self._line.look() if unclear else None
-        seen = {handle: self._seen(handle, job_id, look) for handle, job_id in unclear.items()}
-        return {handle: observed for handle, observed in seen.items() if observed is not None}
+    def status(self, handles: Sequence[Handle]) -> dict[Handle, AgentStatus]:
+        job_ids = {handle: _record(handle).job_id for handle in handles}
+        unclear = {handle: job_id for handle, job_id in job_ids.items() if job_id and job_id not in self._ended}
+        listing = self._poller.poll() if unclear else None
+        agents = {handle: self._agent_status(handle, job_id, listing) for handle, job_id in unclear.items()}
+        return {handle: agent for handle, agent in agents.items() if agent is not None}
 
     def stop(self, handle: Handle, reason: str = "canceled") -> None:
         record = _record(handle)
         job_id = record.job_id
-        if job_id is None or job_id in self._ended:  # it may just be on its way to Slurm: then this is found there
+        if job_id is None or job_id in self._ended:  # it may be in submission: `start` reads the request afterwards
             if record.folder.root.is_dir():
-                record.ask_to_stop(reason)
+                record.request_stop(reason)
             return
-        # The reason first: an agent that is just starting finds it, and agents of several nodes look for it.
-        self._ask_to_stop(record, reason)
-        self._line.hurry()
-        self._patience_until.setdefault(job_id, clock.monotonic() + record.grace_s + _NO_ANSWER_TO_STOP_S)
+        # The file first: an agent that is just starting reads it, and the agents of several nodes poll it.
+        self._write_stop_request(record, reason)
+        self._poller.poll_soon()
+        self._stop_deadline.setdefault(job_id, clock.monotonic() + record.grace_s + _STOP_TIMEOUT_S)
         try:
-            self._tell_to_stop(job_id, record)
-        except SlurmSilent:
-            self._untold.add(job_id)
+            self._slurm.cancel(job_id, "--state=PENDING")
+            if record.nodes == 1:
+                self._slurm.cancel(job_id, "--batch", "--signal=TERM")
+            # for several nodes the batch process is srun, which kills its tasks at a signal: no last events
+        except SlurmUnavailable:
+            self._unsent_stops.add(job_id)
 
-    def sweep(self, handle: Handle) -> int:
-        """Slurm ends what is left of a job on its nodes; what is on this machine is looked for as well."""
+    def stop_leftovers(self, handle: Handle) -> int:
+        """Slurm stops the job's processes on its nodes; those on the yard's machine are stopped here."""
         job_id = _record(handle).job_id
         if job_id is not None:
-            with suppress(SlurmSilent):
+            with suppress(SlurmUnavailable):
                 self._slurm.cancel(job_id)
         tag = process_tag(handle.run_id, RunFolder(Path(handle.folder)))
-        left = stop_everything(tag, _SWEEP_GRACE_S)
-        clear_left(tag)
-        return left
+        remaining = stop_processes(tag, _LEFTOVERS_GRACE_S)
+        clear_leftovers(tag)
+        return remaining
 
     def capacity(self) -> Capacity:
-        there = self.partition()
-        return Capacity(1, 0.0) if there is None else there.capacity
+        partition = self.partition()
+        return Capacity(1, 0.0) if partition is None else partition.capacity
 
-    def why_gone(self, handle: Handle) -> End | None:
+    def explain_loss(self, handle: Handle) -> End | None:
         record = _record(handle)
         job_id = record.job_id
         if job_id is None:
             return None
         with suppress(ComputeTargetException):
-            facts = self._slurm.job(job_id)
-            if facts is not None:
-                return _end_of(job_id, facts, record.output)
-        said = f"job {job_id} is gone from Slurm, and its agent left no word"
-        return End(EndReason.AGENT_LOST, said, last_lines=record.output)
+            fields = self._slurm.job(job_id)
+            if fields is not None:
+                return _end_of(job_id, fields, record.output)
+        message = f"Slurm no longer has job {job_id}, and its agent recorded no end"
+        return End(EndReason.AGENT_LOST, message, last_lines=record.output)
 
-    def waiting_for(self, run_id: str) -> str:
-        """Slurm's reason, as it was at the last look."""
+    def waiting_reason(self, run_id: str) -> str:
+        """Slurm's reason at the last poll."""
         return self._reasons.get(run_id, "")
 
+    def describe(self) -> dict[str, Any]:
+        partition = self.partition()
+        facts: dict[str, Any] = {"partition": self.options.partition, "answers": partition is not None}
+        if partition is not None:
+            facts.update(node_count=partition.nodes, time_limit=partition.time_limit)
+        return facts
+
     def partition(self) -> Partition | None:
-        """Asked again after a while; None when Slurm does not answer, or has no such partition."""
-        asked_at, there = self._partition
-        if clock.monotonic() - asked_at > _PARTITION_FOR_S:
+        """The partition, cached for some minutes; None if Slurm does not respond or has no such partition."""
+        queried_at, partition = self._partition
+        if clock.monotonic() - queried_at > _PARTITION_CACHE_S:
             with suppress(ComputeTargetException):
-                there = next((p for p in self._slurm.partitions() if p.name == self.options.partition), None)
-                self._partition = (clock.monotonic(), there)
-        return there
-
-    def _tell_to_stop(self, job_id: str, record: JobRecord) -> None:
-        self._slurm.cancel(job_id, "--state=PENDING")
-        if record.nodes == 1:
-            self._slurm.cancel(job_id, "--batch", "--signal=TERM")
-        # else the batch process is srun, which at a signal kills its tasks before they could say a last word
-
-    def _unless_unwanted(self, handle: Handle, record: JobRecord) -> Handle:
-        """Somebody may not want it any more, while it was on its way."""
-        if record.is_asked_to_stop:
-            threading.Thread(target=self.stop_quietly, args=(handle, record.stop_reason), daemon=True).start()
-        return handle
+                partition = next((p for p in self._slurm.partitions() if p.name == self.options.partition), None)
+                self._partition = (clock.monotonic(), partition)
+        return partition
 
     def stop_quietly(self, handle: Handle, reason: str) -> None:
-        """For a thread of its own: a login node that is away is waited for."""
+        """For a separate thread: waits for a login node that cannot be reached."""
         with suppress(ComputeTargetException):
             self.stop(handle, reason)
 
-    def _went_through(self, record: JobRecord, name: str) -> bool:
-        """sbatch was cut off, or answered too late: whether there is a job, Slurm says as soon as it is back."""
-        give_up = clock.monotonic() + _WENT_THROUGH_S
-        while clock.monotonic() < give_up:
-            with suppress(ComputeTargetException):
-                return self._submitted_before(record, name)
-            time.sleep(_ASK_AGAIN_S)
-        return False
-
-    def _hand_in(self, record: JobRecord, order: WorkOrder, name: str) -> str:
-        """The job's number."""
-        record.announce(order, self.job_text(order), name)
+    def _submit(self, record: JobRecord, order: WorkOrder, name: str, digests: Mapping[str, str]) -> str:
+        record.write_before_submission(order, self.job_script(order), name)
         return self._slurm.submit(str(record.script))
 
-    def _ask_to_stop(self, record: JobRecord, reason: str) -> None:
-        record.ask_to_stop(reason)
+    def _write_stop_request(self, record: JobRecord, reason: str) -> None:
+        record.request_stop(reason)
 
-    def _submitted_before(self, record: JobRecord, name: str) -> bool:
-        """A yard that was killed in the middle of sbatch may have submitted it: the job's name tells."""
+    def _stop_if_requested(self, handle: Handle, record: JobRecord) -> Handle:
+        """Act on a stop request that came while the job was being submitted."""
+        if record.stop_requested:
+            threading.Thread(target=self.stop_quietly, args=(handle, record.stop_reason), daemon=True).start()
+        return handle
+
+    def _wait_for_submitted(self, record: JobRecord, name: str) -> bool:
+        """After sbatch was interrupted or timed out: True if the job exists, once Slurm responds again."""
+        deadline = clock.monotonic() + _SUBMISSION_TIMEOUT_S
+        while clock.monotonic() < deadline:
+            with suppress(ComputeTargetException):
+                return self._find_submitted(record, name)
+            time.sleep(_SUBMISSION_POLL_S)
+        return False
+
+    def _find_submitted(self, record: JobRecord, name: str) -> bool:
+        """Find the job of a yard that was killed during sbatch, by its name."""
         job_id = self._slurm.job_named(name)
         if job_id is not None:
-            self._submitted(record, name, job_id)
+            self._remember(record, name, job_id)
         return job_id is not None
 
-    def _submitted(self, record: JobRecord, name: str, job_id: str) -> None:
-        self._forget_number(job_id)
+    def _remember(self, record: JobRecord, name: str, job_id: str) -> None:
+        self._forget_job_id(job_id)
         self._ended.discard(job_id)
         self._submitted_at[job_id] = clock.monotonic()
-        self._line.hurry()
-        record.submitted(name, job_id)
+        self._poller.poll_soon()
+        record.write_job_id(name, job_id)
 
-    def _seen(self, handle: Handle, job_id: str, look: Look | None) -> Observed | None:
-        if look is None:  # nothing is known, so nothing is concluded
-            return Observed(_record(handle).agent_pid, self._reasons.get(handle.run_id))
-        if job_id in self._untold:
-            self._untold.discard(job_id)
-            self.stop(handle, _record(handle).stop_reason)
-        job = look.jobs.get(job_id)
-        # a look from before it was submitted knows nothing of it; it may have come and gone since
-        if job is None and look.at <= self._submitted_at.get(job_id, -1.0) and not _record(handle).has_last_word:
-            return self._waits(handle, look, QueuedJob(job_id, "PENDING", "None"))
-        job = job or self._asked_for(job_id)
-        at = phase(job.state) if job else Phase.ENDED
-        if job is not None and is_success(job.state) and not _record(handle).has_last_word:
-            at = Phase.ENDING  # it was said on the node: a shared file system shows it a little later
-        if job is None or at is Phase.ENDED:
+    def _agent_status(self, handle: Handle, job_id: str, listing: JobListing | None) -> AgentStatus | None:
+        record = _record(handle)
+        if listing is None:  # the state is unknown: report no change
+            return AgentStatus(record.agent_pid, self._reasons.get(handle.run_id))
+        if job_id in self._unsent_stops:
+            self._unsent_stops.discard(job_id)
+            self.stop(handle, record.stop_reason)
+        job = listing.jobs.get(job_id)
+        # a listing from before the submission does not contain the job, which may even have ended since
+        if job is None and listing.polled_at <= self._submitted_at.get(job_id, -1.0) and not record.has_ended:
+            return self._waiting(handle, listing, QueuedJob(job_id, "PENDING", "None"))
+        job = job or self._query(job_id)
+        job_phase = phase(job.state) if job else Phase.ENDED
+        if job is not None and is_success(job.state) and not record.has_ended:
+            job_phase = Phase.ENDING  # the last event was written on the node; a shared file system shows it later
+        if job is None or job_phase is Phase.ENDED:
             self._forget(handle, job_id)
             return None
         if self._states.get(job_id) != job.state:
             self._states[job_id] = job.state
-            self._line.hurry()
-        if at is Phase.WAITING:
-            return self._waits(handle, look, job)
+            self._poller.poll_soon()
+        if job_phase is Phase.WAITING:
+            return self._waiting(handle, listing, job)
         self._reasons.pop(handle.run_id, None)
-        if self._lingers(handle, job_id):
+        if record.has_ended and self._lingers(job_id):
             self._slurm.cancel(job_id)
             self._forget(handle, job_id)
             return None
-        if at is Phase.ENDING:
+        if job_phase is Phase.ENDING:
             since = self._ending_since.setdefault(job_id, clock.monotonic())
-            if clock.monotonic() - since > _LAST_WORDS_S:
+            if clock.monotonic() - since > _LAST_EVENTS_S:
                 self._forget(handle, job_id)
                 return None
-        elif clock.monotonic() > self._patience_until.get(job_id, float("inf")):
-            with suppress(ComputeTargetException):  # the agent does not listen: Slurm's own way
+        elif clock.monotonic() > self._stop_deadline.get(job_id, float("inf")):
+            with suppress(ComputeTargetException):  # the agent does not stop: let Slurm kill the job
                 self._slurm.cancel(job_id)
-                del self._patience_until[job_id]
-        return Observed(_record(handle).agent_pid)
+                del self._stop_deadline[job_id]
+        return AgentStatus(record.agent_pid)
 
-    def _lingers(self, handle: Handle, job_id: str) -> bool:
-        if not _record(handle).has_last_word:
-            return False
-        since = self._through_since.setdefault(job_id, clock.monotonic())
-        self._line.hurry()
-        return clock.monotonic() - since > _LINGERING_S
+    def _lingers(self, job_id: str) -> bool:
+        since = self._finished_since.setdefault(job_id, clock.monotonic())
+        self._poller.poll_soon()
+        return clock.monotonic() - since > _LINGER_S
 
-    def _asked_for(self, job_id: str) -> QueuedJob | None:
-        """Not in the listing: it ended, or options sent it to another partition."""
+    def _query(self, job_id: str) -> QueuedJob | None:
+        """A job that is not listed: it ended, or its options moved it to another partition."""
         try:
-            facts = self._slurm.job(job_id)
+            fields = self._slurm.job(job_id)
         except ComputeTargetException:
             return QueuedJob(job_id, "", "None")
-        return QueuedJob(job_id, facts.get("JobState", ""), facts.get("Reason", "None")) if facts else None
+        return QueuedJob(job_id, fields.get("JobState", ""), fields.get("Reason", "None")) if fields else None
 
-    def _waits(self, handle: Handle, look: Look, job: QueuedJob) -> Observed:
-        reason = self._reasons[handle.run_id] = look.why_waiting(job.job_id, job.reason)
-        return Observed(waiting=reason)
+    def _waiting(self, handle: Handle, listing: JobListing, job: QueuedJob) -> AgentStatus:
+        reason = self._reasons[handle.run_id] = listing.waiting_reason(job.job_id, job.reason)
+        return AgentStatus(waiting_reason=reason)
 
     def _forget(self, handle: Handle, job_id: str) -> None:
         self._ended.add(job_id)
         self._reasons.pop(handle.run_id, None)
-        self._forget_number(job_id)
+        self._forget_job_id(job_id)
 
-    def _forget_number(self, job_id: str) -> None:
-        """Slurm gives a number again when its controller lost its last seconds, and after the highest one."""
+    def _forget_job_id(self, job_id: str) -> None:
+        """Slurm reuses job ids after a controller lost its last seconds, and after the highest id."""
         self._states.pop(job_id, None)
-        self._untold.discard(job_id)
-        for memory in (self._submitted_at, self._ending_since, self._patience_until, self._through_since):
-            memory.pop(job_id, None)
+        self._unsent_stops.discard(job_id)
+        for times in (self._submitted_at, self._ending_since, self._stop_deadline, self._finished_since):
+            times.pop(job_id, None)
 
 
 def _record(handle: Handle) -> JobRecord:
     return JobRecord(RunFolder(Path(handle.folder)))
 
 
-def _end_of(job_id: str, facts: dict[str, str], output: str) -> End:
-    state = facts.get("JobState", "")
+def _end_of(job_id: str, fields: dict[str, str], output: str) -> End:
+    state = fields.get("JobState", "")
     reason = end_reason(state) or EndReason.AGENT_LOST
-    code = facts.get("ExitCode", "").partition(":")[0]
-    said = f"job {job_id} of Slurm ended as {state}" + (f", exit code {code}" if code not in ("", "0") else "")
-    why = facts.get("Reason", "None")
-    said += f": {why}" if why not in ("None", "") else ""
+    code = fields.get("ExitCode", "").partition(":")[0]
+    message = f"Slurm job {job_id} ended as {state}" + (f", exit code {code}" if code not in ("", "0") else "")
+    slurm_reason = fields.get("Reason", "None")
+    message += f": {slurm_reason}" if slurm_reason not in ("None", "") else ""
     if reason is EndReason.AGENT_LOST and output:
-        said += f"; its last words: {output.splitlines()[-1]}"
-    node = facts.get("NodeList", "")
-    return End(reason, said, node=None if node in ("", "(null)") else node, last_lines=output)
+        message += f"; its output ended with: {output.splitlines()[-1]}"
+    node = fields.get("NodeList", "")
+    return End(reason, message, node=None if node in ("", "(null)") else node, last_lines=output)

@@ -1,4 +1,4 @@
-"""What a run's folder holds about its job: the script as it was submitted, its name and number, and its output."""
+"""The files of a run's folder about its Slurm job: the submitted script, the job's name and id, and its output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runyard.posix.atomic_write import write_text
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
 
-_TAIL = 4096
+_TAIL_BYTES = 4096
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class JobRecord:
 
     @property
     def name(self) -> str:
-        """Of the job that was submitted last, or was about to be."""
-        return str(self._said().get("name", ""))
+        """The name of the job that was submitted last, or was about to be."""
+        return str(_read(self._file).get("name", ""))
 
     @property
     def job_id(self) -> str | None:
-        """None: never submitted; or the yard was killed before it had heard the number."""
-        return self._said().get("job_id")
+        """None if no job was submitted, or the yard was killed before it received the id."""
+        return _read(self._file).get("job_id")
 
     @property
     def grace_s(self) -> float:
@@ -44,70 +44,68 @@ class JobRecord:
 
     @property
     def agent_pid(self) -> int | None:
-        """On its own node; only there it says something."""
+        """The pid on the agent's own node."""
         with suppress(OSError, ValueError):
             return int(self.folder.agent_lock.read_text())
         return None
 
     @property
-    def has_last_word(self) -> bool:
-        """Whether the agent has told how this attempt ended. Slurm may keep the job for a while nevertheless."""
+    def has_ended(self) -> bool:
+        """True once the agent has recorded how this attempt ended. Slurm may keep the job for a while after that."""
         try:
             lines = self.folder.events.read_bytes().splitlines()
         except OSError:
             return False
         attempt = _read(self.folder.order).get("attempt", 1)
         for line in reversed(lines):
-            with suppress(ValueError):  # half a line of an agent that was killed while it wrote
-                said = json.loads(line)
-                if said.get("event") in ("script_ended", "launch_failed"):
-                    return bool(said.get("attempt", 1) == attempt)
+            with suppress(ValueError):  # an incomplete line of an agent that was killed while it wrote
+                event = json.loads(line)
+                if event.get("event") in ("script_ended", "launch_failed"):
+                    return bool(event.get("attempt", 1) == attempt)
         return False
 
     @property
     def output(self) -> str:
-        """The end of what the batch script itself printed: it speaks only when an agent could not begin."""
+        """The end of the batch script's output, which is empty unless an agent could not start."""
         outputs = sorted(self.script.parent.glob("output-*.txt"))
         with suppress(OSError, IndexError):
-            return outputs[-1].read_bytes()[-_TAIL:].decode("utf-8", "replace").strip()
+            return outputs[-1].read_bytes()[-_TAIL_BYTES:].decode("utf-8", "replace").strip()
         return ""
 
-    def announce(self, order: WorkOrder, script: str, name: str) -> None:
-        """Before sbatch is asked: should the yard be killed meanwhile, the next one finds the job by its name."""
+    def write_before_submission(self, order: WorkOrder, script: str, name: str) -> None:
+        """If the yard is killed while sbatch runs, the next yard finds the job by this name."""
         self.script.parent.mkdir(parents=True, exist_ok=True)
         write_text(self.folder.order, json.dumps(to_json(order)))
         write_text(self.script, script)
         write_text(self._file, json.dumps({"name": name}))
 
-    def submitted(self, name: str, job_id: str) -> None:
+    def write_job_id(self, name: str, job_id: str) -> None:
         write_text(self._file, json.dumps({"name": name, "job_id": job_id}))
 
-    def refused(self) -> None:
+    def delete(self) -> None:
+        """The submission was refused."""
         self._file.unlink(missing_ok=True)
 
     @property
-    def is_asked_to_stop(self) -> bool:
+    def stop_requested(self) -> bool:
         return self.folder.stop.exists()
 
     @property
     def stop_reason(self) -> str:
-        """As it was last asked for."""
+        """The reason of the last stop request."""
         return str(_read(self.folder.stop).get("reason", "canceled"))
 
-    def ask_to_stop(self, reason: str) -> None:
+    def request_stop(self, reason: str) -> None:
         write_text(self.folder.stop, json.dumps({"reason": reason}))
 
     @property
     def _file(self) -> Path:
         return self.folder.root / "slurm" / "job.json"
 
-    def _said(self) -> dict[str, Any]:
-        return _read(self._file)
-
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}

@@ -1,6 +1,6 @@
-"""Slurm behind a login node: its commands are run there by SSH, and what runs write there comes back as from any host.
+"""Slurm behind a login node: its commands run there by SSH, and the files of runs are mirrored from there.
 
-The login node's file system is the one that the nodes share. A connection that is cut harms no job.
+The login node shares its file system with the nodes. A lost connection does not affect jobs.
 """
 
 from __future__ import annotations
@@ -8,160 +8,163 @@ from __future__ import annotations
 import json
 import shlex
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from runyard.compute.base import Capacity, Handle, Observed
-from runyard.compute.local.compute import LocalCompute
-from runyard.compute.slurm.client import Answer, Caller, Partition, Slurm
+from runyard.compute.base import AgentStatus, Capacity, Compute, Handle
+from runyard.compute.slurm.client import CommandResult, CommandRunner, Slurm
 from runyard.compute.slurm.compute import SlurmCompute
 from runyard.compute.slurm.job_record import JobRecord
 from runyard.compute.slurm.options import SlurmOptions
 from runyard.compute.slurm.script import job_name, render
-from runyard.compute.ssh.compute import SshCompute, lay_out, working_copy, write_place
-from runyard.compute.ssh.framing import Cut
-from runyard.compute.ssh.host import Followed, Host
+from runyard.compute.ssh.data_upload import HostData
+from runyard.compute.ssh.environment_build import HostEnvironments
+from runyard.compute.ssh.framing import ConnectionLost
+from runyard.compute.ssh.host import FollowedRun, Host
+from runyard.compute.ssh.placeholders import HOST_PATH, translate
+from runyard.compute.ssh.run_mirror import RunMirror
+from runyard.compute.ssh.working_copy import read_working_copy, send_working_copy
 from runyard.errors import ComputeTargetException
 from runyard.launch.order import WorkOrder
 from runyard.lifecycle.state import End
+from runyard.lifecycle.warning import RunWarning
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
 
-_NOT_FOUND = 127
-_STOP_PATIENCE_S = 24 * 3600.0
-# $1 is the folder of a run; what is written appears whole
-_KEEP = 'umask 077 && mkdir -p "$1/$(dirname "$2")" && cat > "$1/$2.draft" && mv "$1/$2.draft" "$1/$2"'
+_COMMAND_NOT_FOUND = 127
+_STOP_RETRY_S = 24 * 3600.0
+# writes stdin to the file $2 in the run's folder $1, atomically
+_WRITE_FILE = 'umask 077 && mkdir -p "$1/$(dirname "$2")" && cat > "$1/$2.draft" && mv "$1/$2.draft" "$1/$2"'
 
 
-def call_on(host: Host) -> Caller:
-    """A command on the login node, with the words that its own user would type."""
+def run_on(host: Host) -> CommandRunner:
+    """Runs Slurm's commands on a login node."""
 
-    def call(words: Sequence[str]) -> Answer:
-        code, out, err = host.run(list(words))
-        if code == _NOT_FOUND:
+    def run(argv: Sequence[str]) -> CommandResult:
+        code, stdout, stderr = host.run_command(list(argv))
+        if code == _COMMAND_NOT_FOUND:
             raise ComputeTargetException(
-                f"Slurm is not installed on {host.name}: there is no {words[0]}",
-                hint=f"can you sbatch there? ssh {host.address.destination} {words[0]} --version",
+                f"Slurm is not installed on {host.name}: {argv[0]} not found",
+                hint=f"does this work? ssh {host.address.destination} {argv[0]} --version",
             )
-        return Answer(code, out, err)
+        return CommandResult(code, stdout, stderr)
 
-    return call
-
-
-class LoginHost(Host):
-    """What its nodes have is what counts, not what the login node has."""
-
-    partition: Callable[[], Partition | None] = staticmethod(lambda: None)
-
-    @property
-    def capacity(self) -> Capacity:
-        there = self.partition()
-        return Capacity(1, 0.0) if there is None else there.capacity
+    return run
 
 
-class LoginCompute(SshCompute):
-    nodes_are_hosts = False
+class LoginNodeCompute(Compute):
+    copies_code = True
 
-    def __init__(self, options: SlurmOptions, host: LoginHost, *, kit: Path, local: LocalCompute) -> None:
-        super().__init__([host], [Capacity(1, 0.0)], kit=kit, local=local)
-        self.host = host
-        self.jobs = _JobsThere(options, kit, self)
-        host.partition = self.jobs.partition
+    def __init__(self, options: SlurmOptions, host: Host, *, kit: Path) -> None:
+        self._host = host
+        self.mirror = RunMirror({host.name: host})
+        self.scheduler = self.jobs = _LoginNodeJobs(options, host, self.mirror, kit)
+        self.remote_environments = HostEnvironments([host], shared=True, capacity=self.jobs.capacity)
+        self.remote_data = HostData([host], shared=True)
 
     def render(self, order: WorkOrder) -> str:
         return self.jobs.render(order)
 
-    def job_text(self, order: WorkOrder) -> str:
-        return self.jobs.job_text(order)
+    def start(self, order: WorkOrder, digests: Mapping[str, str] | None = None) -> Handle:
+        return self.jobs.start(order, digests)
 
-    def start(self, order: WorkOrder) -> Handle:
-        return self.jobs.start(order)
-
-    def status(self, handles: Sequence[Handle]) -> dict[Handle, Observed]:
+    def status(self, handles: Sequence[Handle]) -> dict[Handle, AgentStatus]:
         for handle in handles:
-            self.followed(handle)  # also of a run that a former yard submitted
-        found = self.jobs.status(handles)
+            self.mirror.follow(handle)  # also a run that an earlier yard submitted
+        agents = self.jobs.status(handles)
         for handle in handles:
-            if handle not in found and not self._has_all(handle):
-                found[handle] = Observed()
-        return found
+            if handle not in agents and not self._has_all_events(handle):
+                agents[handle] = AgentStatus()
+        return agents
 
     def stop(self, handle: Handle, reason: str = "canceled") -> None:
-        # a login node that is away hears it when it is back
-        work, given = self.jobs.stop_quietly, (handle, reason)
-        threading.Thread(target=work, args=given, name=f"stop-{handle.run_id}", daemon=True).start()
+        # in a separate thread: an unreachable login node receives the request when it is reachable again
+        arguments = (handle, reason)
+        thread = threading.Thread(
+            target=self.jobs.stop_quietly, args=arguments, name=f"stop-{handle.run_id}", daemon=True
+        )
+        thread.start()
 
-    def sweep(self, handle: Handle) -> int:
+    def stop_leftovers(self, handle: Handle) -> int:
         with suppress(ComputeTargetException):
-            return self.jobs.sweep(handle)
+            return self.jobs.stop_leftovers(handle)
         return 1
 
-    def why_gone(self, handle: Handle) -> End | None:
-        return self.jobs.why_gone(handle)
+    def explain_loss(self, handle: Handle) -> End | None:
+        return self.jobs.explain_loss(handle)
 
-    def prepare(self, spec: dict[str, Any], *, numbers: Sequence[int] | None = None, **rest: Any) -> Any:
-        """On the login node, for all: they share its file system."""
-        return super().prepare(spec, numbers=None if numbers is None else (0,), **rest)
+    def collect(self, handle: Handle, names: Sequence[str]) -> tuple[RunWarning, ...]:
+        return self.mirror.collect(handle, names)
+
+    def discard(self, handle: Handle) -> None:
+        self.mirror.discard(handle)
+
+    def inherited_variables(self) -> Mapping[str, str]:
+        return {"PATH": HOST_PATH}
 
     def capacity(self) -> Capacity:
         return self.jobs.capacity()
 
-    def _has_all(self, handle: Handle) -> bool:
-        """Slurm may say that a job has ended before its agent's last word is here: that is fetched first. While the
-        login node is away nothing is concluded, until it is given up."""
-        if JobRecord(RunFolder(Path(handle.folder))).has_last_word or self._lost(handle):
+    def close(self) -> None:
+        self.mirror.close()
+
+    def _has_all_events(self, handle: Handle) -> bool:
+        """Fetch the agent's last event, which may arrive after Slurm reports the end of the job. While the login node
+        is unreachable the run counts as alive, until the host is lost."""
+        if JobRecord(RunFolder(Path(handle.folder))).has_ended or self.mirror.lost_host(handle):
             return True
         try:
-            self._catch_up(self.host, handle, 0, patience_s=0.0)
+            self.mirror.fetch_all(self._host, handle, 0, retry_s=0.0)
         except ComputeTargetException as error:
-            return not error.facts.get("passing")  # what a courier cannot do now, it will not be able to do later
+            return not error.facts.get("transient")  # an operation that fails for good will not succeed later
         return True
 
-    def keep(self, run_id: str, name: str, text: str, patience_s: float = 0.0) -> None:
-        """A file in the run's folder on the login node."""
-        folder = f"{self.host.facts['home']}/runs/{run_id}"
-        argv = ["sh", "-c", _KEEP, "sh", folder, name]
-        done = self.host.call("run", argv=argv, input=text, patience_s=patience_s)
-        if done["code"] != 0:
-            raise ComputeTargetException(f"{folder}/{name} could not be written on {self.host.name}: {done['err']}")
 
+class _LoginNodeJobs(SlurmCompute):
+    """Jobs whose scripts, orders and stop requests are files on the login node."""
 
-class _JobsThere(SlurmCompute):
-    def __init__(self, options: SlurmOptions, kit: Path, login: LoginCompute) -> None:
-        super().__init__(options, kit, Slurm(call_on(login.host)))
-        self._login = login
+    def __init__(self, options: SlurmOptions, host: Host, mirror: RunMirror, kit: Path) -> None:
+        super().__init__(options, kit, Slurm(run_on(host)))
+        self._host, self._mirror = host, mirror
 
-    def job_text(self, order: WorkOrder) -> str:
-        host = self._login.host
-        if not host.is_known:  # a dry run asks nobody
-            return super().job_text(order).replace(shlex.quote(str(self._kit)), "'<the kit on the login node>'")
-        return self._text(order, self._login.translated(host, order))
+    def job_script(self, order: WorkOrder) -> str:
+        if not self._host.has_facts:  # a dry run does not connect
+            return super().job_script(order).replace(shlex.quote(str(self._kit)), "'<the kit on the login node>'")
+        return self._host_script(order, translate(order, self._host.facts, self._kit))
 
-    def _text(self, order: WorkOrder, placed: WorkOrder) -> str:
-        facts = self._login.host.facts
+    def _host_script(self, order: WorkOrder, host_order: WorkOrder) -> str:
+        facts, partition = self._host.facts, self._partition[1]
         kit = f"{facts['folder']}/kit/{self._kit.name}"
-        python = str(facts["python"])
-        return render(placed, self.options, python=python, kit=kit, there=self._partition[1], name=job_name(order))
+        name = job_name(order)
+        return render(host_order, self.options, python=str(facts["python"]), kit=kit, partition=partition, name=name)
 
-    def _hand_in(self, record: JobRecord, order: WorkOrder, name: str) -> str:
-        login, host, root = self._login, self._login.host, record.folder.root
-        there = login.translated(host, order)
-        text = self._text(order, there)
-        record.announce(order, text, name)
-        write_place(root, {"attempt": order.attempt, "hosts": [host.name], "bases": {}})
+    def _submit(self, record: JobRecord, order: WorkOrder, name: str, digests: Mapping[str, str]) -> str:
+        host, root = self._host, record.folder.root
+        host_order = translate(order, host.facts, self._kit)
+        script = self._host_script(order, host_order)
+        record.write_before_submission(order, script, name)
+        self._mirror.write_location(root, order.attempt, [host.name], {})
         try:
-            if order.attempt == 1:  # a later one goes on in the same folder
-                lay_out(host, order.run_id, *working_copy(record.folder.work))
-            login.keep(order.run_id, RunFolder.ORDER, json.dumps(to_json(there)))
-            login.keep(order.run_id, "slurm/job.sh", text)
-        except Cut as cut:
-            raise ComputeTargetException(f"the connection to {host.name} was lost: {cut}", passing=True) from cut
-        job_id = self._slurm.submit(f"{there.folder}/slurm/job.sh")
-        host.follow(order.run_id, Followed(root, 0))
+            if order.attempt == 1:  # later attempts use the same folder
+                send_working_copy(host, order.run_id, read_working_copy(record.folder.work, digests))
+            self._write_file(order.run_id, RunFolder.ORDER, json.dumps(to_json(host_order)))
+            self._write_file(order.run_id, "slurm/job.sh", script)
+        except ConnectionLost as error:
+            raise host.lost_connection(error) from error
+        job_id = self._slurm.submit(f"{host_order.folder}/slurm/job.sh")
+        host.follow(order.run_id, FollowedRun(root, 0))
         return job_id
 
-    def _ask_to_stop(self, record: JobRecord, reason: str) -> None:
-        record.ask_to_stop(reason)
-        self._login.keep(record.folder.root.name, RunFolder.STOP, json.dumps({"reason": reason}), _STOP_PATIENCE_S)
+    def _write_stop_request(self, record: JobRecord, reason: str) -> None:
+        record.request_stop(reason)
+        content = json.dumps({"reason": reason})
+        self._write_file(record.folder.root.name, RunFolder.STOP, content, retry_s=_STOP_RETRY_S)
+
+    def _write_file(self, run_id: str, name: str, content: str, retry_s: float = 0.0) -> None:
+        """Write a file in the run's folder on the login node."""
+        folder = f"{self._host.facts['home']}/runs/{run_id}"
+        argv = ["sh", "-c", _WRITE_FILE, "sh", folder, name]
+        result = self._host.call("run_command", argv=argv, stdin=content, retry_s=retry_s)
+        if result["code"] != 0:
+            raise ComputeTargetException(f"cannot write {folder}/{name} on {self._host.name}: {result['stderr']}")

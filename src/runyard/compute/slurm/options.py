@@ -1,4 +1,4 @@
-"""What a person says about a Slurm partition when they add it."""
+"""The options of a Slurm target."""
 
 from __future__ import annotations
 
@@ -8,31 +8,19 @@ from typing import Any
 
 from runyard.errors import ComputeTargetException
 
-# Runyard answers for these itself: said once more by a person, they would contradict the run's own request.
-_OURS = {
-    "--array": "one run is one job",
-    "-a": "one run is one job",
-    "--chdir": "the run's folder is where its files are",
-    "-D": "the run's folder is where its files are",
-    "--error": "the run's logs are in its own folder",
-    "-e": "the run's logs are in its own folder",
-    "--export": "variables come with the run",
-    "--job-name": "runs are found by it",
-    "-J": "runs are found by it",
-    "--nodes": "node_count of the run says it",
-    "-N": "node_count of the run says it",
-    "--ntasks": "process_count_per_node of the run says it",
-    "-n": "process_count_per_node of the run says it",
-    "--ntasks-per-node": "process_count_per_node of the run says it",
-    "--open-mode": "the run's logs are in its own folder",
-    "--output": "the run's logs are in its own folder",
-    "-o": "the run's logs are in its own folder",
-    "--parsable": "it is how the job's number is read",
-    "--requeue": "max_attempts of the run says it",
-    "--no-requeue": "max_attempts of the run says it",
-    "--wait": "the yard waits by itself",
-    "-W": "the yard waits by itself",
-    "--wrap": "the script is the run's own",
+# Flags that Runyard sets: given again as an option, they would contradict the run.
+_RESERVED = {
+    **dict.fromkeys(("--array", "-a"), "one run is one job"),
+    **dict.fromkeys(("--chdir", "-D"), "jobs start in the run's folder"),
+    **dict.fromkeys(("--error", "-e", "--open-mode", "--output", "-o"), "logs are in the run's folder"),
+    "--export": "the run defines its variables",
+    **dict.fromkeys(("--job-name", "-J"), "the job's name identifies the run"),
+    **dict.fromkeys(("--nodes", "-N"), "node_count of the run sets it"),
+    **dict.fromkeys(("--ntasks", "-n", "--ntasks-per-node"), "process_count_per_node of the run sets it"),
+    "--parsable": "the job id is read from this format",
+    **dict.fromkeys(("--requeue", "--no-requeue"), "max_attempts of the run sets it"),
+    **dict.fromkeys(("--wait", "-W"), "the yard waits for the job"),
+    "--wrap": "the yard writes the script",
 }
 
 
@@ -42,18 +30,18 @@ class SlurmOptions:
     account: str = ""
     qos: str = ""
     constraint: str = ""
-    login: str = ""  # user@host of its login node; "" = Slurm's commands are here
-    folder: str = ""  # Runyard's on the login node; "" = the usual one
-    options: tuple[str, ...] = ()  # further flags of sbatch, each as it is written: "--gres=gpu:a100:2"
+    login: str = ""  # user@host of the login node; "" = Slurm's commands run on the yard's machine
+    folder: str = ""  # Runyard's folder on the login node; "" = the default
+    options: tuple[str, ...] = ()  # additional sbatch flags, verbatim: "--gres=gpu:a100:2"
 
 
 def read_options(name: str, configuration: Mapping[str, Any]) -> SlurmOptions:
-    """From what was asked for; raises for what cannot be meant."""
+    """Parse and validate the configuration of the target ``name``."""
     known = {field.name for field in fields(SlurmOptions)}
     unknown = sorted(set(configuration) - known)
     if unknown:
         raise ComputeTargetException(
-            f"Slurm target {name!r}: {', '.join(unknown)} is not known", hint=f"known: {', '.join(sorted(known))}"
+            f"Slurm target {name!r}: unknown option {', '.join(unknown)}", hint=f"options: {', '.join(sorted(known))}"
         )
     texts = {key: str(configuration.get(key) or "") for key in known - {"options"}}
     if not texts["partition"]:
@@ -64,13 +52,13 @@ def read_options(name: str, configuration: Mapping[str, Any]) -> SlurmOptions:
         flag = flag if flag.startswith("--") else flag[:2]
         if not flag.startswith("-") or flag in ("-", "--"):
             raise ComputeTargetException(
-                f"Slurm target {name!r}: {option!r} is not a flag of sbatch", hint="write it as '--exclusive'"
+                f"Slurm target {name!r}: {option!r} is not an sbatch flag", hint="write it as '--exclusive'"
             )
-        if flag in _OURS:
+        if flag in _RESERVED:
             raise ComputeTargetException(
-                f"Slurm target {name!r}: {flag} cannot be among the options: {_OURS[flag]}", hint="leave it out"
+                f"Slurm target {name!r}: option {flag} is not allowed: {_RESERVED[flag]}", hint="remove it"
             )
     for key, text in (*texts.items(), *(("options", option) for option in options)):
         if "\n" in text or "\0" in text:
-            raise ComputeTargetException(f"Slurm target {name!r}: {key} has a line break in it")
+            raise ComputeTargetException(f"Slurm target {name!r}: {key} contains a line break")
     return SlurmOptions(**texts, options=options)

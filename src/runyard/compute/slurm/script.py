@@ -1,9 +1,8 @@
-"""The batch job of a run, as text. Pure: the same order gives the same script."""
+"""Renders the batch script of a run. Pure: the same order gives the same script."""
 
 from __future__ import annotations
 
 import math
-import re
 import shlex
 from pathlib import Path
 
@@ -13,12 +12,11 @@ from runyard.launch.order import WorkOrder
 from runyard.launch.variables import process_tag
 from runyard.spec.folder import RunFolder
 
-_LOST = re.compile(r"node lost \((.+)\)")
-_END_MARGIN_S = 120  # the agent ends a run after its time, and says so; Slurm's own limit is for an agent that cannot
+_TIME_LIMIT_MARGIN_S = 120  # the agent stops a run at its limit and records it; Slurm's limit is for a stuck agent
 
 
 def job_name(order: WorkOrder) -> str:
-    """No other job has it: the run's id, which home it is of, and its attempt."""
+    """A unique name: the run's id, its home and its attempt."""
     return f"{process_tag(order.run_id, RunFolder(Path(order.folder)))}.{order.attempt}"
 
 
@@ -28,21 +26,26 @@ def render(
     *,
     python: str,
     kit: str,
-    there: Partition | None = None,
+    partition: Partition | None = None,
     name: str = "",
 ) -> str:
-    """``python`` and ``kit`` (the folder for PYTHONPATH) run the agents, and must be the same on every node.
+    """Render the script.
 
-    ``there`` is the partition, where it is known: more processes than its nodes have CPUs take turns, and a node that
-    was lost is avoided where there are others. ``name`` is the job's, where its folder goes by another name than here.
+    Args:
+        order: The run.
+        options: The options of the target.
+        python: The interpreter of the agents; the same path must exist on every node.
+        kit: The folder for PYTHONPATH of the agents; likewise.
+        partition: The partition, if known. It limits the CPUs per node (more processes share them), and decides
+            whether a node that an earlier attempt lost can be excluded.
+        name: The job's name, if it cannot be derived from the order because its folder is on another machine.
     """
-    asked = order.resources.cpus_per_node
-    cpus = min(asked, there.cpus or asked) if there else asked
-    lost = _LOST.fullmatch(order.retried_for)
-    avoided = lost[1] if lost and there and there.nodes > order.resources.nodes else ""
+    requested = order.resources.cpus_per_node
+    cpus = min(requested, partition.cpus or requested) if partition else requested
+    excluded = order.lost_node if partition and partition.nodes > order.resources.nodes else ""
     root = Path(order.folder)
     order_path = RunFolder(root).order
-    flags = "\n".join(f"#SBATCH {flag}" for flag in _flags(order, options, cpus, avoided, name or job_name(order)))
+    flags = "\n".join(f"#SBATCH {flag}" for flag in _flags(order, options, cpus, excluded, name or job_name(order)))
     agent = shlex.join([python, "-S", "-m", "runyard.agent.slurm_node", str(order_path)])
     return (
         "#!/bin/sh\n"
@@ -50,7 +53,7 @@ def render(
         f"# {order.run_id}, attempt {order.attempt}: an agent on each node starts the processes of the run\n"
         f"if ! [ -x {shlex.quote(python)} ] || ! [ -r {shlex.quote(str(order_path))} ]; then\n"
         f'  echo "$(hostname) cannot read "{shlex.quote(str(order_path))}" or cannot run "{shlex.quote(python)} >&2\n'
-        '  echo "the home folder of the yard and its Python must be on a file system that every node has" >&2\n'
+        '  echo "the home folder of the yard and its Python must be on a file system that all nodes share" >&2\n'
         "  exit 1\n"
         "fi\n"
         f"export PYTHONPATH={shlex.quote(kit)}\n"
@@ -58,8 +61,8 @@ def render(
     )
 
 
-def _flags(order: WorkOrder, options: SlurmOptions, cpus: int, avoided: str, name: str) -> list[str]:
-    asked = order.resources
+def _flags(order: WorkOrder, options: SlurmOptions, cpus: int, excluded: str, name: str) -> list[str]:
+    resources = order.resources
     limit_s = order.max_run_duration_seconds
     return [
         f"--job-name={_word(name)}",
@@ -67,15 +70,15 @@ def _flags(order: WorkOrder, options: SlurmOptions, cpus: int, avoided: str, nam
         *([f"--account={_word(options.account)}"] if options.account else []),
         *([f"--qos={_word(options.qos)}"] if options.qos else []),
         *([f"--constraint={_word(options.constraint)}"] if options.constraint else []),
-        f"--nodes={asked.nodes}",
-        f"--ntasks={asked.nodes}",
+        f"--nodes={resources.nodes}",
+        f"--ntasks={resources.nodes}",
         "--ntasks-per-node=1",
         f"--cpus-per-task={cpus}",
-        *([f"--mem={math.ceil(asked.memory_gb * 1024)}M"] if asked.memory_gb else []),
-        *([f"--gpus-per-node={asked.gpus_per_node}"] if asked.gpus_per_node else []),
-        *([f"--time={math.ceil((limit_s + order.grace_s + _END_MARGIN_S) / 60)}"] if limit_s else []),
-        *([f"--exclude={_word(avoided)}"] if avoided else []),
-        # another attempt is the yard's to begin: it knows how many there may be, and for which reasons
+        *([f"--mem={math.ceil(resources.memory_gb * 1024)}M"] if resources.memory_gb else []),
+        *([f"--gpus-per-node={resources.gpus_per_node}"] if resources.gpus_per_node else []),
+        *([f"--time={math.ceil((limit_s + order.grace_s + _TIME_LIMIT_MARGIN_S) / 60)}"] if limit_s else []),
+        *([f"--exclude={_word(excluded)}"] if excluded else []),
+        # the yard starts the next attempt: it knows how many are allowed, and for which end reasons
         "--no-requeue",
         f"--output={_word(_without_patterns(order.folder))}/slurm/output-{order.attempt}.txt",
         "--open-mode=append",
@@ -85,10 +88,10 @@ def _flags(order: WorkOrder, options: SlurmOptions, cpus: int, avoided: str, nam
 
 
 def _step(order: WorkOrder, cpus: int) -> str:
-    """One node: the batch script is there already. A node that is lost is the agents' to judge, not srun's."""
+    """The srun prefix for several nodes. srun must not end the run for a lost node: the agents decide that."""
     if order.resources.nodes == 1:
         return ""
-    words = [
+    argv = [
         "srun",
         f"--nodes={order.resources.nodes}",
         f"--ntasks={order.resources.nodes}",
@@ -99,7 +102,7 @@ def _step(order: WorkOrder, cpus: int) -> str:
         "--mpi=none",
         "--input=none",
     ]
-    return shlex.join(words) + " "
+    return shlex.join(argv) + " "
 
 
 def _option(option: str) -> str:
@@ -108,7 +111,7 @@ def _option(option: str) -> str:
 
 
 def _word(text: str) -> str:
-    """sbatch reads these lines with a shell's quotes, and takes `#` for a comment."""
+    """Quote for an #SBATCH line, which sbatch parses like a shell, with `#` as a comment."""
     return shlex.quote(text) if text else '""'
 
 

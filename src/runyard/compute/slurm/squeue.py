@@ -1,4 +1,4 @@
-"""What squeue says about a partition: asked once for all runs, and not more often than its controller can bear."""
+"""Polls squeue for a partition: one call for all runs, and no more often than the controller can take."""
 
 from __future__ import annotations
 
@@ -13,70 +13,70 @@ from runyard.errors import ComputeTargetException
 
 log = logging.getLogger(__name__)
 
-_PACE_S = (0.5, 10.0)  # from one look to the next: soon after something happened to a job of ours, then less and less
-_SLOWING = 1.25
-_SHARE = 10  # a controller that needs a second for its answer is asked every ten
+_INTERVAL_S = (0.5, 10.0)  # short after a job of ours changed, then longer and longer
+_BACKOFF = 1.25
+_RESPONSE_FACTOR = 10  # poll at most once per 10 times the controller's response time
 
-# Slurm's own words, with a person's beside them for the commonest.
-_IN_WORDS = {
-    "Resources": "waits for nodes to become free",
-    "Priority": "others come first",
-    "Dependency": "waits for another job",
-    "PartitionNodeLimit": "the partition does not give a job so many nodes",
-    "PartitionTimeLimit": "the partition does not give a job so much time",
-    "QOSMaxJobsPerUserLimit": "you have as many jobs running as you may",
-    "ReqNodeNotAvail": "nodes that it needs are down or reserved",
+# Explanations for the most common of Slurm's reasons.
+_REASONS = {
+    "Resources": "waiting for free nodes",
+    "Priority": "jobs with a higher priority come first",
+    "Dependency": "waiting for another job",
+    "PartitionNodeLimit": "the job exceeds the partition's node limit",
+    "PartitionTimeLimit": "the job exceeds the partition's time limit",
+    "QOSMaxJobsPerUserLimit": "you have reached the limit of running jobs",
+    "ReqNodeNotAvail": "required nodes are down or reserved",
 }
 
 
 @dataclass(frozen=True)
-class Look:
-    at: float
-    took_s: float
-    jobs: dict[str, QueuedJob]
-    places: dict[str, int]  # of those that wait, from 1
+class JobListing:
+    polled_at: float
+    response_s: float
+    jobs: dict[str, QueuedJob]  # by job id
+    positions: dict[str, int]  # of waiting jobs, from 1
 
-    def why_waiting(self, job_id: str, reason: str) -> str:
-        place = self.places.get(job_id)
-        words = f"{reason} ({_IN_WORDS[reason]})" if reason in _IN_WORDS else "" if reason == "None" else reason
-        where = f"{_ordinal(place)} of {len(self.places)}" if place else ""
-        return "waiting in Slurm" + "".join(f"; {part}" for part in (where, words) if part)
+    def waiting_reason(self, job_id: str, reason: str) -> str:
+        position = self.positions.get(job_id)
+        explained = f"{reason} ({_REASONS[reason]})" if reason in _REASONS else "" if reason == "None" else reason
+        rank = f"{_ordinal(position)} of {len(self.positions)}" if position else ""
+        return "waiting in Slurm" + "".join(f"; {part}" for part in (rank, explained) if part)
 
 
-class Line:
+class SqueuePoller:
     def __init__(self, slurm: Slurm, partition: str) -> None:
         self._slurm, self._partition = slurm, partition
         self._lock = threading.Lock()
-        self._last: Look | None = None
-        self._is_silent = False
-        self._pace_s = _PACE_S[0]
+        self._last: JobListing | None = None
+        self._is_unavailable = False
+        self._interval_s = _INTERVAL_S[0]
 
-    def hurry(self) -> None:
-        """A job of ours was submitted, is to stop, or changed."""
-        self._pace_s = _PACE_S[0]
+    def poll_soon(self) -> None:
+        """Shorten the interval: a job of ours was submitted, canceled, or changed its state."""
+        self._interval_s = _INTERVAL_S[0]
 
-    def look(self) -> Look | None:
-        """None when Slurm does not answer: then nothing is known."""
+    def poll(self) -> JobListing | None:
+        """The current listing, at most one interval old; None if Slurm does not respond."""
         with self._lock:
             last, now = self._last, clock.monotonic()
-            if last is not None and now - last.at < max(self._pace_s, _SHARE * last.took_s):
-                return None if self._is_silent else last
-            self._pace_s = min(self._pace_s * _SLOWING, _PACE_S[1])
+            if last is not None and now - last.polled_at < max(self._interval_s, _RESPONSE_FACTOR * last.response_s):
+                return None if self._is_unavailable else last
+            self._interval_s = min(self._interval_s * _BACKOFF, _INTERVAL_S[1])
             try:
                 jobs = self._slurm.jobs(self._partition)
             except ComputeTargetException as error:
-                if not self._is_silent:
+                if not self._is_unavailable:
                     log.warning("partition %s: %s", self._partition, error.message)
-                self._is_silent = True
-                self._last = replace(last, at=now) if last else Look(now, 0.0, {}, {})
+                self._is_unavailable = True
+                self._last = replace(last, polled_at=now) if last else JobListing(now, 0.0, {}, {})
                 return None
-            self._is_silent = False
+            self._is_unavailable = False
             waiting = [job.job_id for job in jobs if phase(job.state) is Phase.WAITING]
-            self._last = Look(
+            self._last = JobListing(
                 now,
                 clock.monotonic() - now,
                 {job.job_id: job for job in jobs},
-                {job_id: place for place, job_id in enumerate(waiting, 1)},
+                {job_id: position for position, job_id in enumerate(waiting, 1)},
             )
             return self._last
 

@@ -1,4 +1,4 @@
-"""Slurm's words for the state of a job, and what they mean for a run."""
+"""Slurm's job states and their meaning for a run."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from runyard.lifecycle.state import EndReason
 
 
 class Phase(Enum):
-    WAITING = "waiting"  # in Slurm's line: no agent yet, or not any more
+    WAITING = "waiting"  # in Slurm's queue: there is no agent
     RUNNING = "running"
-    ENDING = "ending"  # Slurm stops what is left of it; agents may still be writing their last word
+    ENDING = "ending"  # Slurm stops its processes; agents may still write their last events
     ENDED = "ended"
 
 
 _PHASES = {
     "PENDING": Phase.WAITING,
-    "CONFIGURING": Phase.WAITING,  # its nodes are booted for it
+    "CONFIGURING": Phase.WAITING,  # its nodes are being booted
     "REQUEUED": Phase.WAITING,
     "REQUEUE_FED": Phase.WAITING,
     "REQUEUE_HOLD": Phase.WAITING,
@@ -27,7 +27,7 @@ _PHASES = {
     "SIGNALING": Phase.RUNNING,
     "STAGE_OUT": Phase.RUNNING,
     "STOPPED": Phase.RUNNING,
-    "SUSPENDED": Phase.RUNNING,  # its processes stand still, and go on
+    "SUSPENDED": Phase.RUNNING,  # its processes are paused
     "COMPLETING": Phase.ENDING,
     "BOOT_FAIL": Phase.ENDED,
     "CANCELLED": Phase.ENDED,
@@ -41,7 +41,7 @@ _PHASES = {
     "TIMEOUT": Phase.ENDED,
 }
 
-# Why a job ended, where Slurm knows better than the agent, which was only told to stop.
+# The end reasons that Slurm knows better than the agent, which only received a signal.
 _REASONS = {
     "BOOT_FAIL": EndReason.NODE_LOST,
     "CANCELLED": EndReason.CANCELED,
@@ -54,20 +54,20 @@ _REASONS = {
 
 
 def is_success(state: str) -> bool:
-    """The agent came to its end by itself: so it has said a last word."""
+    """True if the agent exited normally, so that it has written its last event."""
     return _first(state) == "COMPLETED"
 
 
 def phase(state: str) -> Phase:
-    """A word of a newer Slurm counts as a job that is there: a run is not given up over a word."""
+    """The phase of a state. An unknown state, of a newer Slurm, counts as running so that the run is not lost."""
     return _PHASES.get(_first(state), Phase.RUNNING)
 
 
 def end_reason(state: str) -> EndReason | None:
-    """None: Slurm knows no more than that it ended."""
+    """The reason that a final state implies; None if it implies none."""
     return _REASONS.get(_first(state))
 
 
 def _first(state: str) -> str:
-    """``CANCELLED by 1000``, ``CANCELLED+``"""
+    """The state without its suffix: ``CANCELLED by 1000``, ``CANCELLED+``."""
     return state.split(" ")[0].rstrip("+").upper()

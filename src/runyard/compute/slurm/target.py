@@ -1,61 +1,67 @@
-"""How a Slurm target is checked before it is kept, and made of what was kept."""
+"""The target kind of Slurm partitions."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from runyard.compute.base import Compute
-from runyard.compute.local.compute import LocalCompute
+from runyard.compute.kind import Configuration, TargetDeps, TargetKind
+from runyard.compute.scheduling.external_queue import ExternalQueue
 from runyard.compute.scheduling.queue import Queue
 from runyard.compute.slurm.client import Slurm
 from runyard.compute.slurm.compute import SlurmCompute
-from runyard.compute.slurm.login_node import LoginCompute, LoginHost, call_on
-from runyard.compute.slurm.options import SlurmOptions
-from runyard.compute.slurm.queue import HandedOver
-from runyard.compute.ssh.host import Hooks
+from runyard.compute.slurm.login_node import LoginNodeCompute, run_on
+from runyard.compute.slurm.options import SlurmOptions, read_options
+from runyard.compute.ssh.host import Host, HostCallbacks
 from runyard.compute.ssh.openssh import checked_address
 from runyard.errors import ComputeTargetException
 
-KIND = "Slurm"
+
+class SlurmKind(TargetKind):
+    title = "Slurm"
+
+    def create(self, name: str, configuration: Configuration, deps: TargetDeps) -> tuple[Compute, Queue]:
+        return create_partition(name, read_options(name, configuration), deps)
+
+    def check(self, name: str, configuration: Configuration, deps: TargetDeps) -> Configuration:
+        check_partition(name, read_options(name, configuration), deps)
+        return configuration
 
 
-def make(
-    options: SlurmOptions, home: Path, kit: Path, hooks: Hooks, local: LocalCompute, most_nodes: int | None = None
+def create_partition(
+    name: str, options: SlurmOptions, deps: TargetDeps, max_nodes: int | None = None
 ) -> tuple[Compute, Queue]:
-    """Asks nobody: Slurm may be away while the yard starts."""
     if not options.login:
-        compute = SlurmCompute(options, kit)
-        return compute, HandedOver(compute.partition, compute.waiting_for, most_nodes)
-    there = LoginCompute(options, _login_node(options, home, kit, hooks), kit=kit, local=local)
-    return there, HandedOver(there.jobs.partition, there.jobs.waiting_for, most_nodes)
+        compute = SlurmCompute(options, deps.node_package)
+        return compute, Queue(ExternalQueue(compute, max_nodes))
+    callbacks = HostCallbacks(deps.run_changed, deps.report, lambda: deps.capacity_changed(name))
+    login = LoginNodeCompute(options, _login_host(options, deps, callbacks), kit=deps.node_package)
+    return login, Queue(ExternalQueue(login.jobs, max_nodes))
 
 
-def check(name: str, options: SlurmOptions, home: Path, kit: Path) -> None:
-    """Refuses a target on which nothing could ever run."""
+def check_partition(name: str, options: SlurmOptions, deps: TargetDeps) -> None:
+    """Refuse a partition that does not exist or is not up."""
     if not options.login:
-        _check_partition(name, options, Slurm())
+        _check(name, options, Slurm())
         return
-    silent = Hooks(lambda run_id: None, lambda run_id, text: None, lambda: None)
-    host = _login_node(options, home, kit, silent)
+    host = _login_host(options, deps, HostCallbacks())
     try:
-        _check_partition(name, options, Slurm(call_on(host)))
+        _check(name, options, Slurm(run_on(host)))
     finally:
         host.close()
 
 
-def _login_node(options: SlurmOptions, home: Path, kit: Path, hooks: Hooks) -> LoginHost:
-    return LoginHost(checked_address(options.login), home=home, kit=kit, hooks=hooks, folder=options.folder)
+def _login_host(options: SlurmOptions, deps: TargetDeps, callbacks: HostCallbacks) -> Host:
+    address = checked_address(options.login)
+    return Host(address, home=deps.home, kit=deps.node_package, callbacks=callbacks, folder=options.folder)
 
 
-def _check_partition(name: str, options: SlurmOptions, slurm: Slurm) -> None:
-    partitions = slurm.partitions()
-    there = next((one for one in partitions if one.name == options.partition), None)
-    if there is None:
-        names = ", ".join(one.name for one in partitions) or "none at all"
+def _check(name: str, options: SlurmOptions, slurm: Slurm) -> None:
+    partitions = {partition.name: partition for partition in slurm.partitions()}
+    if options.partition not in partitions:
         raise ComputeTargetException(
-            f"cannot add {name!r}: this Slurm has no partition {options.partition!r}", hint=f"it has: {names}"
+            f"cannot add {name!r}: Slurm has no partition {options.partition!r}",
+            hint=f"partitions: {', '.join(partitions) or 'none'}",
         )
-    if not there.is_up:
+    if not partitions[options.partition].is_up:
         raise ComputeTargetException(
-            f"cannot add {name!r}: partition {options.partition!r} is not up", hint="sinfo says how it stands"
+            f"cannot add {name!r}: partition {options.partition!r} is not up", hint="sinfo shows its state"
         )

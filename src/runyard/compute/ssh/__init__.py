@@ -1,4 +1,5 @@
-"""SSH hosts. ``host`` is the yard's end of one connection, ``courier`` the other end, on the host itself.
+"""SSH hosts. ``host`` is the yard's side of a connection, ``remote_agent`` the side that runs on the host.
 
-What the host runs (``arrival``, ``courier``, ``frames``, ``trail``, ``errands``) is standard library only, Python 3.9.
+The modules that run on hosts (``remote_agent``, ``remote_operations``, ``framing``, ``file_sync``, ``socket_forward``)
+use only the standard library and support Python 3.9.
 """

@@ -1,4 +1,4 @@
-"""What travels to a host, once for each content: the node kit for scripts, and what the courier itself consists of."""
+"""Archives of Runyard's own code for hosts, each sent to a host once per content."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import packaging
 
 import runyard
 
-# Beside the node kit, whose folder is copied whole: Python 3.9 reads them, and they need nothing but `packaging`.
-_PARTS = (
+# In addition to the node package. They run on Python 3.9 and need no package but `packaging`.
+_MODULES = (
     "compute/__init__.py",
     "compute/base.py",
     "compute/local/__init__.py",
@@ -35,25 +35,25 @@ _PARTS = (
 
 
 @cache
-def kit(folder: Path) -> tuple[str, bytes]:
-    """For PYTHONPATH of scripts: its place on a host, and the archive."""
+def node_package(folder: Path) -> tuple[str, bytes]:
+    """The folder for PYTHONPATH of scripts: its path below Runyard's folder on the host, and the archive."""
     return f"kit/{folder.name}", _archive(dict(_files(folder, "")))
 
 
 @cache
-def office(kit_folder: Path) -> tuple[str, bytes]:
-    """What the courier, and whoever builds environments for it, is made of."""
+def runtime_bundle(node_package_folder: Path) -> tuple[str, bytes]:
+    """The code of the remote agent and of the environment builder: its path on the host, and the archive."""
     package = Path(runyard.__file__).parent
-    files = dict(_files(kit_folder, ""))
-    for part in _PARTS:
-        place = package / part
-        files.update(_files(place, f"runyard/{part}/") if place.is_dir() else {f"runyard/{part}": place})
+    files = dict(_files(node_package_folder, ""))
+    for module in _MODULES:
+        path = package / module
+        files.update(_files(path, f"runyard/{module}/") if path.is_dir() else {f"runyard/{module}": path})
     files.update(_files(Path(packaging.__file__).parent, "packaging/"))
     digest = hashlib.sha256()
     for name, path in sorted(files.items()):
         content = path.read_bytes()
         digest.update(f"{name}\0{len(content)}\0".encode() + content)
-    return f"office/{digest.hexdigest()[:16]}", _archive(files)
+    return f"runtime/{digest.hexdigest()[:16]}", _archive(files)
 
 
 def _files(folder: Path, prefix: str) -> Iterator[tuple[str, Path]]:

@@ -1,76 +1,99 @@
-"""Data for the runs of a host: what its cache lacks is sent, once, and goes on after a cut from where it was."""
+"""Sends data for runs to hosts: only files that a host's cache lacks. Continues after a lost connection."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from runyard import clock
-from runyard.compute.ssh.framing import CHUNK, Cut
+from runyard.compute.base import DataUpload, ProgressCallback, RemoteData
+from runyard.compute.ssh.framing import CHUNK_BYTES, ConnectionLost
 from runyard.compute.ssh.host import Host
-from runyard.data.cache import Leaf
-from runyard.errors import ComputeTargetException, DataException
+from runyard.compute.ssh.placeholders import HOST_FOLDER
+from runyard.errors import DataException
+from runyard.spec.folder import RunFolder
 
-_PATIENCE_S = 120.0
-_SAY_EVERY_S = 1.0
-Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Gift:
-    """``private``: the name of a copy of the run's own; "" = the tree that all runs there share."""
-
-    name: str  # as people call it
-    leaves: tuple[Leaf, ...]
-    contents: dict[str, Path]  # by digest, on the yard's machine
-    private: str = ""
+_RETRY_S = 120.0
+_REPORT_INTERVAL_S = 1.0
 
 
-def give(host: Host, run_id: str, gift: Gift, say: Say, abandoned: threading.Event) -> None:
-    """Blocks. Raises ComputeTargetException where the host is away for too long."""
-    sizes = {leaf.digest: leaf.size for leaf in gift.leaves}
-    give_up = clock.monotonic() + _PATIENCE_S
-    lacking: list[str] = []
+class HostData(RemoteData):
+    def __init__(self, hosts: Sequence[Host], *, shared: bool = False) -> None:
+        """``shared``: all nodes see the file system of the first host."""
+        self._hosts, self._shared = tuple(hosts), shared
+
+    def upload(
+        self,
+        run_id: str,
+        folder: str,
+        data: DataUpload,
+        nodes: Sequence[int],
+        *,
+        report: ProgressCallback,
+        canceled: threading.Event,
+    ) -> str:
+        hosts = self._hosts[:1] if self._shared else [self._hosts[index] for index in nodes]
+        with ThreadPoolExecutor(len(hosts), "upload-data") as pool:
+            list(pool.map(lambda host: _upload(host, run_id, data, report, canceled), hosts))
+        if data.private:
+            return f"{folder}/{RunFolder.DATA}/{data.private}"
+        return f"{HOST_FOLDER}/data/trees/{data.key}"
+
+
+def _upload(host: Host, run_id: str, data: DataUpload, report: ProgressCallback, canceled: threading.Event) -> None:
+    sizes = {leaf.digest: leaf.size for leaf in data.leaves}
+    deadline = clock.monotonic() + _RETRY_S
+    missing: list[str] = []
     while True:
         try:
-            before = len(lacking)
-            lacking = host.call("lacking_data", digests=sorted(sizes), timeout_s=300.0, patience_s=_PATIENCE_S)
-            if not lacking:
+            sent_count = len(missing)
+            missing = host.call("missing_data", digests=sorted(sizes), timeout_s=300.0, retry_s=_RETRY_S)
+            if not missing:
                 break
-            if before == len(lacking):  # everything was sent, and something is not what it was said to be
+            if sent_count == len(missing):  # all of them were sent, and their content did not match
                 raise DataException(
-                    f"{len(lacking):,} files of {gift.name} changed while they were sent to {host.name}",
-                    hint="submit again when nobody writes to them",
+                    f"{len(missing):,} files of {data.name} changed while they were sent to {host.name}",
+                    hint="submit again when no process writes to them",
                 )
-            _send(host, gift, lacking, sizes, say, abandoned)
-        except Cut as cut:
-            lacking = []
-            if clock.monotonic() > give_up or abandoned.wait(0.5):
-                raise ComputeTargetException(f"the connection to {host.name} was lost: {cut}", passing=True) from cut
-    leaves = [[leaf.path, leaf.digest, leaf.size] for leaf in gift.leaves]
-    host.call("plant", run=run_id, leaves=leaves, private=gift.private, timeout_s=3600.0, patience_s=_PATIENCE_S)
+            _send(host, data, missing, sizes, report, canceled)
+        except ConnectionLost as error:
+            missing = []
+            if clock.monotonic() > deadline or canceled.wait(0.5):
+                raise host.lost_connection(error) from error
+    host.call(
+        "create_data_tree",
+        run_id=run_id,
+        leaves=[[leaf.path, leaf.digest, leaf.size] for leaf in data.leaves],
+        private=data.private,
+        timeout_s=3600.0,
+        retry_s=_RETRY_S,
+    )
 
 
 def _send(
-    host: Host, gift: Gift, lacking: list[str], sizes: dict[str, int], say: Say, abandoned: threading.Event
+    host: Host,
+    data: DataUpload,
+    digests: list[str],
+    sizes: dict[str, int],
+    report: ProgressCallback,
+    canceled: threading.Event,
 ) -> None:
-    line = host.connect()
-    total, sent, told_at = sum(sizes[digest] for digest in lacking), 0, clock.monotonic()
-    for digest in lacking:
-        with open(gift.contents[digest], "rb") as file:
-            while True:
-                if abandoned.is_set():
-                    raise DataException(f"{gift.name} was not wanted any more")
-                data = file.read(CHUNK)
-                line.send({"do": "content", "digest": digest, "last": len(data) < CHUNK, "of_data": True}, data)
-                sent += len(data)
-                if clock.monotonic() - told_at > _SAY_EVERY_S:
-                    told_at = clock.monotonic()
-                    say(f"sending data {gift.name} to {host.name} {sent / 1e6:,.0f}/{total / 1e6:,.0f} MB")
-                if len(data) < CHUNK:
-                    break
-    # asked in the order in which they were sent: the answer comes after the last of them
-    line.ask("lacking_data", {"digests": lacking[-1:]}, timeout_s=600.0)
-    say(f"data {gift.name}: {len(lacking):,} files sent to {host.name}")
+    session = host.connect()
+    total, sent, reported_at = sum(sizes[digest] for digest in digests), 0, clock.monotonic()
+    for digest in digests:
+        with open(data.contents[digest], "rb") as file:
+            is_last = False
+            while not is_last:
+                if canceled.is_set():
+                    raise DataException(f"the upload of {data.name} was canceled")
+                chunk = file.read(CHUNK_BYTES)
+                is_last = len(chunk) < CHUNK_BYTES
+                session.send("store_content", {"digest": digest, "is_last": is_last, "is_data": True}, chunk)
+                sent += len(chunk)
+                if clock.monotonic() - reported_at > _REPORT_INTERVAL_S:
+                    reported_at = clock.monotonic()
+                    report(f"sending data {data.name} to {host.name} {sent / 1e6:,.0f}/{total / 1e6:,.0f} MB")
+    # processed in order: the reply means that all files before it were stored
+    session.request("missing_data", {"digests": digests[-1:]}, timeout_s=600.0)
+    report(f"data {data.name}: {len(digests):,} files sent to {host.name}")

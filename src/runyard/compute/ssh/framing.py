@@ -1,4 +1,4 @@
-"""What crosses between the yard and a host: a line of JSON, followed by as many bytes as it says."""
+"""The message format between the yard and a host: one line of JSON, followed by as many bytes as it announces."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import json
 import threading
 from typing import IO, Any, Optional
 
-CHUNK = 256 * 1024
+CHUNK_BYTES = 256 * 1024
 
 
-class Cut(Exception):
-    """The other side is gone; its text says why, where that is known."""
+class ConnectionLost(Exception):
+    """The other side is gone; the text is the reason, if it is known."""
 
 
-class Writer:
-    """May be used from any thread: each frame goes out whole."""
+class FrameWriter:
+    """Thread-safe: frames are not interleaved."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -31,11 +31,11 @@ class Writer:
                     self._stream.write(body)
                 self._stream.flush()
             except (OSError, ValueError) as error:  # ValueError: closed on this side
-                raise Cut(str(error)) from error
+                raise ConnectionLost(str(error)) from error
 
 
-def read(stream: IO[bytes]) -> Optional[tuple[dict[str, Any], bytes]]:
-    """The next frame; None when the other side ended properly or in the middle of one."""
+def read_frame(stream: IO[bytes]) -> Optional[tuple[dict[str, Any], bytes]]:
+    """The next frame; None if the stream ended, also in the middle of a frame."""
     try:
         line = stream.readline()
         if not line.endswith(b"\n"):
@@ -44,5 +44,5 @@ def read(stream: IO[bytes]) -> Optional[tuple[dict[str, Any], bytes]]:
         size = int(head.get("bytes", 0))
         body = stream.read(size) if size else b""
     except (OSError, ValueError) as error:
-        raise Cut(f"what came was no frame: {error}") from error
+        raise ConnectionLost(f"invalid frame: {error}") from error
     return (head, body) if len(body) == size else None

@@ -1,10 +1,9 @@
-"""A host, as the yard sees it: asked when it is needed, listened to while runs are there, found again after a cut."""
+"""The yard's side of a host: connects on demand, follows the files of runs there, and reconnects when needed."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import socket
 import threading
 from collections.abc import Callable
@@ -17,207 +16,227 @@ from typing import Any
 from runyard import clock
 from runyard.compute.base import Capacity
 from runyard.compute.ssh import file_sync
-from runyard.compute.ssh.framing import CHUNK, Cut
+from runyard.compute.ssh.framing import CHUNK_BYTES, ConnectionLost
 from runyard.compute.ssh.openssh import Address, control_path, require_program
-from runyard.compute.ssh.session import Heard, Line
-from runyard.compute.ssh.socket_forward import Pipes
+from runyard.compute.ssh.session import MessageHandler, Session
+from runyard.compute.ssh.socket_forward import ForwardedConnections
 from runyard.errors import ComputeTargetException
+from runyard.posix import unix_socket
 from runyard.spec.folder import HomeFolder
 from runyard.spec.json import from_json
 
 log = logging.getLogger(__name__)
 
 FOLDER = "~/.runyard-host"
-_SILENT_S = 6.0  # then people are told; a courier says something every two seconds
-_DEAD_S = 20.0  # then the connection is given up
+_SILENT_S = 6.0  # then users see a message; a remote agent sends a heartbeat every two seconds
+_DEAD_S = 20.0  # then the connection is closed
 _RETRY_S = (0.5, 5.0)
-_FORGOTTEN_S = 30.0  # where no run is waiting to be heard of
+_RETRY_WITHOUT_RUNS_S = 30.0
+
+
+def _ignore(*_: object) -> None:
+    pass
 
 
 @dataclass(frozen=True)
-class Hooks:
-    """What a host tells the yard."""
+class HostCallbacks:
+    """Called by a host's threads; they must return quickly."""
 
-    news: Callable[[str], None]  # the folder of this run has something new that the agent said; returns at once
-    say: Callable[[str, str], None]  # what a run waits for; "" = nothing any more
-    back: Callable[[], None]  # a host that could not be reached can be again: whoever waits may have room
+    run_changed: Callable[[str], None] = _ignore  # the folder of this run has new events
+    report: Callable[[str, str], None] = _ignore  # run id and what the run waits for; "" = nothing
+    reconnected: Callable[[], None] = _ignore  # the host can be reached again
 
 
 @dataclass
-class Followed:
+class FollowedRun:
     root: Path  # the run's folder in the yard's home
     node_rank: int
-    bases: dict[str, int] = field(default_factory=dict)  # what was in each file before this attempt
-    is_gone: bool = False  # its agent
+    bases: dict[str, int] = field(default_factory=dict)  # sizes of the files before this attempt
+    agent_is_gone: bool = False
     agent_pid: int | None = None
 
 
 class Host:
-    """All verbs may be called from any thread; each connects if it has to."""
+    """Every method is thread-safe and connects if it has to."""
 
     def __init__(
-        self, address: Address, *, home: Path, kit: Path, hooks: Hooks, folder: str = "", seen_at: str = ""
+        self,
+        address: Address,
+        *,
+        home: Path,
+        kit: Path,
+        callbacks: HostCallbacks | None = None,
+        folder: str = "",
+        last_address: str = "",
     ) -> None:
         self.address = address
         self.name = address.name
-        self.seen_at = seen_at  # where other hosts reach it, as it was when somebody last looked
-        self._home, self._kit, self._hooks = home, kit, hooks
+        self.last_address = last_address  # where other hosts reached it when it was attached
+        self._home, self._kit, self._callbacks = home, kit, callbacks or HostCallbacks()
         self._folder = folder or FOLDER
-        self._line: Line | None = None
-        self._pipes: Pipes | None = None
+        self._session: Session | None = None
+        self._forwarded: ForwardedConnections | None = None
         self._facts: dict[str, Any] | None = None
         self._connecting = threading.Lock()
         self._lock = threading.Lock()
-        self._followed: dict[str, Followed] = {}
+        self._followed: dict[str, FollowedRun] = {}
         self._closing = threading.Event()
-        self._keeper: threading.Thread | None = None
-        self._telling = ThreadPoolExecutor(1, f"back-{address.name}")
-        self.away_since: float | None = None
-        self.trouble = ""
+        self._reconnector: threading.Thread | None = None
+        self._callback_thread = ThreadPoolExecutor(1, f"reconnected-{address.name}")
+        self.unreachable_since: float | None = None
+        self.problem = ""  # the last connection error, until a connection succeeds
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the host said about itself when it was last reached."""
+        """The facts that the host reported when it was last connected."""
         if self._facts is None:
             self.connect()
         assert self._facts is not None
         return self._facts
 
     @property
-    def is_known(self) -> bool:
-        """Whether it was reached before: then its facts can be had without asking it."""
+    def has_facts(self) -> bool:
+        """True if ``facts`` needs no connection."""
         return self._facts is not None
 
     @property
-    def away_s(self) -> float:
-        """For how long it could not be reached; 0 while there is a connection, or nobody tried."""
-        since = self.away_since
+    def unreachable_s(self) -> float:
+        """Seconds since the connection was lost; 0 while connected, and before the first attempt."""
+        since = self.unreachable_since
         return 0.0 if since is None else clock.monotonic() - since
 
     @property
     def capacity(self) -> Capacity:
         return from_json(Capacity, self.facts["capacity"])
 
-    def connect(self) -> Line:
-        """Raises ComputeTargetException: why it cannot be reached."""
+    def connect(self) -> Session:
+        """Raises ComputeTargetException with the reason if the host cannot be reached."""
         with self._connecting:
-            if self._line is not None and not self._line.is_cut:
-                return self._line
+            if self._session is not None and not self._session.has_ended:
+                return self._session
             if self._closing.is_set():
-                raise ComputeTargetException(f"the yard is closing; {self.name} is not asked any more")
+                raise ComputeTargetException(f"the yard is closing; not connecting to {self.name}")
             require_program()
             control = control_path(self._home, self.address)
             yard = hashlib.sha256(f"{socket.gethostname()}:{self._home}".encode()).hexdigest()[:12]
             try:
-                line = Line(self.address, control, self._folder, self._kit, yard, heard=self._heard, ended=self._cut)
+                session = Session(
+                    self.address, control, self._folder, self._kit, yard, self._on_message, self._on_session_end
+                )
             except ComputeTargetException as error:
-                self.trouble = error.message
-                if self.away_since is None:
-                    self.away_since = clock.monotonic()
-                self._keep()
+                self.problem = error.message
+                if self.unreachable_since is None:
+                    self.unreachable_since = clock.monotonic()
+                self._start_reconnector()
                 raise
-            self._facts = line.facts
-            was_in_trouble = bool(self.trouble)
+            self._facts = session.facts
+            was_unreachable = bool(self.problem)
             with self._lock:
-                old, self._pipes = self._pipes, Pipes(line.send)
-                self._line = line
-                self.away_since, self.trouble = None, ""
+                old, self._forwarded = self._forwarded, ForwardedConnections(session.send_message)
+                self._session = session
+                self.unreachable_since, self.problem = None, ""
                 followed = list(self._followed.items())
-        if old is not None:  # of a line whose end was not told yet
+        if old is not None:  # of a session whose end was not reported yet
             old.close()
         for run_id, run in followed:
-            with suppress(Cut):
-                self._follow(line, run_id, run)
-        if was_in_trouble:
+            with suppress(ConnectionLost):
+                self._follow(session, run_id, run)
+        if was_unreachable:
             with suppress(RuntimeError):
-                self._telling.submit(self._hooks.back)
-        return line
+                self._callback_thread.submit(self._callbacks.reconnected)
+        return session
 
     def call(
         self,
-        do: str,
+        operation: str,
         *,
-        heard: Heard | None = None,
+        on_message: MessageHandler | None = None,
         timeout_s: float | None = 60.0,
-        patience_s: float = 0.0,
-        abandoned: threading.Event | None = None,
-        **fields: Any,
+        retry_s: float = 0.0,
+        canceled: threading.Event | None = None,
+        **arguments: Any,
     ) -> Any:
-        """Asks the courier; everything may be asked twice, so after a cut it is asked again for ``patience_s``."""
-        give_up = clock.monotonic() + patience_s
+        """Perform an operation of the remote agent. All of them may be repeated: retry for ``retry_s`` seconds."""
+        deadline = clock.monotonic() + retry_s
         while True:
             try:
-                return self.connect().ask(do, fields, heard=heard, timeout_s=timeout_s, abandoned=abandoned)
-            except Cut as cut:
-                failure = ComputeTargetException(
-                    f"the connection to {self.name} was lost: {cut}", hint="submit again", host=self.name, passing=True
+                session = self.connect()
+                return session.request(
+                    operation, arguments, on_message=on_message, timeout_s=timeout_s, canceled=canceled
                 )
+            except ConnectionLost as error:
+                failure = self.lost_connection(error)
             except ComputeTargetException as error:
-                if not error.facts.get("passing"):
+                if not error.facts.get("transient"):
                     raise
                 failure = error
-            if clock.monotonic() >= give_up or self._closing.wait(_RETRY_S[0]):
+            if clock.monotonic() >= deadline or self._closing.wait(_RETRY_S[0]):
                 raise failure
 
-    def run(self, argv: list[str], given: str = "", timeout_s: float | None = 60.0) -> tuple[int, str, str]:
-        """A command there: its exit code, output and complaints."""
-        wait_s = None if timeout_s is None else timeout_s + 10
-        done = self.call("run", argv=argv, input=given, limit_s=timeout_s, timeout_s=wait_s)
-        return int(done["code"]), str(done["out"]), str(done["err"])
+    def lost_connection(self, error: ConnectionLost) -> ComputeTargetException:
+        message = f"the connection to {self.name} was lost: {error}"
+        return ComputeTargetException(message, hint="submit again", host=self.name, transient=True)
 
-    def bring(self, contents: dict[str, Path]) -> None:
-        """Files by their digests: those that are not there yet."""
-        line = self.connect()
-        lacking = line.ask("lacking", {"digests": sorted(contents)})
-        for digest in lacking:
-            with open(contents[digest], "rb") as file:
+    def run_command(self, argv: list[str], stdin: str = "", timeout_s: float = 60.0) -> tuple[int, str, str]:
+        """Run a command on the host; return its exit code, stdout and stderr."""
+        result = self.call("run_command", argv=argv, stdin=stdin, limit_s=timeout_s, timeout_s=timeout_s + 10)
+        return int(result["code"]), str(result["stdout"]), str(result["stderr"])
+
+    def upload_contents(self, files: dict[str, Path]) -> None:
+        """Send the files, given by their digests, that the host does not have."""
+        session = self.connect()
+        missing = session.request("missing_contents", {"digests": sorted(files)})
+        for digest in missing:
+            with open(files[digest], "rb") as file:
                 while True:
-                    data = file.read(CHUNK)
-                    line.send({"do": "content", "digest": digest, "last": len(data) < CHUNK}, data)
-                    if len(data) < CHUNK:
+                    data = file.read(CHUNK_BYTES)
+                    is_last = len(data) < CHUNK_BYTES
+                    session.send("store_content", {"digest": digest, "is_last": is_last}, data)
+                    if is_last:
                         break
-        if lacking and line.ask("lacking", {"digests": lacking}, timeout_s=600.0):
-            raise Cut("content did not arrive")
+        if missing and session.request("missing_contents", {"digests": missing}, timeout_s=600.0):
+            raise ConnectionLost("uploaded files did not arrive")
 
-    def follow(self, run_id: str, followed: Followed) -> None:
-        """From now on, what is written there is written here, until ``leave``. The host need not be there yet."""
+    def follow(self, run_id: str, run: FollowedRun) -> None:
+        """Copy what is written to the run's folder on the host until ``unfollow``; also once it is reachable."""
         with self._lock:
-            self._followed[run_id] = followed
-            line = self._line
-        if line is not None:
-            with suppress(Cut):
-                self._follow(line, run_id, followed)
-        self._keep()
+            self._followed[run_id] = run
+            session = self._session
+        if session is not None:
+            with suppress(ConnectionLost):
+                self._follow(session, run_id, run)
+        self._start_reconnector()
 
-    def leave(self, run_id: str) -> None:
+    def unfollow(self, run_id: str) -> None:
         with self._lock:
-            known = self._followed.pop(run_id, None)
-            line = self._line
-        if known is not None and line is not None:
-            with suppress(Cut):
-                line.send({"do": "leave", "run": run_id})
+            run = self._followed.pop(run_id, None)
+            session = self._session
+        if run is not None and session is not None:
+            with suppress(ConnectionLost):
+                session.send("unfollow", {"run_id": run_id})
 
-    def followed(self, run_id: str) -> Followed | None:
+    def followed(self, run_id: str) -> FollowedRun | None:
         with self._lock:
             return self._followed.get(run_id)
 
     def close(self) -> None:
-        """Runs there go on."""
+        """Disconnect. Runs on the host continue."""
         self._closing.set()
-        line = self._line
-        if line is not None:
-            line.close()
-        self._telling.shutdown(wait=False, cancel_futures=True)
+        session = self._session
+        if session is not None:
+            session.close()
+        self._callback_thread.shutdown(wait=False, cancel_futures=True)
 
-    def _follow(self, line: Line, run_id: str, run: Followed) -> None:
-        have = file_sync.have(run.root, run.bases)
-        line.send({"do": "follow", "run": run_id, "node_rank": run.node_rank, "have": have})
+    def _follow(self, session: Session, run_id: str, run: FollowedRun) -> None:
+        received = file_sync.received(run.root, run.bases)
+        session.send("follow", {"run_id": run_id, "node_rank": run.node_rank, "received": received})
 
-    def _heard(self, head: dict[str, Any], body: bytes) -> None:
-        if "pipe" in head:
-            self._hear_pipe(head, body)
+    def _on_message(self, head: dict[str, Any], body: bytes) -> None:
+        if "connection" in head:
+            self._on_forwarded(head, body)
         elif "run" in head:
-            run = self.followed(str(head["run"]))
+            run_id = str(head["run"])
+            run = self.followed(run_id)
             if run is None:
                 return
             if "file" in head:
@@ -225,82 +244,81 @@ class Host:
                     file_sync.write(run.root, head, body, run.bases)
                 except (OSError, ValueError) as error:
                     log.warning("%s: %s", self.name, error)
-                    raise Cut(str(error)) from error  # said again from what is really here
-            elif "news" in head:
-                self._hooks.news(str(head["run"]))
-            elif "gone" in head:
-                run.is_gone = True
+                    raise ConnectionLost(str(error)) from error  # sent again after what was really written
+            elif "changed" in head:
+                self._callbacks.run_changed(run_id)
+            elif "agent_gone" in head:
+                run.agent_is_gone = True
 
-    def _hear_pipe(self, head: dict[str, Any], body: bytes) -> None:
-        pipes, line = self._pipes, self._line
-        if pipes is None or line is None:
+    def _on_forwarded(self, head: dict[str, Any], body: bytes) -> None:
+        forwarded, session = self._forwarded, self._session
+        if forwarded is None or session is None:
             return
-        number = int(head["pipe"])
+        number = int(head["connection"])
         if not head.get("opened"):
-            pipes.receive(number, body)
+            forwarded.receive(number, body)
             return
-        connection = socket.socket(socket.AF_UNIX)
         try:
-            connection.settimeout(2)
-            connection.connect(os.fspath(HomeFolder(self._home).socket))
-            connection.settimeout(None)
+            connection = unix_socket.connect(HomeFolder(self._home).socket, timeout_s=2)
         except OSError:
-            connection.close()
-            with suppress(Cut):
-                line.send({"pipe": number})
+            with suppress(ConnectionLost):
+                session.send_message({"connection": number})
             return
-        pipes.add(number, connection)
+        connection.settimeout(None)
+        forwarded.add(number, connection)
 
-    def _cut(self) -> None:
+    def _on_session_end(self) -> None:
         with self._lock:
-            if self._line is not None and not self._line.is_cut:
-                return  # somebody saw the end of the old one before this was told, and has made a new one
-            self._line = None
-            self.away_since = clock.monotonic()
-            pipes, self._pipes = self._pipes, None
-        if pipes is not None:
-            pipes.close()
+            if self._session is not None and not self._session.has_ended:
+                return  # another thread noticed the end first and has connected again
+            self._session = None
+            self.unreachable_since = clock.monotonic()
+            forwarded, self._forwarded = self._forwarded, None
+        if forwarded is not None:
+            forwarded.close()
         if not self._closing.is_set():
             log.info("%s: the connection ended", self.name)
-            self.trouble = "the connection was lost"  # until there is one again, nothing is started there
-            self._keep()
+            self.problem = "the connection was lost"  # nothing is started there until it is restored
+            self._start_reconnector()
 
-    def _keep(self) -> None:
+    def _start_reconnector(self) -> None:
         with self._lock:
-            if self._keeper is None and (self._followed or self.trouble) and not self._closing.is_set():
-                self._keeper = threading.Thread(target=self._keep_connected, name=f"keep-{self.name}", daemon=True)
-                self._keeper.start()
+            if self._reconnector is None and (self._followed or self.problem) and not self._closing.is_set():
+                thread = threading.Thread(target=self._stay_connected, name=f"reconnect-{self.name}", daemon=True)
+                self._reconnector = thread
+                thread.start()
 
-    def _keep_connected(self) -> None:
-        """While runs are there, or should be: the connection is made again after a cut, and people are told of it."""
-        wait_s, told = _RETRY_S[0], False
-        heard_at = clock.monotonic()
+    def _stay_connected(self) -> None:
+        """While runs are followed or the host is unreachable: reconnect, and report long silence to users."""
+        wait_s, is_reported = _RETRY_S[0], False
+        last_message_at = clock.monotonic()
         while not self._closing.wait(wait_s):
             with self._lock:
-                if not self._followed and not self.trouble:
-                    self._keeper = None
+                if not self._followed and not self.problem:
+                    self._reconnector = None
                     return
-                runs = list(self._followed)
-            line = self._line
-            if line is not None and line.is_cut:
-                line = None
-            if line is not None:
-                heard_at = line.heard_at
+                run_ids = list(self._followed)
+            session = self._session
+            if session is not None and session.has_ended:
+                session = None
+            if session is not None:
+                last_message_at = session.last_message_at
                 wait_s = 1.0
-            silent_s = clock.monotonic() - heard_at
-            if silent_s > _SILENT_S or told:
-                told = silent_s > _SILENT_S
-                for run_id in runs:
-                    self._hooks.say(run_id, f"no word from {self.name} since {silent_s:.0f} s" if told else "")
+            silent_s = clock.monotonic() - last_message_at
+            if silent_s > _SILENT_S or is_reported:
+                is_reported = silent_s > _SILENT_S
+                for run_id in run_ids:
+                    text = f"no response from {self.name} for {silent_s:.0f} s" if is_reported else ""
+                    self._callbacks.report(run_id, text)
             try:
-                if line is not None and silent_s > _DEAD_S:
-                    line.kill()
-                elif line is None:
+                if session is not None and silent_s > _DEAD_S:
+                    session.kill()
+                elif session is None:
                     self.connect()
                     wait_s = _RETRY_S[0]
                 continue
             except ComputeTargetException as error:
                 log.info("%s", error.message)
-            except Exception:  # such as no room for a file: were this thread to end, nobody would connect again
-                log.exception("%s: the connection could not be looked after", self.name)
-            wait_s = min(wait_s * 2, _RETRY_S[1] if runs else _FORGOTTEN_S)
+            except Exception:  # such as a full disk: without this thread the host would stay disconnected
+                log.exception("%s: the connection could not be restored", self.name)
+            wait_s = min(wait_s * 2, _RETRY_S[1] if run_ids else _RETRY_WITHOUT_RUNS_S)

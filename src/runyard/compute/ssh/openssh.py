@@ -1,7 +1,7 @@
-"""The system's OpenSSH: how it is called, and what its complaints mean.
+"""Calls the system's OpenSSH client and explains its errors.
 
-The user's own configuration, agent and jump hosts are honoured; what is said here comes on top: no questions, no
-unknown host, one connection that all share.
+The user's configuration, agent and jump hosts apply. In addition: no prompts, no unknown host keys, and one shared
+connection per host.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from runyard.errors import ComputeTargetException
 
 PROGRAM = "RUNYARD_SSH"  # the command to use instead of `ssh`: "ssh -F my_config"
 _CONNECT_S = 10
-_ALIVE_S, _ALIVE_COUNT = 5, 3  # a dead connection is given up after this often that long
+_ALIVE_S, _ALIVE_COUNT = 5, 3  # a connection is dead after this many unanswered probes at this interval
 _PERSIST_S = 60
-_LONGEST_SOCKET = 80  # ssh adds 17 characters while it binds, and the system takes 107
+_MAX_SOCKET_PATH = 80  # ssh appends 17 characters while it binds, and the kernel's limit is 107
 
 
 @dataclass(frozen=True)
 class Address:
-    """``user@host`` or ``user@host:port``, or any name in the user's ssh configuration."""
+    """``user@host``, ``user@host:port``, or a name in the user's ssh configuration."""
 
     text: str
     key: str = ""
@@ -43,29 +43,30 @@ class Address:
 
     @property
     def name(self) -> str:
-        """As people call the machine."""
+        """The host name, for messages."""
         return self.destination.rpartition("@")[2]
 
     def _parts(self) -> tuple[str, str]:
-        found = re.fullmatch(r"(.*[^:\]]|.*\]):(\d+)", self.text)
-        if (found and self.text.count(":") == 1) or (found and found[1].endswith("]")):
-            return found[1].replace("[", "").replace("]", ""), found[2]
+        match = re.fullmatch(r"(.*[^:\]]|.*\]):(\d+)", self.text)
+        if match and (self.text.count(":") == 1 or match[1].endswith("]")):
+            return match[1].replace("[", "").replace("]", ""), match[2]
         return self.text, ""
 
 
 def checked_address(text: str, key: str = "") -> Address:
     address = Address(text, key)
-    # a name that begins with a dash would be taken for an option of ssh
+    # ssh would parse a name that begins with a dash as an option
     if not re.fullmatch(r"[^\s-][^\s]*", address.destination) or "@-" in address.destination:
         raise ComputeTargetException(
             f"{text!r} is not the address of a host", hint="write it as user@host, or user@host:port"
         )
     if key and not Path(key).expanduser().is_file():
-        raise ComputeTargetException(f"there is no key {key}", hint="name the private key's file")
+        raise ComputeTargetException(f"key file {key} not found", hint="give the path of the private key")
     return address
 
 
-def command(address: Address, control: Path, words: tuple[str, ...]) -> list[str]:
+def command(address: Address, control: Path, arguments: tuple[str, ...]) -> list[str]:
+    """The ssh command line; the last argument is the command for the host."""
     options = {
         "BatchMode": "yes",
         "StrictHostKeyChecking": "yes",
@@ -81,12 +82,18 @@ def command(address: Address, control: Path, words: tuple[str, ...]) -> list[str
         argv += ["-i", str(Path(address.key).expanduser()), "-o", "IdentitiesOnly=yes"]
     if address.port:
         argv += ["-p", address.port]
-    return [*argv, *words[:-1], "--", address.destination, *words[-1:]] if words else argv
+    return [*argv, *arguments[:-1], "--", address.destination, *arguments[-1:]] if arguments else argv
 
 
-def hang_up(address: Address, control: Path, how: str) -> None:
-    """``exit`` ends the shared connection: one to a host that went away would keep everybody waiting. ``stop`` lets
-    those who use it go on to their end."""
+def close_shared_connection(address: Address, control: Path, how: str) -> None:
+    """End the connection that sessions share.
+
+    Args:
+        address: The host.
+        control: The connection's control socket.
+        how: "exit" ends it immediately, because one to a host that went away would block every later session;
+            "stop" lets the sessions that use it finish.
+    """
     with suppress(OSError, subprocess.SubprocessError):
         argv = [*program(), "-o", f"ControlPath={str(control).replace('%', '%%')}", "-O", how, "--"]
         subprocess.run([*argv, address.destination], capture_output=True, timeout=3, stdin=subprocess.DEVNULL)
@@ -95,15 +102,15 @@ def hang_up(address: Address, control: Path, how: str) -> None:
 
 
 def control_path(home: Path, address: Address) -> Path:
-    """One for each host and key, in a folder that is ours alone, with a name short enough for a socket."""
+    """The control socket for a host and key: in a private folder, with a path short enough for a socket."""
     name = hashlib.sha256(repr((program(), address.text, address.key)).encode()).hexdigest()[:16]
     folder = home / "ssh"
-    if len(os.fsencode(folder / name)) > _LONGEST_SOCKET:
-        own = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
-        folder = Path(tempfile.gettempdir()) / f"runyard-ssh-{os.getuid()}-{own}"
+    if len(os.fsencode(folder / name)) > _MAX_SOCKET_PATH:
+        home_hash = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
+        folder = Path(tempfile.gettempdir()) / f"runyard-ssh-{os.getuid()}-{home_hash}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_uid != os.getuid() or folder.is_symlink():
-        raise ComputeTargetException(f"{folder} belongs to somebody else", hint="set RUNYARD_HOME to a shorter path")
+        raise ComputeTargetException(f"{folder} belongs to another user", hint="set RUNYARD_HOME to a shorter path")
     return folder / name
 
 
@@ -113,48 +120,47 @@ def program() -> list[str]:
 
 def require_program() -> None:
     if shutil.which(program()[0]) is None:
-        raise ComputeTargetException(
-            f"{program()[0]} is not installed here", hint="install OpenSSH's client (openssh-client)"
-        )
+        raise ComputeTargetException(f"{program()[0]} is not installed here", hint="install openssh-client")
 
 
-def explained(address: Address, said: str) -> ComputeTargetException:
-    """What ssh complained about, in one error that names the host and says what to do."""
-    lines = [line.strip() for line in said.splitlines() if line.strip() and not line.startswith("Warning: Permanently")]
-    last = lines[-1] if lines else "ssh ended without a word"
+def explain(address: Address, stderr: str) -> ComputeTargetException:
+    """Turn ssh's output into an error that names the host and the next step."""
+    lines = [line.strip() for line in stderr.splitlines()]
+    lines = [line for line in lines if line and not line.startswith("Warning: Permanently")]
+    last = lines[-1] if lines else "ssh ended without a message"
     by_hand = " ".join(["ssh", *(["-p", address.port] if address.port else []), address.destination])
     name = address.name
-    if "IDENTIFICATION HAS CHANGED" in said:
+    if "IDENTIFICATION HAS CHANGED" in stderr:
         return ComputeTargetException(
-            f"{name} answers with another host key than the one that is known: it was set up anew, or it is not {name}",
-            hint=f"ask whoever runs it; if the new key is right, ssh-keygen -R {name}, then `{by_hand}` once",
+            f"the host key of {name} has changed: the host was reinstalled, or it is not {name}",
+            hint=f"ask its administrator; if the new key is right, ssh-keygen -R {name}, then run `{by_hand}` once",
             host=name,
         )
-    if "Host key verification failed" in said or "host key is known" in said:
+    if "Host key verification failed" in stderr or "host key is known" in stderr:
         return ComputeTargetException(
             f"the host key of {name} is not known here",
             hint=f"run `{by_hand}` once, compare the fingerprint that it shows, and answer yes",
             host=name,
         )
-    if "Permission denied" in said or "Too many authentication failures" in said:
+    if "Permission denied" in stderr or "Too many authentication failures" in stderr:
+        user = address.destination.rpartition("@")[0] or "this user"
         with_key = f" with the key {address.key}" if address.key else ""
-        problem = next((line for line in lines if line.startswith("Load key")), "")
+        key_problem = next((line for line in lines if line.startswith("Load key")), "")
         return ComputeTargetException(
-            f"{name} did not let {address.destination.rpartition('@')[0] or 'this user'} in{with_key}"
-            + (f" ({problem})" if problem else f": {last}"),
-            hint=f"`{by_hand}` must work without a question; put the public key into ~/.ssh/authorized_keys there",
+            f"{name} refused the login of {user}{with_key}" + (f" ({key_problem})" if key_problem else f": {last}"),
+            hint=f"`{by_hand}` must work without a prompt; add the public key to ~/.ssh/authorized_keys there",
             host=name,
         )
     unreachable = re.search(
         r"(Connection (?:refused|timed out|reset|closed)|No route to host|Could not resolve hostname|"
         r"Network is unreachable|Operation timed out|Name or service not known|Broken pipe|not responding)",
-        said,
+        stderr,
     )
     if unreachable:
         return ComputeTargetException(
             f"{name} cannot be reached: {last}",
-            hint=f"is it on, and in this network? `{by_hand}` says more",
+            hint=f"is it on, and in this network? `{by_hand}` shows more",
             host=name,
-            passing=True,
+            transient=True,
         )
-    return ComputeTargetException(f"{name}: {last}", hint=f"`{by_hand}` says more", host=name, passing=True)
+    return ComputeTargetException(f"{name}: {last}", hint=f"`{by_hand}` shows more", host=name, transient=True)

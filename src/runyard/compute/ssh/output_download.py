@@ -1,4 +1,4 @@
-"""What a run wrote on a host, brought to its working copy here."""
+"""Downloads the outputs of a run from a host to the run's working copy on the yard's machine."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from runyard.compute.ssh.host import Host
 from runyard.spec.folder import RunFolder
 
 
-def fetch(host: Host, handle: Handle, names: Sequence[str], *, only_new: bool) -> list[str]:
-    """Below each of the names; returns warnings: what was left out. ``only_new``: what is here already stays."""
+def download_outputs(host: Host, handle: Handle, names: Sequence[str], *, keep_existing: bool) -> list[str]:
+    """Download the files below these folders or files of the working copy; return warnings about files left out."""
     work = RunFolder(Path(handle.folder)).work
     known = {
         str(path.relative_to(work)): [path.stat().st_size, path.stat().st_mtime_ns]
@@ -22,27 +22,27 @@ def fetch(host: Host, handle: Handle, names: Sequence[str], *, only_new: bool) -
         if path.is_file()
     }
 
-    def received(head: dict[str, Any], body: bytes) -> None:
-        name = str(head["fetched"])
+    def receive(head: dict[str, Any], body: bytes) -> None:
+        name = str(head["name"])
         path = work / name
-        if name.startswith("/") or ".." in Path(name).parts or (only_new and name in known):
+        if name.startswith("/") or ".." in Path(name).parts or (keep_existing and name in known):
             return
         path.parent.mkdir(parents=True, exist_ok=True)
-        half = path.with_name(f".{path.name}.half")
-        with open(half, "r+b" if head["at"] else "wb") as file:
+        draft = path.with_name(f".{path.name}.half")
+        with open(draft, "r+b" if head["at"] else "wb") as file:
             file.seek(int(head["at"]))
             file.write(body)
-        if head["last"]:
-            os.utime(half, ns=(int(head["mtime_ns"]), int(head["mtime_ns"])))
-            half.replace(path)
+        if head["is_last"]:
+            os.utime(draft, ns=(int(head["mtime_ns"]), int(head["mtime_ns"])))
+            draft.replace(path)
 
-    said: list[str] = host.call(
-        "fetch",
-        run=handle.run_id,
+    warnings: list[str] = host.call(
+        "download",
+        run_id=handle.run_id,
         names=list(names),
         known=known,
-        heard=received,
+        on_message=receive,
         timeout_s=120.0,
-        patience_s=120.0,
+        retry_s=120.0,
     )
-    return said
+    return warnings

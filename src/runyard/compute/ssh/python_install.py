@@ -1,6 +1,6 @@
-"""A Python for a host that has none: the yard's own, where the host is a machine of the same kind.
+"""Installs a Python on a host that has none: a copy of the yard's own, if the host has the same platform.
 
-It needs a shell and `tar` there. The interpreter and its standard library are sent; the C libraries are the host's own.
+The host needs a shell and `tar`. The interpreter and its standard library are sent; the C libraries are the host's.
 """
 
 from __future__ import annotations
@@ -16,40 +16,39 @@ from pathlib import Path
 from runyard.compute.ssh.openssh import Address, command
 from runyard.errors import ComputeTargetException
 
-_LEFT_OUT = {"test", "tests", "site-packages", "dist-packages", "idlelib", "tkinter", "turtledemo", "__pycache__"}
-_SEND_S = 600
-# tried before it gets its name: one that does not start there would be found again by every connection
-_TAKE = (
+_EXCLUDED = {"test", "tests", "site-packages", "dist-packages", "idlelib", "tkinter", "turtledemo", "__pycache__"}
+_TIMEOUT_S = 600
+# tested before it gets its final name: later connections would find and use one that does not start
+_INSTALL = (
     "set -e; mkdir -p .runyard-host; cd .runyard-host; half=python.half.$$; mkdir $half; tar -xzf - -C $half; "
     '$half/bin/python3 -c "import ctypes, fcntl, hashlib, json, select, socket, subprocess, zlib"; '
     "test -d python || mv $half python; rm -rf $half"
 )
-_HINT = "install python3 there; a user's own on PATH is enough"
+_HINT = "install python3 on the host; one in the user's PATH is enough"
 
 
-def lend_python(address: Address, control: Path, platform: str) -> None:
-    """``platform`` as the host's `uname -sm` says it."""
-    lacking = f"{address.name} ({platform}) has no Python 3.9 or newer"
-    mine = f"{os.uname().sysname} {os.uname().machine}"
-    if platform != mine:
-        raise ComputeTargetException(f"{lacking}, and the yard's own is for {mine}", hint=_HINT)
+def install_python(address: Address, control: Path, platform: str) -> None:
+    """``platform`` is the output of `uname -sm` on the host."""
+    problem = f"{address.name} ({platform}) has no Python 3.9 or newer"
+    yard_platform = f"{os.uname().sysname} {os.uname().machine}"
+    if platform != yard_platform:
+        raise ComputeTargetException(f"{problem}, and the yard's own is for {yard_platform}", hint=_HINT)
     try:
-        done = subprocess.run(
-            command(address, control, (f"exec sh -c '{_TAKE}'",)),
+        result = subprocess.run(
+            command(address, control, (f"exec sh -c '{_INSTALL}'",)),
             input=_archive(),
             capture_output=True,
-            timeout=_SEND_S,
+            timeout=_TIMEOUT_S,
             start_new_session=True,
         )
     except subprocess.TimeoutExpired:
         raise ComputeTargetException(
-            f"{lacking}, and the yard's own did not arrive there in {_SEND_S} s", hint=_HINT
+            f"{problem}, and the yard's own could not be copied there in {_TIMEOUT_S} s", hint=_HINT
         ) from None
-    if done.returncode != 0:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise ComputeTargetException(
-            f"{lacking}, and the yard's own does not run there: {said[-1] if said else 'no reason given'}", hint=_HINT
-        )
+    if result.returncode != 0:
+        lines = result.stderr.decode("utf-8", "replace").strip().splitlines()
+        reason = lines[-1] if lines else "no error message"
+        raise ComputeTargetException(f"{problem}, and the yard's own does not run there: {reason}", hint=_HINT)
 
 
 @cache
@@ -60,13 +59,13 @@ def _archive() -> bytes:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=3, dereference=True) as tar:
         tar.add(binary, "bin/python3")
-        tar.add(library, f"lib/{version}", filter=_wanted)
+        tar.add(library, f"lib/{version}", filter=_filter)
     return packed.getvalue()
 
 
-def _wanted(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+def _filter(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     parts = member.name.split("/")
-    if _LEFT_OUT & set(parts) or any(part.startswith("config-") for part in parts):
+    if _EXCLUDED & set(parts) or any(part.startswith("config-") for part in parts):
         return None
     member.uid = member.gid = 0
     member.uname = member.gname = ""

@@ -1,6 +1,6 @@
-"""Our process on a host, at the other end of the yard's connection: it does what is asked, and brings what is new.
+"""Runyard's process on a host, at the other end of the SSH session: performs operations and sends new files.
 
-It ends with the connection. Runs go on without it: the next one finds them by their folders.
+It exits with the session. Runs continue without it; the next one finds them by their folders.
 """
 
 from __future__ import annotations
@@ -21,325 +21,317 @@ from typing import Any, BinaryIO, Optional
 
 from runyard.agent.notify import NotificationListener
 from runyard.compute.local.compute import LocalCompute
-from runyard.compute.local.machine import this_machine
-from runyard.compute.ssh.file_sync import Trail
-from runyard.compute.ssh.framing import Cut, Writer, read
-from runyard.compute.ssh.remote_operations import Errands
-from runyard.compute.ssh.socket_forward import Pipes, is_heard, listen
+from runyard.compute.local.machine import machine_capacity
+from runyard.compute.ssh.file_sync import FileSender
+from runyard.compute.ssh.framing import ConnectionLost, FrameWriter, read_frame
+from runyard.compute.ssh.remote_operations import RemoteOperations
+from runyard.compute.ssh.socket_forward import ForwardedConnections, listen
 from runyard.errors import RunyardException
-from runyard.launch.variables import ROLE, clean
+from runyard.launch.variables import ROLE, clean_environment
+from runyard.posix import procfs, unix_socket
 from runyard.spec.folder import HomeFolder
 from runyard.spec.json import to_json
 
-BEAT_S = 2.0
-_LOOK_S = (0.03, 0.5)  # between two looks at a run: the longer, the longer nothing came
-_LONGEST_SOCKET = 100
-_OF_RUNS = frozenset({"lay_out", "begin", "follow"})  # whoever asks for these has runs here, which look for the sockets
+HEARTBEAT_S = 2.0
+_POLL_S = (0.03, 0.5)  # between two looks at a run: longer while nothing changes
+_MAX_SOCKET_PATH = 100
+_NEEDS_SOCKETS = frozenset({"write_working_copy", "start_agent", "follow"})  # their runs connect to the sockets
+_OPERATIONS = (
+    "create_data_tree",
+    "lead_address",
+    "missing_contents",
+    "missing_data",
+    "name_content",
+    "run_command",
+    "start_agent",
+    "started_attempt",
+    "stop",
+    "stop_leftovers",
+    "write_working_copy",
+)
+_DEFERRED = object()  # the reply is sent later
 
 
-def main(folder: str, asked: dict[str, Any], hear: BinaryIO, say: BinaryIO) -> None:
-    os.environ[ROLE] = "courier"  # whatever is looked for by a run's tag, it is not this process
+def main(folder: str, request: dict[str, Any], incoming: BinaryIO, outgoing: BinaryIO) -> None:
+    os.environ[ROLE] = "remote agent"  # a search for the processes of a run must not find this one
     os.chdir("/")
-    courier = Courier(Path(folder), str(asked["yard"]), Writer(say))
-    courier.greet()
+    agent = RemoteAgent(Path(folder), str(request["yard"]), FrameWriter(outgoing))
+    agent.start()
     try:
-        courier.serve(hear)
+        agent.serve(incoming)
     finally:
-        courier.close()
-        say.close()
-    os._exit(0)  # threads that wait for something must not keep the process
+        agent.close()
+        outgoing.close()
+    os._exit(0)  # blocked threads must not keep the process alive
 
 
-class Courier:
-    def __init__(self, folder: Path, yard: str, writer: Writer) -> None:
-        self._writer = writer
-        self._home = folder / "yards" / yard
-        self._home.mkdir(parents=True, exist_ok=True, mode=0o700)
+class RemoteAgent:
+    def __init__(self, folder: Path, yard: str, writer: FrameWriter) -> None:
+        self._send = writer.write
+        self._home = HomeFolder(folder / "yards" / yard)
+        self._home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._local = LocalCompute(folder)
-        self._errands = Errands(folder, self._home, self._local)
-        self._builder = Builder(folder, self._builder_said)
-        self._pool = ThreadPoolExecutor(16, "errand")
-        self._pipes = Pipes(self._send)
-        self._following: dict[str, Following] = {}
-        self._woken = threading.Event()
-        self._has_socket = len(os.fsencode(HomeFolder(self._home).socket)) < _LONGEST_SOCKET
-        self._has_runs = False
+        self._operations = RemoteOperations(folder, self._home.root, self._local)
+        self._builder = Builder(folder, self._on_builder_message)
+        self._pool = ThreadPoolExecutor(16, "operation")
+        self._forwarded = ForwardedConnections(self._send)
+        self._followed: dict[str, RunFollower] = {}
+        self._wakeup = threading.Event()
+        self._has_socket = len(os.fsencode(self._home.socket)) < _MAX_SOCKET_PATH
+        self._needs_sockets = False
+        self._handlers: dict[str, Callable[..., Any]] = {
+            **{name: getattr(self._operations, name) for name in _OPERATIONS},
+            "abandon": self._builder.abandon,
+            "discard": self._discard,
+            "send_all": self._send_all,
+            "unfollow": self._unfollow,
+        }
 
-    def greet(self) -> None:
-        self._send({"facts": {**facts(), "home": str(self._home), "has_socket": self._has_socket}})
-        for work in (self._beat, self._follow):
-            threading.Thread(target=self._until_cut, args=(work,), name=work.__name__, daemon=True).start()
-        self._local.nursery.warm_up()
+    def start(self) -> None:
+        self._send({"facts": {**facts(), "home": str(self._home.root), "has_socket": self._has_socket}})
+        for target in (self._heartbeat, self._follow_runs):
+            threading.Thread(target=self._until_lost, args=(target,), name=target.__name__, daemon=True).start()
+        self._local.forkserver.warm_up()
 
-    def serve(self, hear: BinaryIO) -> None:
-        with suppress(Cut):
-            while True:
-                frame = read(hear)
-                if frame is None:
-                    return
-                head, body = frame
-                if not self._has_runs and head.get("do") in _OF_RUNS:
-                    # not before: one who only looks at the host would take the sockets along when it ends
-                    self._open_sockets()
-                    self._has_runs = True  # from here on the beat sees to them
-                if "pipe" in head:
-                    self._pipes.receive(int(head["pipe"]), body)
-                elif head["do"] == "follow":  # likewise: what is asked next may be about this run
-                    self._answer(head, partial(self._begin_to_follow, head))
-                elif head["do"] == "content":  # in the order in which they come; only a failure is answered
-                    of_data = bool(head.get("of_data"))
-                    take = partial(self._errands.take_content, head["digest"], body, head["last"], of_data)
-                    self._answer(head, take)
-                else:
-                    self._pool.submit(self._answer, head, partial(self._do, head))
+    def serve(self, incoming: BinaryIO) -> None:
+        with suppress(ConnectionLost):
+            while (frame := read_frame(incoming)) is not None:
+                self._dispatch(*frame)
 
     def close(self) -> None:
         self._builder.close()
-        self._pipes.close()
+        self._forwarded.close()
         self._local.close()
 
-    def _send(self, head: dict[str, Any], body: bytes = b"") -> None:
-        self._writer.write(head, body)
+    def _dispatch(self, head: dict[str, Any], body: bytes) -> None:
+        if "connection" in head:
+            self._forwarded.receive(int(head["connection"]), body)
+            return
+        operation, request_id, arguments = head["op"], int(head["id"]), head["args"]
+        if operation in _NEEDS_SOCKETS and not self._needs_sockets:
+            # not before: a session that only inspects the host would take the sockets from one with runs
+            self._open_sockets()
+            self._needs_sockets = True  # from now on the heartbeat keeps them open
+        if operation == "follow":  # here and now: the next request may be about this run
+            self._reply(request_id, partial(self._follow, **arguments))
+        elif operation == "store_content":  # in the order of arrival
+            self._reply(request_id, partial(self._operations.store_content, data=body, **arguments))
+        else:
+            self._pool.submit(self._reply, request_id, partial(self._perform, operation, request_id, arguments))
 
-    def _answer(self, head: dict[str, Any], work: Callable[[], Any]) -> None:
-        with suppress(Cut):
+    def _reply(self, request_id: int, work: Callable[[], Any]) -> None:
+        with suppress(ConnectionLost):
             try:
-                answer = work()
+                result = work()
             except RunyardException as error:
-                said = {"message": error.message, "hint": error.hint}
-                self._send({"id": head["id"], "error": said, "kind": type(error).__name__})
-            except (OSError, ValueError, KeyError, RuntimeError, subprocess.SubprocessError) as error:
-                said = {"message": f"{type(error).__name__}: {error}", "hint": ""}
-                self._send({"id": head["id"], "error": said, "kind": "ComputeTargetException"})
+                detail = {"message": error.message, "hint": error.hint}
+                self._send({"id": request_id, "error": detail, "kind": type(error).__name__})
+            except (OSError, ValueError, KeyError, RuntimeError, TypeError, subprocess.SubprocessError) as error:
+                detail = {"message": f"{type(error).__name__}: {error}", "hint": ""}
+                self._send({"id": request_id, "error": detail, "kind": "ComputeTargetException"})
             else:
-                if answer is not _LATER:
-                    self._send({"id": head["id"], "answer": answer})
+                if result is not _DEFERRED:
+                    self._send({"id": request_id, "answer": result})
 
-    def _do(self, head: dict[str, Any]) -> Any:
-        errands, do = self._errands, head["do"]
-        if do == "lacking":
-            return errands.lacking(head["digests"])
-        if do == "place_file":
-            return errands.place_file(head["digest"], head["name"])
-        if do == "lay_out":
-            return errands.lay_out(head["run"], head["entries"])
-        if do == "begin":
-            return errands.begin(head["order"])
-        if do == "attempt":
-            return errands.attempt(head["run"], head["node_rank"])
-        if do == "lead":
-            return errands.lead(head["run"], head["attempt"])
-        if do == "stop":
-            return errands.stop(head["run"], head["reason"], head.get("attempt"))
-        if do == "sweep":
-            return errands.sweep(head["run"])
-        if do == "catch_up":
-            following = self._following.get(head["run"])
-            return following is not None and following.catch_up(head["run"], self._send)
-        if do == "leave":
-            self._following.pop(head["run"], None)
-            return None
-        if do == "forget":
-            self._following.pop(head["run"], None)
-            return errands.forget(head["run"], head.get("keep", ()))
-        if do == "lacking_data":
-            return errands.lacking_data(head["digests"])
-        if do == "plant":
-            return errands.plant(head["run"], head["leaves"], head["private"])
-        if do == "fetch":
-            return errands.fetch(
-                head["run"], head["names"], head["known"], lambda h, b: self._send({"id": head["id"], **h}, b)
+    def _perform(self, operation: str, request_id: int, arguments: dict[str, Any]) -> Any:
+        if operation == "download":
+            return self._operations.download(
+                **arguments, send=lambda head, body: self._send({"id": request_id, **head}, body)
             )
-        if do == "run":
-            return errands.run(head["argv"], head["input"], head.get("limit_s"))
-        if do == "prepare":
-            self._builder.ask({**head["request"], "id": head["id"]}, head["uv"] and str(errands.content(head["uv"])))
-            return _LATER
-        if do == "abandon":
-            return self._builder.abandon(head["which"])
-        raise ValueError(f"{do!r} is nothing that a courier does")
+        if operation == "prepare_environment":
+            uv = arguments["uv"] and str(self._operations.content_path(arguments["uv"]))
+            self._builder.prepare({**arguments["request"], "id": request_id}, uv)
+            return _DEFERRED
+        if operation not in self._handlers:
+            raise ValueError(f"unknown operation {operation!r}")
+        return self._handlers[operation](**arguments)
+
+    def _follow(self, run_id: str, node_rank: int, received: dict[str, int]) -> None:
+        self._followed[run_id] = RunFollower(self._operations, run_id, node_rank, received)
+        self._wakeup.set()
+
+    def _unfollow(self, run_id: str) -> None:
+        self._followed.pop(run_id, None)
+
+    def _discard(self, run_id: str, keep: tuple[str, ...] = ()) -> None:
+        self._unfollow(run_id)
+        self._operations.discard(run_id, keep)
+
+    def _send_all(self, run_id: str) -> bool:
+        """After the run has ended on all hosts: True when all its new files are sent, False if it is not followed."""
+        follower = self._followed.get(run_id)
+        if follower is not None:
+            follower.send_all(self._send)
+        return follower is not None
 
     def _open_sockets(self) -> None:
         if self._has_socket:
-            with suppress(OSError):  # tried again at the next beat
-                listen(HomeFolder(self._home).socket, self._pipes, self._send)
-                NotificationListener(HomeFolder(self._home).notify_socket, self._look_at_once)
+            with suppress(OSError):  # tried again at the next heartbeat
+                listen(self._home.socket, self._forwarded, self._send)
+                NotificationListener(self._home.notify_socket, self._on_notify)
 
     def _keep_sockets(self) -> None:
-        """Another courier of this yard may have taken their place, and ended since."""
+        """Reopen the sockets if another remote agent of this yard replaced them and has exited since."""
         with suppress(OSError):
-            if self._has_socket and not all(
-                is_heard(self._home / name) for name in (HomeFolder.SOCKET, HomeFolder.NOTIFY_SOCKET)
-            ):
+            paths = (self._home.socket, self._home.notify_socket)
+            if self._has_socket and not all(unix_socket.is_open(path) for path in paths):
                 self._open_sockets()
 
-    def _begin_to_follow(self, head: dict[str, Any]) -> None:
-        self._following[head["run"]] = Following(self._errands, head["run"], head["node_rank"], head["have"])
-        self._woken.set()
+    def _on_notify(self, run_id: str) -> None:
+        follower = self._followed.get(run_id)
+        if follower is not None:
+            follower.look_now()
+            self._wakeup.set()
 
-    def _look_at_once(self, run_id: str) -> None:
-        following = self._following.get(run_id)
-        if following is not None:
-            following.hurry()
-            self._woken.set()
+    def _on_builder_message(self, message: dict[str, Any]) -> None:
+        with suppress(ConnectionLost):
+            self._send(message)
 
-    def _builder_said(self, said: dict[str, Any]) -> None:
-        with suppress(Cut):
-            self._send(said)
-
-    def _until_cut(self, work: Callable[[], None]) -> None:
-        with suppress(Cut):
+    def _until_lost(self, work: Callable[[], None]) -> None:
+        with suppress(ConnectionLost):
             work()
 
-    def _beat(self) -> None:
+    def _heartbeat(self) -> None:
         while True:
-            self._send({"beat": True})
-            if self._has_runs:
+            self._send({"heartbeat": True})
+            if self._needs_sockets:
                 self._keep_sockets()
-            time.sleep(BEAT_S)
+            time.sleep(HEARTBEAT_S)
 
-    def _follow(self) -> None:
+    def _follow_runs(self) -> None:
         while True:
-            self._woken.clear()
-            waits = [_LOOK_S[1]]
-            for run_id, following in list(self._following.items()):
-                with suppress(OSError):  # of one run: the others are looked at, and this one again later
-                    waits.append(following.look(run_id, self._send))
-            self._woken.wait(min(waits))
+            self._wakeup.clear()
+            waits = [_POLL_S[1]]
+            for follower in list(self._followed.values()):
+                with suppress(OSError):  # of one run: it is tried again, and the other runs are not affected
+                    waits.append(follower.look(self._send))
+            self._wakeup.wait(min(waits))
 
 
-class Following:
-    """One run on this host, as far as the yard has seen it."""
+class RunFollower:
+    """Sends the new files of one run to the yard."""
 
-    def __init__(self, errands: Errands, run_id: str, node_rank: int, have: dict[str, int]) -> None:
-        self._errands, self._node_rank = errands, node_rank
-        self._trail = Trail(errands.run_folder(run_id).root, have)
-        self._wait_s = _LOOK_S[0]
+    def __init__(self, operations: RemoteOperations, run_id: str, node_rank: int, received: dict[str, int]) -> None:
+        self._operations, self._run_id, self._node_rank = operations, run_id, node_rank
+        self._sender = FileSender(operations.run_folder(run_id).root, received)
+        self._wait_s = _POLL_S[0]
         self._look_at = 0.0
-        self._is_gone = False
+        self._agent_is_gone = False
         self._lock = threading.Lock()
 
-    def catch_up(self, run_id: str, send: Callable[..., None]) -> bool:
-        """The run has ended everywhere: all that is here is sent when this returns."""
+    def send_all(self, send: Callable[..., None]) -> None:
         with self._lock:
-            for head, body in self._trail.news(final=True):
-                send({"run": run_id, **head}, body)
-        return True
+            for head, body in self._sender.changes(final=True):
+                send({"run": self._run_id, **head}, body)
 
-    def hurry(self) -> None:
-        """Its agent has just written something."""
-        self._wait_s, self._look_at = _LOOK_S[0], 0.0
+    def look_now(self) -> None:
+        """The agent has just written an event."""
+        self._wait_s, self._look_at = _POLL_S[0], 0.0
 
-    def look(self, run_id: str, send: Callable[..., None]) -> float:
-        """Sends what is new; returns after how long to look again."""
+    def look(self, send: Callable[..., None]) -> float:
+        """Send what is new; return the seconds until the next look."""
         now = time.monotonic()
         if now < self._look_at:
             return self._look_at - now
-        gone = not self._errands.has_agent(run_id, self._node_rank)  # asked first: what follows then has its last word
-        moved = False
+        # checked first: if the agent is gone, the changes below include its last event
+        is_gone = not self._operations.has_agent(self._run_id, self._node_rank)
+        has_changed = False
         with self._lock:
-            for head, body in self._trail.news(final=gone and not self._is_gone):
-                send({"run": run_id, **head}, body)
-                moved = True
-        if moved:
-            send({"run": run_id, "news": True})
-        if gone and not self._is_gone:
-            send({"run": run_id, "gone": True, "node_rank": self._node_rank})
-        self._is_gone = gone
-        self._wait_s = _LOOK_S[0] if moved else min(self._wait_s * 1.5, _LOOK_S[1])
+            for head, body in self._sender.changes(final=is_gone and not self._agent_is_gone):
+                send({"run": self._run_id, **head}, body)
+                has_changed = True
+        if has_changed:
+            send({"run": self._run_id, "changed": True})
+        if is_gone and not self._agent_is_gone:
+            send({"run": self._run_id, "agent_gone": True})
+        self._agent_is_gone = is_gone
+        self._wait_s = _POLL_S[0] if has_changed else min(self._wait_s * 1.5, _POLL_S[1])
         self._look_at = now + self._wait_s
         return self._wait_s
 
 
 class Builder:
-    """The process that builds environments here: started when it is first needed, and kept warm."""
+    """The process that builds environments on this host: started on first use, and reused."""
 
-    def __init__(self, folder: Path, said: Callable[[dict[str, Any]], None]) -> None:
-        self._folder, self._said = folder, said
+    def __init__(self, folder: Path, on_message: Callable[[dict[str, Any]], None]) -> None:
+        self._folder, self._on_message = folder, on_message
         self._lock = threading.Lock()
         self._process: Optional[subprocess.Popen[bytes]] = None
-        self._waiting: set[int] = set()  # for this process: one that died answers for its own requests alone
+        self._pending: set[int] = set()  # requests of this process: if it dies, they fail, and no later ones
 
-    def ask(self, request: dict[str, Any], uv: str) -> None:
+    def prepare(self, request: dict[str, Any], uv: str) -> None:
         with self._lock:
             if self._process is None or self._process.poll() is not None:
-                self._process = self._started(uv)
-            self._waiting.add(int(request["id"]))
-            self._tell({"prepare": request, "uv": uv})
+                self._process = self._start()
+            self._pending.add(int(request["id"]))
+            self._write({"prepare": request, "uv": uv})
 
-    def abandon(self, number: int) -> None:
+    def abandon(self, request_id: int) -> None:
         with self._lock:
             if self._process is not None:
-                self._tell({"abandon": number})
+                self._write({"abandon": request_id})
 
     def close(self) -> None:
         with self._lock:
             if self._process is not None and self._process.stdin is not None:
-                self._process.stdin.close()  # what is half-built is taken away by whoever built it
+                self._process.stdin.close()  # it deletes unfinished environments and exits
 
-    def _tell(self, said: dict[str, Any]) -> None:
+    def _write(self, message: dict[str, Any]) -> None:
         assert self._process is not None
         assert self._process.stdin is not None
-        with suppress(OSError, ValueError):  # it died: its reader says so, or has said so and closed this
-            self._process.stdin.write(json.dumps(said).encode() + b"\n")
+        with suppress(OSError, ValueError):  # it died: the reading thread reports that
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
             self._process.stdin.flush()
 
-    def _started(self, uv: str) -> subprocess.Popen[bytes]:
+    def _start(self) -> subprocess.Popen[bytes]:
         root = self._folder / "environments"
         root.mkdir(exist_ok=True)
         process = subprocess.Popen(
             [sys.executable, "-m", "runyard.environments.remote_builder", str(root)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**clean(os.environ), "PYTHONPATH": str(Path(__file__).parents[3])},
+            env={**clean_environment(os.environ), "PYTHONPATH": str(Path(__file__).parents[3])},
             start_new_session=True,
         )
-        self._waiting = set()
-        listening = threading.Thread(target=self._listen, args=(process, self._waiting), name="builder", daemon=True)
-        listening.start()
+        self._pending = set()
+        threading.Thread(target=self._read, args=(process, self._pending), name="builder", daemon=True).start()
         return process
 
-    def _listen(self, process: subprocess.Popen[bytes], waiting: set[int]) -> None:
+    def _read(self, process: subprocess.Popen[bytes], pending: set[int]) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         with process.stdout:
             for line in process.stdout:
-                said = json.loads(line)
-                if "say" not in said:
-                    waiting.discard(int(said["id"]))
-                self._said(said)
+                message = json.loads(line)
+                if "say" not in message:
+                    pending.discard(int(message["id"]))
+                self._on_message(message)
         code = process.wait()
-        with self._lock, suppress(OSError):  # whoever asks now finds that it has ended
-            left = list(waiting)
+        with self._lock, suppress(OSError):  # later requests find that it has exited
+            unanswered = list(pending)
             process.stdin.close()
-        for number in left:
-            message = f"the process that builds environments ended with code {code}"
-            self._said({"id": number, "error": {"message": message, "hint": ""}, "kind": "EnvironmentException"})
-
-
-_LATER = object()  # the answer comes by another way
+        for request_id in unanswered:
+            detail = {"message": f"the environment builder exited with code {code}", "hint": ""}
+            self._on_message({"id": request_id, "error": detail, "kind": "EnvironmentException"})
 
 
 def facts() -> dict[str, Any]:
-    """What the yard has to know about this host."""
+    """The facts about this host that the yard needs."""
     uname = os.uname()
     connection = os.environ.get("SSH_CONNECTION", "").split()
-    own = {name: value for name, value in clean(os.environ).items() if not name.startswith("SSH_")}
-    own.pop("PWD", None)
-    own.pop("OLDPWD", None)
+    excluded = ("PWD", "OLDPWD")
     return {
         "python": sys.executable,
         "version": platform.python_version(),
         "system": uname.sysname,
         "machine": uname.machine,
         "name": uname.nodename,
-        "id": f"{this_boot()}/{Path('/proc/self/ns/net').stat().st_ino}",
+        "id": f"{procfs.boot_id()}/{Path('/proc/self/ns/net').stat().st_ino}",
         "address": connection[2] if len(connection) == 4 else "127.0.0.1",
-        "variables": own,
-        "capacity": to_json(this_machine()),
+        "variables": {
+            name: value
+            for name, value in clean_environment(os.environ).items()
+            if not name.startswith("SSH_") and name not in excluded
+        },
+        "capacity": to_json(machine_capacity()),
     }
-
-
-def this_boot() -> str:
-    """No two machines have the same one."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

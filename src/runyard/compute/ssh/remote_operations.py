@@ -1,5 +1,4 @@
-"""What a yard may ask of a host: code laid out by content, agents started and stopped, files sent back. Each may be
-asked twice."""
+"""The operations that a yard may request on a host: files by content, agents, working copies. All may be repeated."""
 
 from __future__ import annotations
 
@@ -18,158 +17,156 @@ from typing import Any, Optional
 
 from runyard.compute.base import Handle
 from runyard.compute.local.compute import LocalCompute, agent_status
-from runyard.compute.ssh.framing import CHUNK
+from runyard.compute.ssh.framing import CHUNK_BYTES
 from runyard.data.cache import Cache, Leaf, copy_tree, key_of, record_trees, trees_in_use
 from runyard.launch.order import WorkOrder
 from runyard.posix.atomic_write import write_text
-from runyard.spec.folder import HomeFolder, RunFolder
+from runyard.spec.folder import RunFolder
 from runyard.spec.json import from_json
 
 Send = Callable[[dict[str, Any], bytes], None]
-_LEAD_WAIT_S = 60.0
+_LEAD_TIMEOUT_S = 60.0
 
 
 @dataclass
-class Errands:
-    folder: Path  # ours on this host: contents and environments, for every yard
-    home: Path  # what is one yard's own: its runs
+class RemoteOperations:
+    folder: Path  # Runyard's folder on this host: contents and environments, shared by all yards
+    home: Path  # the part of one yard: its runs
     local: LocalCompute
-    _halves: dict[str, Any] = field(default_factory=dict)
+    _incoming: dict[str, Any] = field(default_factory=dict)  # contents being received, by digest
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        # of data, for every yard that comes here
         self.cache = Cache(self.folder / "data", in_use=lambda: trees_in_use(self.folder / "yards"))
 
     def run_folder(self, run_id: str) -> RunFolder:
         if not run_id or "/" in run_id or run_id.startswith("."):
-            raise ValueError(f"{run_id!r} cannot be the id of a run")
-        return HomeFolder(self.home).run(run_id)
+            raise ValueError(f"invalid run id {run_id!r}")
+        return RunFolder(self.home / "runs" / run_id)
 
-    def lacking(self, digests: list[str]) -> list[str]:
-        return [digest for digest in digests if not self.content(digest).exists()]
-
-    def content(self, digest: str) -> Path:
+    def content_path(self, digest: str) -> Path:
         if not digest.isalnum():
-            raise ValueError(f"{digest!r} is not a digest")
+            raise ValueError(f"invalid digest {digest!r}")
         return self.folder / "content" / digest[:2] / digest
 
-    def take_content(self, digest: str, data: bytes, last: bool, of_data: bool = False) -> None:
-        """In pieces; it is there when all of it came and is what it should be."""
-        half = self._halves.get(digest)
-        if half is None:
-            path = self.content(digest).with_name(f"{digest}.{os.getpid()}.half")
+    def missing_contents(self, digests: list[str]) -> list[str]:
+        return [digest for digest in digests if not self.content_path(digest).exists()]
+
+    def missing_data(self, digests: list[str]) -> list[str]:
+        return [digest for digest in digests if self.cache.content(digest) is None]
+
+    def store_content(self, digest: str, data: bytes, is_last: bool, is_data: bool = False) -> None:
+        """Receive a piece of a file, which appears once it is complete and its digest matches."""
+        if digest not in self._incoming:
+            path = self.content_path(digest).with_name(f"{digest}.{os.getpid()}.half")
             path.parent.mkdir(parents=True, exist_ok=True)
-            half = self._halves[digest] = (open(path, "wb"), hashlib.sha256())  # noqa: SIM115 - closed by its last piece
-        file, seen = half
+            self._incoming[digest] = (open(path, "wb"), hashlib.sha256())  # noqa: SIM115 - closed by the last piece
+        file, hashing = self._incoming[digest]
         file.write(data)
-        seen.update(data)
-        if last:
-            del self._halves[digest]
-            file.close()
-            if seen.hexdigest() != digest:
-                Path(file.name).unlink()
-                raise ValueError(f"content {digest[:12]} arrived damaged")
-            if of_data:
-                self.cache.add(digest, Path(file.name))
-                return
-            Path(file.name).chmod(0o700)
-            Path(file.name).replace(self.content(digest))
+        hashing.update(data)
+        if not is_last:
+            return
+        del self._incoming[digest]
+        file.close()
+        path = Path(file.name)
+        if hashing.hexdigest() != digest:
+            path.unlink()
+            raise ValueError(f"content {digest[:12]} was damaged in transfer")
+        if is_data:
+            self.cache.add(digest, path)
+            return
+        path.chmod(0o700)
+        path.replace(self.content_path(digest))
 
-    def lacking_data(self, digests: list[str]) -> list[str]:
-        cache = self.cache
-        return [digest for digest in digests if cache.content(digest) is None]
-
-    def plant(self, run_id: str, leaves: list[list[Any]], private: str) -> None:
-        """A tree of data for a run: shared by whoever reads the same, or a copy of the run's own."""
+    def create_data_tree(self, run_id: str, leaves: list[list[Any]], private: str) -> None:
+        """Create a folder of data for a run: shared with runs that read the same files, or a private copy."""
         folder, cache = self.run_folder(run_id), self.cache
-        found = [Leaf(*leaf) for leaf in leaves]
-        for leaf in found:
-            if leaf.path.startswith("/") or ".." in Path(leaf.path).parts:
-                raise ValueError(f"{leaf.path!r} leads out of the tree")
+        files = [Leaf(*leaf) for leaf in leaves]
+        for file in files:
+            _check_relative(file.path)
         folder.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         with self._lock:
-            record_trees(folder, [key_of(found)])
-        tree = cache.tree(found, _never_arrived)
+            record_trees(folder, [key_of(files)])
+        tree = cache.tree(files, _raise_missing)
         if private:
-            copy_tree(tree, found, folder.data / private)
+            copy_tree(tree, files, folder.data / private)
         cache.evict()
 
-    def place_file(self, digest: str, name: str) -> str:
-        """A content under a name, for those who read things into names; its path."""
+    def name_content(self, digest: str, name: str) -> str:
+        """Copy a content to a file of this name, for programs that read the name; return its path."""
         path = self.folder / "files" / digest[:16] / Path(name).name
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
-            shutil.copyfile(self.content(digest), path)
+            shutil.copyfile(self.content_path(digest), path)
         return str(path)
 
-    def lay_out(self, run_id: str, entries: list[dict[str, Any]]) -> None:
-        """The working copy, unless an agent was started in it already."""
+    def write_working_copy(self, run_id: str, entries: list[dict[str, Any]]) -> None:
         folder = self.run_folder(run_id)
-        half = folder.root / "work.half"
-        shutil.rmtree(half, ignore_errors=True)
-        half.mkdir(parents=True, mode=0o700)
+        draft = folder.root / "work.half"
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True, mode=0o700)
         for entry in entries:
-            path = half / entry["path"]
-            if ".." in Path(entry["path"]).parts or entry["path"].startswith("/"):
-                raise ValueError(f"{entry['path']!r} leads out of the run's folder")
+            _check_relative(entry["path"])
+            path = draft / entry["path"]
             if entry["kind"] == "dir":
                 path.mkdir(parents=True, exist_ok=True)
             elif entry["kind"] == "file":
                 path.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(self.content(entry["digest"]), path)
+                shutil.copyfile(self.content_path(entry["digest"]), path)
                 path.chmod(0o755 if entry["executable"] else 0o644)
-        for entry in entries:  # links come last: nothing can be written through one
+        for entry in entries:  # links last: no file must be written through one
             if entry["kind"] == "link":
-                path = half / entry["path"]
+                path = draft / entry["path"]
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.symlink_to(entry["target"])
         shutil.rmtree(folder.work, ignore_errors=True)
-        half.replace(folder.work)
+        draft.replace(folder.work)
 
-    def begin(self, order_json: dict[str, Any]) -> int:
-        """An agent for this node of a run; its pid."""
-        order = from_json(WorkOrder, order_json)
-        own = RunFolder(Path(order.folder)).node(order.node_rank)
-        own.root.mkdir(parents=True, exist_ok=True)
-        write_text(own.order, json.dumps(order_json))
-        return self.local.forkserver.fork_agent(own.order)
+    def start_agent(self, order: dict[str, Any]) -> int:
+        """Start the agent of this node of a run; return its pid."""
+        work_order = from_json(WorkOrder, order)
+        node = RunFolder(Path(work_order.folder)).node(work_order.node_rank)
+        node.root.mkdir(parents=True, exist_ok=True)
+        write_text(node.order, json.dumps(order))
+        return self.local.forkserver.fork_agent(node.order)
 
     def has_agent(self, run_id: str, node_rank: int) -> bool:
         return agent_status(self.run_folder(run_id).node(node_rank)) is not None
 
-    def attempt(self, run_id: str, node_rank: int) -> int:
-        """Which attempt of the run was begun here; 0: none."""
-        own = self.run_folder(run_id).node(node_rank)
-        return _ordered(own) if own.agent_lock.exists() else 0
+    def started_attempt(self, run_id: str, node_rank: int) -> int:
+        """The attempt of the run that was started here; 0 if none was."""
+        node = self.run_folder(run_id).node(node_rank)
+        return _ordered_attempt(node) if node.agent_lock.exists() else 0
 
-    def lead(self, run_id: str, attempt: int) -> Optional[str]:
-        """Where the lead's agent listens, once it does."""
+    def lead_address(self, run_id: str, attempt: int) -> Optional[str]:
+        """Wait until the lead agent listens and return its address; None if it ended before."""
         folder = self.run_folder(run_id)
-        give_up = time.monotonic() + _LEAD_WAIT_S
-        while time.monotonic() < give_up:
+        deadline = time.monotonic() + _LEAD_TIMEOUT_S
+        while time.monotonic() < deadline:
             with suppress(OSError, ValueError):
-                said = json.loads(folder.lead.read_bytes())
-                if said["attempt"] == attempt:
-                    return str(said["place"])
+                lead = json.loads(folder.lead.read_bytes())
+                if lead["attempt"] == attempt:
+                    return str(lead["place"])
             if agent_status(folder) is None:
-                return None  # it ended before it came so far, and has said why
+                return None
             time.sleep(0.01)
         return None
 
     def stop(self, run_id: str, reason: str, attempt: Optional[int]) -> None:
-        """None: whichever it is. A word that was long on its way must not end the attempt after the one it is about."""
+        """Stop the run if this is its attempt (None: any): a delayed request must not end a later attempt."""
         folder = self.run_folder(run_id)
-        if attempt in (None, _ordered(folder)):
+        if attempt in (None, _ordered_attempt(folder)):
             self.local.stop(Handle(run_id, str(folder.root)), reason)
 
-    def sweep(self, run_id: str) -> int:
-        """Of whichever node this host was."""
+    def stop_leftovers(self, run_id: str) -> int:
+        """For every node of the run that this host was."""
         root = self.run_folder(run_id).root
         orders = [root / RunFolder.ORDER, *sorted(root.glob(f"nodes/*/{RunFolder.ORDER}"))]
-        return sum(self.local.sweep(Handle(run_id, str(order.parent))) for order in orders if order.exists())
+        handles = [Handle(run_id, str(order.parent)) for order in orders if order.exists()]
+        return sum(self.local.stop_leftovers(handle) for handle in handles)
 
-    def forget(self, run_id: str, keep: Sequence[str] = ()) -> None:
+    def discard(self, run_id: str, keep: Sequence[str] = ()) -> None:
+        """Delete the run's folder, except for the entries named in ``keep``."""
         root = self.run_folder(run_id).root
         if not keep:
             shutil.rmtree(root, ignore_errors=True)
@@ -182,60 +179,65 @@ class Errands:
             else:
                 entry.unlink(missing_ok=True)
 
-    def fetch(self, run_id: str, names: list[str], known: dict[str, list[int]], send: Send) -> list[str]:
-        """Sends the files below ``work/<name>`` that the yard does not have; returns warnings: what was left out."""
+    def download(self, run_id: str, names: list[str], known: dict[str, list[int]], send: Send) -> list[str]:
+        """Send the files below ``work/<name>`` that are not in ``known``; return warnings about files left out."""
         work = self.run_folder(run_id).work
         warnings: list[str] = []
         for name in names:
             if (work / name).is_symlink():
                 warnings.append(f"{name}/ was left out: it is a link that leads out of the run's folder")
                 continue
-            for path, problem in _tree(work / name, work):
+            for path, problem in _walk(work / name, work):
                 relative = str(path.relative_to(work))
                 if problem:
                     warnings.append(f"{relative} was left out: {problem}")
                     continue
                 try:
-                    found = path.stat()
-                    if known.get(relative) != [found.st_size, found.st_mtime_ns]:
-                        _send_file(path, relative, found, send)
+                    stat = path.stat()
+                    if known.get(relative) != [stat.st_size, stat.st_mtime_ns]:
+                        _send_file(path, relative, stat.st_mtime_ns, send)
                 except OSError as error:
                     warnings.append(f"{relative} was left out: {error.strerror}")
         return warnings
 
-    def run(self, argv: list[str], given: str, timeout_s: Optional[float]) -> dict[str, Any]:
-        """A command of the host's own, such as a scheduler's."""
+    def run_command(self, argv: list[str], stdin: str, limit_s: Optional[float] = None) -> dict[str, Any]:
+        """Run a command of the host, such as a scheduler's."""
         try:
-            done = subprocess.run(
-                argv, input=given, capture_output=True, encoding="utf-8", errors="surrogateescape", timeout=timeout_s
+            result = subprocess.run(
+                argv, input=stdin, capture_output=True, encoding="utf-8", errors="surrogateescape", timeout=limit_s
             )
         except FileNotFoundError:
-            return {"code": 127, "out": "", "err": f"{argv[0]}: not found"}
+            return {"code": 127, "stdout": "", "stderr": f"{argv[0]}: not found"}
         except subprocess.TimeoutExpired:
-            return {"code": 124, "out": "", "err": f"{argv[0]}: no answer in {timeout_s:g} s"}
-        return {"code": done.returncode, "out": done.stdout, "err": done.stderr}
+            return {"code": 124, "stdout": "", "stderr": f"{argv[0]}: no response within {limit_s:g} s"}
+        return {"code": result.returncode, "stdout": result.stdout, "stderr": result.stderr}
 
 
-def _ordered(own: RunFolder) -> int:
-    """Which attempt an agent was asked to begin there; 0: none."""
+def _ordered_attempt(node: RunFolder) -> int:
+    """The attempt in the order that was written for a node; 0 if there is none."""
     try:
-        return from_json(WorkOrder, json.loads(own.order.read_bytes())).attempt
+        return from_json(WorkOrder, json.loads(node.order.read_bytes())).attempt
     except (OSError, ValueError):
         return 0
 
 
-def _never_arrived(leaf: Leaf) -> None:
-    raise ValueError(f"the content of {leaf.path} is not here")
+def _check_relative(path: str) -> None:
+    if path.startswith("/") or ".." in Path(path).parts:
+        raise ValueError(f"{path!r} leads out of its folder")
 
 
-def _tree(folder: Path, work: Path) -> Iterator[tuple[Path, str]]:
-    """The files of a folder, or a file, and those that are none of it, each with the reason."""
+def _raise_missing(leaf: Leaf) -> None:
+    raise ValueError(f"the content of {leaf.path} is missing")
+
+
+def _walk(folder: Path, work: Path) -> Iterator[tuple[Path, str]]:
+    """Every entry of a folder (or the file itself) with the reason why it cannot be sent; "" for a file that can."""
     top = os.path.realpath(work)
     if folder.is_file():
         yield folder, ""
-    for place, folders, names in os.walk(folder):
-        for name in [*names, *(f for f in folders if (Path(place) / f).is_symlink())]:
-            path = Path(place) / name
+    for parent, folders, names in os.walk(folder):
+        for name in [*names, *(f for f in folders if (Path(parent) / f).is_symlink())]:
+            path = Path(parent) / name
             if path.is_symlink():
                 target = os.path.realpath(path)
                 if not target.startswith(top + os.sep):
@@ -243,19 +245,20 @@ def _tree(folder: Path, work: Path) -> Iterator[tuple[Path, str]]:
                 elif Path(target).is_file():
                     yield path, ""
                 else:
-                    yield path, "it is a link to a folder, or to nothing"
+                    yield path, "it is a link to a folder, or a broken one"
             elif path.is_file():
                 yield path, ""
             else:
                 yield path, "it is a socket, a pipe or a device"
 
 
-def _send_file(path: Path, name: str, found: os.stat_result, send: Send) -> None:
+def _send_file(path: Path, name: str, mtime_ns: int, send: Send) -> None:
+    offset = 0
     with open(path, "rb") as file:
-        at = 0
         while True:
-            data = file.read(CHUNK)
-            send({"fetched": name, "at": at, "last": len(data) < CHUNK, "mtime_ns": found.st_mtime_ns}, data)
-            at += len(data)
-            if len(data) < CHUNK:
+            data = file.read(CHUNK_BYTES)
+            is_last = len(data) < CHUNK_BYTES
+            send({"name": name, "at": offset, "is_last": is_last, "mtime_ns": mtime_ns}, data)
+            offset += len(data)
+            if is_last:
                 return

@@ -1,4 +1,4 @@
-"""One connection to a host, from the first word to the last: requests with their answers, and what comes unasked."""
+"""One SSH session with the remote agent on a host: requests with their replies, and messages that it sends unasked."""
 
 from __future__ import annotations
 
@@ -17,27 +17,31 @@ from typing import Any
 
 from runyard import clock, errors
 from runyard.compute.ssh import bootstrap, bundle
-from runyard.compute.ssh.framing import Cut, Writer, read
-from runyard.compute.ssh.openssh import Address, command, explained, hang_up
-from runyard.compute.ssh.python_install import lend_python
+from runyard.compute.ssh.framing import ConnectionLost, FrameWriter, read_frame
+from runyard.compute.ssh.openssh import Address, close_shared_connection, command, explain
+from runyard.compute.ssh.python_install import install_python
 from runyard.errors import ComputeTargetException, RunyardException
 
 log = logging.getLogger(__name__)
 
-Heard = Callable[[dict[str, Any], bytes], None]
+MessageHandler = Callable[[dict[str, Any], bytes], None]
+_Replies = queue.SimpleQueue["tuple[dict[str, Any], bytes] | None"]
 
-_LOOK_S = 0.2
-_ABANDON_S = 60.0
-_ARRIVE_S = 60.0  # to log in, and to find a Python there
-_GREETING_BYTES = 1 << 20  # of whatever a profile prints before us
+_POLL_S = 0.2
+_ABANDON_TIMEOUT_S = 60.0
+_CONNECT_TIMEOUT_S = 60.0  # to log in and find a Python
+_MAX_PROFILE_OUTPUT_BYTES = 1 << 20  # printed by the user's shell profile before the bootstrap program
 
 
 class _NoPython(Exception):
-    """Its text is what kind of machine the host is."""
+    """The text is the host's platform."""
 
 
-class Line:
-    """Open when it is made. ``heard`` gets what nobody asked for; ``ended`` is called once, when it is cut."""
+class Session:
+    """Connects in the constructor.
+
+    ``on_message`` receives messages that are not replies; ``on_end`` is called once, when the connection has ended.
+    """
 
     def __init__(
         self,
@@ -46,113 +50,127 @@ class Line:
         folder: str,
         kit: Path,
         yard: str,
-        heard: Heard,
-        ended: Callable[[], None],
+        on_message: MessageHandler,
+        on_end: Callable[[], None],
     ) -> None:
         self._address, self._control = address, control
-        self._heard, self._ended = heard, ended
-        self._numbers = itertools.count(1)
-        self._asked: dict[int, queue.SimpleQueue[tuple[dict[str, Any], bytes] | None]] = {}
+        self._on_message, self._on_end = on_message, on_end
+        self._request_ids = itertools.count(1)
+        self._pending: dict[int, _Replies] = {}
         self._lock = threading.Lock()
-        self.is_cut = self._has_hung_up = self._is_closing = False
-        self.heard_at = clock.monotonic()
-        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the line
+        self.has_ended = self._is_disconnected = self._is_closing = False
+        self.last_message_at = clock.monotonic()
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the session
         try:
-            self.facts = self._dial(folder, kit, yard)
-        except _NoPython as lacking:
+            self.facts = self._connect(folder, kit, yard)
+        except _NoPython as error:
             self._close_process()
             try:
-                lend_python(address, control, str(lacking))
+                install_python(address, control, str(error))
             except BaseException:
                 self.kill()
-                self._complaints.close()
+                self._stderr.close()
                 raise
-            self.facts = self._dial(folder, kit, yard)
-        self._writer = Writer(self._stdin)
-        threading.Thread(target=self._listen, name=f"line-{address.name}", daemon=True).start()
+            self.facts = self._connect(folder, kit, yard)
+        self._writer = FrameWriter(self._stdin)
+        threading.Thread(target=self._receive, name=f"session-{address.name}", daemon=True).start()
 
-    def ask(
+    def request(
         self,
-        do: str,
-        fields: dict[str, Any],
+        operation: str,
+        arguments: dict[str, Any],
         *,
-        heard: Heard | None = None,
+        on_message: MessageHandler | None = None,
         timeout_s: float | None = 60.0,
-        abandoned: threading.Event | None = None,
+        canceled: threading.Event | None = None,
     ) -> Any:
-        """The host's answer; its error raised. Cut when the connection ends before. When it is ``abandoned``, the host
-        is told, and answers with an error soon."""
-        number = next(self._numbers)
-        answers: queue.SimpleQueue[tuple[dict[str, Any], bytes] | None] = queue.SimpleQueue()
+        """Perform an operation on the host and return its result.
+
+        Args:
+            operation: A name in ``remote_agent``.
+            arguments: Its arguments.
+            on_message: Receives the messages that precede the result.
+            timeout_s: Longest time without a message.
+            canceled: When it is set, the host is notified and replies with an error soon.
+
+        Raises:
+            ConnectionLost: The session ended before the result arrived.
+            RunyardException: The error of the operation.
+        """
+        request_id = next(self._request_ids)
+        replies: _Replies = queue.SimpleQueue()
         with self._lock:
-            if self.is_cut:
-                raise Cut("the connection ended")
-            self._asked[number] = answers
+            if self.has_ended:
+                raise ConnectionLost("the connection ended")
+            self._pending[request_id] = replies
         try:
-            self._writer.write({"do": do, "id": number, **fields})
+            self._writer.write({"op": operation, "id": request_id, "args": arguments})
             while True:
                 try:
-                    frame = answers.get(timeout=timeout_s if abandoned is None else _LOOK_S)
+                    frame = replies.get(timeout=timeout_s if canceled is None else _POLL_S)
                 except queue.Empty:
-                    if abandoned is None:
-                        raise Cut(f"no answer in {timeout_s} s") from None
-                    if abandoned.is_set():
-                        self._writer.write({"do": "abandon", "id": 0, "which": number})
-                        abandoned = None
-                        timeout_s = _ABANDON_S
+                    if canceled is None:
+                        raise ConnectionLost(f"no reply within {timeout_s} s") from None
+                    if canceled.is_set():
+                        self.send("abandon", {"request_id": request_id})
+                        canceled = None
+                        timeout_s = _ABANDON_TIMEOUT_S
                     continue
                 if frame is None:
-                    raise Cut("the connection ended")
+                    raise ConnectionLost("the connection ended")
                 head, body = frame
                 if "answer" in head:
                     return head["answer"]
                 if "error" in head:
                     raise _error(head, self._address.name)
-                if heard is not None:
-                    heard({**head, "id": number}, body)
+                if on_message is not None:
+                    on_message(head, body)
         finally:
-            self._asked.pop(number, None)
+            self._pending.pop(request_id, None)
 
-    def send(self, head: dict[str, Any], body: bytes = b"") -> None:
-        """Without an answer."""
-        self._writer.write({"id": 0, **head}, body)
+    def send(self, operation: str, arguments: dict[str, Any], body: bytes = b"") -> None:
+        """Request an operation without waiting for its result."""
+        self._writer.write({"op": operation, "id": 0, "args": arguments}, body)
+
+    def send_message(self, head: dict[str, Any], body: bytes = b"") -> None:
+        self._writer.write(head, body)
 
     def kill(self) -> None:
-        """Also what is shared: it leads to a host that does not answer."""
-        self._hang_up("exit")
+        """End the session and the shared connection: the host does not respond."""
+        self._disconnect("exit")
 
     def close(self) -> None:
-        self._is_closing = True  # first: the end of the courier is heard at once
+        self._is_closing = True  # first: the receiving thread sees the remote agent's exit immediately
         with suppress(OSError):
             self._stdin.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=2)
-        self._hang_up("stop")
+        self._disconnect("stop")
 
-    def _hang_up(self, how: str) -> None:
-        """Once: by the second time, the shared connection would be one that somebody else has just made."""
+    def _disconnect(self, how: str) -> None:
+        """Only once: a second time, the shared connection would be one that a newer session has opened."""
         with self._lock:
-            if self._has_hung_up:
+            if self._is_disconnected:
                 return
-            self._has_hung_up = True
+            self._is_disconnected = True
         self._process.kill()
-        hang_up(self._address, self._control, how)
+        close_shared_connection(self._address, self._control, how)
 
-    def _dial(self, folder: str, kit: Path, yard: str) -> dict[str, Any]:
+    def _connect(self, folder: str, kit: Path, yard: str) -> dict[str, Any]:
         self._process = subprocess.Popen(
             command(self._address, self._control, (bootstrap.COMMAND,)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._complaints,  # a file: the shared connection outlives us and would hold a pipe open
+            stderr=self._stderr,  # a file: the shared connection outlives the session and would keep a pipe open
             start_new_session=True,
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._stdin, self._stdout = self._process.stdin, self._process.stdout
-        too_late = threading.Timer(_ARRIVE_S, self._process.kill)
-        too_late.start()
+        timeout = threading.Timer(_CONNECT_TIMEOUT_S, self._process.kill)
+        timeout.start()
         try:
-            return self._arrive(folder, kit, yard)
+            return self._bootstrap(folder, kit, yard)
         except _NoPython:
             raise
         except BaseException:
@@ -160,94 +178,89 @@ class Line:
             self._close_files()
             raise
         finally:
-            too_late.cancel()
+            timeout.cancel()
 
-    def _arrive(self, folder: str, kit: Path, yard: str) -> dict[str, Any]:
-        parts = [bundle.office(kit), bundle.kit(kit)]
+    def _bootstrap(self, folder: str, kit: Path, yard: str) -> dict[str, Any]:
+        parts = [bundle.runtime_bundle(kit), bundle.node_package(kit)]
         names = [name for name, _ in parts]
-        asked = {"folder": folder, "parts": names, "yard": yard, "word": bootstrap.HERE}
+        request = {"folder": folder, "parts": names, "yard": yard, "marker": bootstrap.READY}
         try:
-            self._stdin.write(bootstrap.program() + json.dumps(asked).encode() + b"\n")
+            self._stdin.write(bootstrap.program() + json.dumps(request).encode() + b"\n")
             self._stdin.flush()
-            said = self._first_words()
-            if said["problem"]:
+            reply = self._bootstrap_reply()
+            if reply["problem"]:
                 raise ComputeTargetException(
-                    f"the folder {said['folder']} on {self._address.name} cannot be used: {said['problem']}",
-                    hint="folder= names another one there",
+                    f"cannot use the folder {reply['folder']} on {self._address.name}: {reply['problem']}",
+                    hint="folder= sets another one",
                 )
-            if said["system"] != "Linux":
-                raise ComputeTargetException(f"{self._address.name} is a {said['system']} machine; hosts run Linux")
+            if reply["system"] != "Linux":
+                raise ComputeTargetException(f"{self._address.name} runs {reply['system']}; hosts must run Linux")
             for name, archive in parts:
-                if name in said["missing"]:
+                if name in reply["missing"]:
                     self._stdin.write(f"{len(archive)}\n".encode() + archive)
                     self._stdin.flush()
-            frame = read(self._stdout)
-        except (OSError, Cut) as error:
-            raise self._why() from error
+            frame = read_frame(self._stdout)
+        except (OSError, ConnectionLost) as error:
+            raise self._connect_error() from error
         if frame is None:
-            raise self._why()
-        return {**frame[0]["facts"], "folder": said["folder"], "parts": names}
+            raise self._connect_error()
+        return {**frame[0]["facts"], "folder": reply["folder"], "parts": names}
 
-    def _first_words(self) -> dict[str, Any]:
-        """Past the greetings of some profile."""
-        greeting = 0
-        while greeting < _GREETING_BYTES:
+    def _bootstrap_reply(self) -> dict[str, Any]:
+        """Skips the output of the user's shell profile."""
+        size = 0
+        while size < _MAX_PROFILE_OUTPUT_BYTES:
             line = self._stdout.readline()
             if not line:
-                raise self._why()
-            greeting += len(line)
-            word, _, rest = line.decode("utf-8", "replace").strip().partition(" ")
-            if word == bootstrap.HERE:
-                found: dict[str, Any] = json.loads(rest)
-                return found
-            if word == bootstrap.NO_PYTHON:
+                raise self._connect_error()
+            size += len(line)
+            marker, _, rest = line.decode("utf-8", "replace").strip().partition(" ")
+            if marker == bootstrap.READY:
+                reply: dict[str, Any] = json.loads(rest)
+                return reply
+            if marker == bootstrap.NO_PYTHON:
                 raise _NoPython(rest)
-        raise ComputeTargetException(f"{self._address.name} prints without end when somebody logs in")
+        raise ComputeTargetException(f"the shell profile of {self._address.name} prints too much output at login")
 
-    def _why(self) -> ComputeTargetException:
+    def _connect_error(self) -> ComputeTargetException:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=5)
-        self._complaints.seek(0)
+        self._stderr.seek(0)
         if self._process.returncode == -signal.SIGKILL:
-            return ComputeTargetException(
-                f"{self._address.name} did not answer in {_ARRIVE_S:.0f} s", hint="is it overloaded?", passing=True
-            )
-        return explained(self._address, self._complaints.read().decode("utf-8", "replace"))
+            message = f"{self._address.name} did not respond within {_CONNECT_TIMEOUT_S:.0f} s"
+            return ComputeTargetException(message, hint="is it overloaded?", transient=True)
+        return explain(self._address, self._stderr.read().decode("utf-8", "replace"))
 
-    def _listen(self) -> None:
+    def _receive(self) -> None:
         try:
-            self._listen_to_the_end()
-        except Cut:
+            while (frame := read_frame(self._stdout)) is not None:
+                self._dispatch(*frame)
+        except ConnectionLost:
             pass
-        except Exception:  # a line that nobody reads and nobody knows to be cut: everybody would wait for ever
-            log.exception("%s: what it said could not be taken", self._address.name)
-        self._hang_up("stop" if self._is_closing else "exit")  # others who share the connection are not done with it
+        except Exception:  # the session must be marked as ended: callers would wait without limit
+            log.exception("%s: a message could not be processed", self._address.name)
+        self._disconnect("stop" if self._is_closing else "exit")  # "stop": other sessions may share the connection
         with self._lock:
-            self.is_cut = True
-            waiting = list(self._asked.values())
-        for answers in waiting:
-            answers.put(None)
+            self.has_ended = True
+            pending = list(self._pending.values())
+        for replies in pending:
+            replies.put(None)
         self._close_files()
-        self._ended()
+        self._on_end()
 
-    def _listen_to_the_end(self) -> None:
-        while True:
-            frame = read(self._stdout)
-            if frame is None:
-                return
-            self.heard_at = clock.monotonic()
-            head, body = frame
-            if "id" in head:
-                answers = self._asked.get(int(head["id"]))
-                if answers is not None:
-                    answers.put((head, body))
-            else:
-                self._heard(head, body)
+    def _dispatch(self, head: dict[str, Any], body: bytes) -> None:
+        self.last_message_at = clock.monotonic()
+        if "id" not in head:
+            self._on_message(head, body)
+            return
+        replies = self._pending.get(int(head["id"]))
+        if replies is not None:
+            replies.put((head, body))
 
     def _close_files(self) -> None:
         self._close_process()
         with suppress(OSError):
-            self._complaints.close()
+            self._stderr.close()
 
     def _close_process(self) -> None:
         self._process.wait()
@@ -257,7 +270,7 @@ class Line:
 
 
 def _error(head: dict[str, Any], host: str) -> RunyardException:
-    kind = getattr(errors, str(head["kind"]), ComputeTargetException)
-    said = head["error"]
-    error: RunyardException = kind(f"{host}: {said['message']}", hint=said["hint"])
+    error_class = getattr(errors, str(head["kind"]), ComputeTargetException)
+    detail = head["error"]
+    error: RunyardException = error_class(f"{host}: {detail['message']}", hint=detail["hint"])
     return error

@@ -1,104 +1,106 @@
-"""How SSH hosts are checked before they are kept as a target, and made of what was kept."""
+"""The target kind of SSH hosts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from runyard.compute.base import Capacity, Compute
-from runyard.compute.local.compute import LocalCompute
+from runyard.compute.kind import Configuration, TargetDeps, TargetKind
+from runyard.compute.scheduling.machine_pool import Machine, MachinePool
 from runyard.compute.scheduling.queue import Queue
 from runyard.compute.ssh.compute import SshCompute
-from runyard.compute.ssh.host import Hooks, Host
-from runyard.compute.ssh.host_queue import HostQueue, Place
+from runyard.compute.ssh.host import Host, HostCallbacks
 from runyard.compute.ssh.openssh import Address, checked_address
 from runyard.errors import ComputeTargetException, RunyardException
 from runyard.spec.json import from_json, to_json
 
-KINDS = ("Ssh", "Remote")  # "Remote": one host, as the SDK v1 calls it
-FOUND = "found"  # in the configuration: what the hosts had when they were attached, in their order
-_KNOWN = frozenset({"hosts", "key", "folder", "slots", FOUND})
+_FACTS = "found"  # the configuration key with the facts that hosts reported when they were attached, in their order
+_STORED_FACTS = ("name", "address", "machine", "system", "python", "version", "capacity", "folder", "id")
+_OPTIONS = ("hosts", "key", "folder", "slots")
 
 
-def make(
-    name: str, configuration: dict[str, Any], home: Path, kit: Path, hooks: Hooks, local: LocalCompute
-) -> tuple[Compute, Queue]:
-    """Asks nobody: hosts may be away while the yard starts."""
-    hosts = _hosts(configuration, home, kit, hooks)
-    found = configuration.get(FOUND, [{}] * len(hosts))
-    slots = configuration.get("slots")
-    capacities = [_bounded(from_json(Capacity, facts["capacity"]), slots) for facts in found]
-    places = [Place(host.name, has, _why_not(host)) for host, has in zip(hosts, capacities)]
-    return SshCompute(hosts, capacities, kit=kit, local=local), HostQueue(name, places)
+class SshKind(TargetKind):
+    title = "SSH hosts"
+    discovered = frozenset({_FACTS})
+
+    def create(self, name: str, configuration: Configuration, deps: TargetDeps) -> tuple[Compute, Queue]:
+        callbacks = HostCallbacks(deps.run_changed, deps.report, lambda: deps.capacity_changed(name))
+        hosts = _hosts(configuration, deps, callbacks)
+        capacities = [_capacity(facts, configuration) for facts in configuration.get(_FACTS, [{}] * len(hosts))]
+        compute = SshCompute(hosts, capacities, kit=deps.node_package, local=deps.local)
+        machines = [
+            Machine(unique_name, capacity, host.last_address, lambda host=host: _unavailable(host))  # type: ignore[misc]
+            for (unique_name, host), capacity in zip(compute.hosts.items(), capacities)
+        ]
+        return compute, Queue(MachinePool(name, machines))
+
+    def check(self, name: str, configuration: Configuration, deps: TargetDeps) -> Configuration:
+        """Log in to every host, and refuse the target with the names of those that fail."""
+        unknown = sorted(set(configuration) - {*_OPTIONS, _FACTS})
+        if unknown:
+            raise ComputeTargetException(
+                f"{name!r}: unknown option {', '.join(map(repr, unknown))} for SSH hosts",
+                hint=f"options: {', '.join(_OPTIONS)}",
+            )
+        addresses = [str(text) for text in configuration.get("hosts") or ()]
+        if not addresses:
+            raise ComputeTargetException(f"{name!r} has no hosts", hint="hosts=['user@h1', 'user@h2']")
+        duplicates = sorted({text for text in addresses if addresses.count(text) > 1})
+        if duplicates:
+            raise ComputeTargetException(f"duplicate host {', '.join(duplicates)}", hint="name each host once")
+        for text in addresses:
+            checked_address(text, str(configuration.get("key") or ""))
+        hosts = _hosts(configuration, deps, HostCallbacks())
+        try:
+            with ThreadPoolExecutor(min(len(hosts), 16), "check-hosts") as pool:
+                results = list(pool.map(_facts_or_error, hosts))
+        finally:
+            for host in hosts:
+                host.close()
+        errors = [result for result in results if isinstance(result, RunyardException)]
+        if errors:
+            raise ComputeTargetException(
+                "; ".join(error.message for error in errors),
+                hint="; ".join(dict.fromkeys(error.hint for error in errors if error.hint)),
+            )
+        facts = [result for result in results if not isinstance(result, RunyardException)]
+        _refuse_same_machine(addresses, facts)
+        return {**configuration, _FACTS: facts}
 
 
-def check(name: str, configuration: dict[str, Any], home: Path, kit: Path) -> dict[str, Any]:
-    """Every host is logged in to: what does not work is said now, with the host's name, and nothing is kept."""
-    unknown = sorted(set(configuration) - _KNOWN)
-    if unknown:
-        raise ComputeTargetException(
-            f"{name!r}: SSH hosts have no {', '.join(map(repr, unknown))}", hint="they have hosts, key, folder, slots"
-        )
-    texts = [str(text) for text in configuration.get("hosts") or ()]
-    if not texts:
-        raise ComputeTargetException(f"{name!r} has no hosts", hint="hosts=['user@h1', 'user@h2']")
-    twice = sorted({text for text in texts if texts.count(text) > 1})
-    if twice:
-        raise ComputeTargetException(f"{', '.join(twice)} is named twice", hint="name each host once")
-    for text in texts:
-        checked_address(text, str(configuration.get("key") or ""))
-    hosts = _hosts(configuration, home, kit, Hooks(lambda run_id: None, lambda run_id, text: None, lambda: None))
-    try:
-        with ThreadPoolExecutor(min(len(hosts), 16), "look") as pool:
-            looked = list(pool.map(_look_at, hosts))
-    finally:
-        for host in hosts:
-            host.close()
-    problems = [error for error in looked if isinstance(error, RunyardException)]
-    if problems:
-        raise ComputeTargetException(
-            "; ".join(error.message for error in problems),
-            hint="; ".join(dict.fromkeys(e.hint for e in problems if e.hint)),
-        )
-    found = [facts for facts in looked if not isinstance(facts, RunyardException)]
-    _refuse_one_machine_twice(texts, found)
-    return {**configuration, FOUND: found}
-
-
-def _hosts(configuration: dict[str, Any], home: Path, kit: Path, hooks: Hooks) -> list[Host]:
+def _hosts(configuration: Configuration, deps: TargetDeps, callbacks: HostCallbacks) -> list[Host]:
     key, folder = str(configuration.get("key") or ""), str(configuration.get("folder") or "")
     addresses = [Address(str(text), key) for text in configuration["hosts"]]
-    seen = [str(facts["address"]) for facts in configuration.get(FOUND, ())] or [""] * len(addresses)
+    last = [str(facts["address"]) for facts in configuration.get(_FACTS, ())] or [""] * len(addresses)
     return [
-        Host(address, home=home, kit=kit, hooks=hooks, folder=folder, seen_at=at)
-        for address, at in zip(addresses, seen)
+        Host(address, home=deps.home, kit=deps.node_package, callbacks=callbacks, folder=folder, last_address=text)
+        for address, text in zip(addresses, last)
     ]
 
 
-def _look_at(host: Host) -> dict[str, Any] | RunyardException:
+def _facts_or_error(host: Host) -> dict[str, Any] | RunyardException:
     try:
         facts = host.facts
     except RunyardException as error:
         return error
-    told = ("name", "address", "machine", "system", "python", "version", "capacity", "folder", "id")
-    return {key: to_json(facts[key]) for key in told}
+    return {key: to_json(facts[key]) for key in _STORED_FACTS}
 
 
-def _refuse_one_machine_twice(texts: list[str], found: list[dict[str, Any]]) -> None:
-    """Two names of one machine would count its processors twice, and two nodes of a gang would meet in one folder."""
-    seen: dict[str, str] = {}
-    for text, facts in zip(texts, found):
-        other = seen.setdefault(str(facts["id"]), text)
-        if other != text:
-            raise ComputeTargetException(f"{other} and {text} are one and the same machine", hint="name it once")
+def _refuse_same_machine(addresses: list[str], facts: list[dict[str, Any]]) -> None:
+    """Two names of one machine would count its CPUs twice, and two nodes of a gang would share one folder."""
+    first: dict[str, str] = {}
+    for address, host_facts in zip(addresses, facts):
+        other = first.setdefault(str(host_facts["id"]), address)
+        if other != address:
+            raise ComputeTargetException(f"{other} and {address} are the same machine", hint="name it once")
 
 
-def _bounded(capacity: Capacity, slots: int | None) -> Capacity:
+def _capacity(facts: dict[str, Any], configuration: Configuration) -> Capacity:
+    capacity, slots = from_json(Capacity, facts["capacity"]), configuration.get("slots")
     return capacity if slots is None else replace(capacity, cpus=int(slots))
 
 
-def _why_not(host: Host) -> Callable[[], str]:
-    return lambda: f"cannot be reached ({host.trouble})" if host.trouble and host.away_since is not None else ""
+def _unavailable(host: Host) -> str:
+    return f"cannot be reached ({host.problem})" if host.problem and host.unreachable_since is not None else ""

@@ -12,7 +12,7 @@ from runyard.data.backends import FOLDER
 from runyard.data.base import clean_path
 from runyard.data.registry import Datastores
 from runyard.data.transfer_jobs import RUNNING, Transfers
-from runyard.orchestrator.change_notifier import Bell
+from runyard.orchestrator.change_notifier import ChangeNotifier
 from runyard.orchestrator.conductor import Conductor
 from runyard.server.responses import encode_event, event_stream_response, json_response
 from runyard.store.datastores import DatastoreRecord
@@ -34,8 +34,8 @@ def routes(conductor: Conductor, transfers: Transfers | None) -> APIRouter:
     router = APIRouter(tags=["data"])
     stores = conductor.components.stager.stores
     jobs = transfers or Transfers(conductor.components.database, stores)
-    bell = Bell()
-    jobs.on_end = lambda transfer_id: bell.ring(transfer_id, urgent=True)
+    notifier = ChangeNotifier()
+    jobs.on_end = lambda transfer_id: notifier.notify(transfer_id, urgent=True)
 
     @router.get("/datastores", response_model=list[DatastoreView])
     def datastores() -> Response:
@@ -110,14 +110,16 @@ def routes(conductor: Conductor, transfers: Transfers | None) -> APIRouter:
     async def follow(transfer_id: str) -> Response:
         """Stream events: `progress` and finally `end`, each with a transfer."""
         await run_in_threadpool(jobs.view, transfer_id)
-        return event_stream_response(_events(conductor, jobs, bell, transfer_id))
+        return event_stream_response(_events(conductor, jobs, notifier, transfer_id))
 
     return router
 
 
-async def _events(conductor: Conductor, jobs: Transfers, bell: Bell, transfer_id: str) -> AsyncIterator[bytes]:
+async def _events(
+    conductor: Conductor, jobs: Transfers, notifier: ChangeNotifier, transfer_id: str
+) -> AsyncIterator[bytes]:
     sent_progress, sent_at = None, clock.monotonic()
-    async with bell.listen(transfer_id) as listener:
+    async with notifier.subscribe(transfer_id) as subscription:
         while True:
             view = await run_in_threadpool(jobs.view, transfer_id)
             progress = (view.state, view.files_done, view.bytes_done, view.doing)
@@ -127,9 +129,9 @@ async def _events(conductor: Conductor, jobs: Transfers, bell: Bell, transfer_id
             if progress != sent_progress or clock.monotonic() - sent_at > _KEEP_ALIVE_S:
                 sent_progress, sent_at = progress, clock.monotonic()
                 yield encode_event("progress", view)
-            if conductor.bell.closed:
+            if conductor.notifier.closed:
                 return
-            await listener.next(_POLL_S)
+            await subscription.next(_POLL_S)
 
 
 def _view(stores: Datastores, record: DatastoreRecord) -> DatastoreView:

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from runyard.orchestrator.conductor import Conductor
-from runyard.orchestrator.import_run import take_in
+from runyard.orchestrator.import_run import import_finished_run
 from runyard.server.responses import json_response
 from runyard.tracking.external_points import continue_points
 from runyard.wire.exchange import ImportResult, ImportRun
@@ -21,7 +21,7 @@ def routes(conductor: Conductor) -> APIRouter:
     @router.post("/runs/import", response_model=ImportResult)
     def import_run(request: ImportRun) -> Response:
         """Import a finished run. Idempotent: the same id yields the same run."""
-        return json_response(take_in(conductor, request))
+        return json_response(import_finished_run(conductor, request))
 
     @router.put("/runs/{run_id}/metrics/{name:any}")
     async def put_points(run_id: str, name: str, request: Request, at: int = 0) -> Response:
@@ -34,7 +34,7 @@ def routes(conductor: Conductor) -> APIRouter:
         points = decode_points(body)
         columns = np.array(points.steps, np.int64), np.array(points.times), np.array(points.values)
         count = continue_points(components.database, run_id, name, max(at, 0), *columns)
-        conductor.bell.ring(run_id)
+        conductor.notifier.notify(run_id)
         return count
 
     return router

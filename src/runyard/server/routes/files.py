@@ -9,8 +9,8 @@ from starlette.concurrency import run_in_threadpool
 
 from runyard.errors import UserErrorException
 from runyard.orchestrator.conductor import Conductor
-from runyard.orchestrator.finalize import read_uploaded_event_files
-from runyard.orchestrator.run_files import list_files, locate
+from runyard.orchestrator.finalize import ingest_uploaded_event_files
+from runyard.orchestrator.run_files import find_file, list_files
 from runyard.server.file_responses import file_response, zip_response
 from runyard.server.responses import json_response
 from runyard.server.uploads import CLIENT_CLOSED_REQUEST, store_upload
@@ -32,14 +32,14 @@ def routes(conductor: Conductor) -> APIRouter:
     def zipped(run_id: str) -> Response:
         """Return all files of the run as a zip archive, which is built while it is sent."""
         record = components.runs.load(run_id)
-        paths = ((name, locate(components, record, name)) for name, _ in list_files(components, record))
+        paths = ((name, find_file(components, record, name)) for name, _ in list_files(components, record))
         return zip_response(((name, path) for name, path in paths if path is not None), f"{run_id}.zip")
 
     @router.get("/runs/{run_id}/files/{name:any}")
     def file(run_id: str, name: str, inline: bool = False) -> Response:
         """Return the content or ranges of it; `inline=1` sets a type that a browser displays but never executes."""
         record = components.runs.load(run_id)
-        path = locate(components, record, name)
+        path = find_file(components, record, name)
         if path is None:
             names = [file_name for file_name, _ in list_files(components, record)][:8]
             hint = f"its files: {', '.join(names)}" if names else "it has no files yet"
@@ -54,7 +54,7 @@ def routes(conductor: Conductor) -> APIRouter:
         if stored is None:
             return Response(status_code=CLIENT_CLOSED_REQUEST)
         if is_event_file(stored.path):  # TensorBoard event files become charts, also after the run's end
-            await run_in_threadpool(read_uploaded_event_files, components, run_id)
+            await run_in_threadpool(ingest_uploaded_event_files, components, run_id)
         return json_response(FileView(stored.path, stored.size))
 
     return router

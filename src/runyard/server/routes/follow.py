@@ -74,7 +74,7 @@ async def _events(
     sent_status: tuple[int, str] | None = None
     sent_at = 0.0
     notified = True
-    async with conductor.bell.listen(run_id) as listener:
+    async with conductor.notifier.subscribe(run_id) as subscription:
         while True:
             # the state is read before the logs: logs that are read after the end are complete
             if notified:
@@ -97,9 +97,9 @@ async def _events(
             elif clock.monotonic() - sent_at > _KEEP_ALIVE_S:
                 sent_at = clock.monotonic()
                 yield KEEP_ALIVE
-            if conductor.bell.closed:
+            if conductor.notifier.closed:
                 return
-            notified = await listener.next(_LOG_POLL_S if logs else _KEEP_ALIVE_S)
+            notified = await subscription.next(_LOG_POLL_S if logs else _KEEP_ALIVE_S)
 
 
 def _summary(conductor: Conductor, run_id: str) -> RunSummary:

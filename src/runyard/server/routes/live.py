@@ -109,14 +109,14 @@ async def _table_events(
 ) -> AsyncIterator[bytes]:
     sent_at = clock.monotonic()
     sent_computes = b""
-    async with conductor.bell.listen(EVERY_RUN) as listener:
+    async with conductor.notifier.subscribe(EVERY_RUN) as subscription:
         version = await run_in_threadpool(lambda: table.version)
         yield encode_event("hello", {"version": version}, version)
         version = version if after is None else after
-        while not conductor.bell.closed:
+        while not conductor.notifier.closed:
             if conductor.live:
                 await run_in_threadpool(metrics.read)
-            notified, listener.heard = listener.heard, set()
+            notified, subscription.changed_runs = subscription.changed_runs, set()
             version, changed = await run_in_threadpool(table.changed, version)
             if changed is None:
                 yield encode_event("reset", {}, version)
@@ -135,14 +135,14 @@ async def _table_events(
                 sent_at = clock.monotonic()
                 yield KEEP_ALIVE
             await asyncio.sleep(_TABLE_PAUSE_S)  # a run that changes constantly is sent four times a second
-            await listener.next(_POLL_S)
+            await subscription.next(_POLL_S)
 
 
 async def _run_events(conductor: Conductor, run_id: str) -> AsyncIterator[bytes]:
     state = _SentState()
     sent_at = clock.monotonic()
-    async with conductor.bell.listen(run_id) as listener:
-        while not conductor.bell.closed:
+    async with conductor.notifier.subscribe(run_id) as subscription:
+        while not conductor.notifier.closed:
             events = await run_in_threadpool(state.update, conductor, run_id)
             for name, data in events:
                 sent_at = clock.monotonic()
@@ -153,7 +153,7 @@ async def _run_events(conductor: Conductor, run_id: str) -> AsyncIterator[bytes]
                 sent_at = clock.monotonic()
                 yield KEEP_ALIVE
             await asyncio.sleep(_RUN_PAUSE_S)
-            await listener.next(_POLL_S - _RUN_PAUSE_S)
+            await subscription.next(_POLL_S - _RUN_PAUSE_S)
 
 
 @dataclass

@@ -8,7 +8,7 @@ from runyard.errors import UserErrorException
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, RunState
 from runyard.orchestrator.conductor import Conductor
-from runyard.orchestrator.submit import begin, dry_run, snapshot_taken, submit, submit_folder
+from runyard.orchestrator.submit import attach_snapshot, dry_run, open_run, submit, submit_folder
 from runyard.server.parameters import clamp, parse_object
 from runyard.server.responses import json_response, run_view, run_views
 from runyard.wire.runs import (
@@ -46,7 +46,7 @@ def routes(conductor: Conductor) -> APIRouter:
     @router.post("/runs/begin", response_model=RunView)
     def begin_run(request: BeginRun) -> Response:
         """Start a run in the caller's own process."""
-        return json_response(run_view(conductor, begin(conductor, request)))
+        return json_response(run_view(conductor, open_run(conductor, request)))
 
     @router.get("/runs", response_model=RunPage)
     def list_runs(
@@ -88,7 +88,7 @@ def routes(conductor: Conductor) -> APIRouter:
     @router.patch("/runs/{run_id}", response_model=RunView)
     def rename_run(run_id: str, request: RenameRun) -> Response:
         store.rename(run_id, request.name)
-        conductor.bell.ring(run_id)
+        conductor.notifier.notify(run_id)
         return json_response(run_view(conductor, store.load(run_id)))
 
     @router.post("/runs/{run_id}/cancel", response_model=RunView)
@@ -110,12 +110,12 @@ def routes(conductor: Conductor) -> APIRouter:
 
     @router.post("/runs/{run_id}/snapshot", response_model=RunView)
     def set_snapshot(run_id: str, request: SetSnapshot) -> Response:
-        return json_response(run_view(conductor, snapshot_taken(conductor, run_id, request.snapshot_id)))
+        return json_response(run_view(conductor, attach_snapshot(conductor, run_id, request.snapshot_id)))
 
     @router.patch("/runs/{run_id}/tags", response_model=RunView)
     def set_tags(run_id: str, request: Labels) -> Response:
         store.set_tags(run_id, request.set, request.remove)
-        conductor.bell.ring(run_id)
+        conductor.notifier.notify(run_id)
         return json_response(run_view(conductor, store.load(run_id)))
 
     @router.patch("/runs/{run_id}/properties", response_model=RunView)
