@@ -72,7 +72,7 @@ def test_every_call_that_returned_before_kill_9_is_stored_exactly_once(tmp_path:
     (stem,) = stems(folder)
     texts = records[records["kind"] == layout.TEXT]["value"].tolist()
     if texts:
-        assert JournalReader(folder, stem).side(texts)[0] == "49"
+        assert JournalReader(folder, stem).side_lines(texts)[0] == "49"
 
 
 def test_a_forked_child_writes_a_separate_journal(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_forked_child_writes_a_separate_journal(tmp_path: Path) -> None:
         floats = records[records["kind"] == layout.FLOAT]["value"].copy().view(np.float64)
         by_writer[int(stem.split("-")[1])] = Counter(floats.tolist())
         texts = records[records["kind"] == layout.TEXT]["value"].tolist()
-        assert JournalReader(tmp_path, stem).side(texts) == ["child" if f"-{child}-" in stem else "parent"]
+        assert JournalReader(tmp_path, stem).side_lines(texts) == ["child" if f"-{child}-" in stem else "parent"]
     assert by_writer == {os.getpid(): Counter({1.0: 1001}), child: Counter({2.0: 1000})}
 
 
@@ -274,7 +274,7 @@ def test_a_signal_handler_may_log_while_the_script_logs(tmp_path: Path) -> None:
     records = reader.read(Position(), limit=10**9).records
     names = reader.names()
     by_name: dict[str, list[Any]] = {}
-    texts = iter(reader.side(records[records["kind"] == layout.TEXT]["value"].tolist()))
+    texts = iter(reader.side_lines(records[records["kind"] == layout.TEXT]["value"].tolist()))
     for record in records[records["kind"] != layout.VOID]:
         value = next(texts) if record["kind"] == layout.TEXT else int(record["value"])
         by_name.setdefault(names[int(record["metric"])], []).append(value)

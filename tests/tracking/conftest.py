@@ -34,7 +34,7 @@ def journal(folder: Path) -> Journal:
 
 @pytest.fixture
 def metrics(database: Database, folder: Path) -> Callable[[], dict[str, Any]]:
-    """What the run `r` is known to have logged by now."""
+    """Ingests and returns the metrics of run `r`."""
 
     def read() -> dict[str, Any]:
         ingest(database, "r", folder)

@@ -36,16 +36,16 @@ def content(artifacts: Artifacts, path: str, run_id: str = "r") -> bytes:
         return file.read()
 
 
-def stored(root: Path) -> list[Path]:
+def files_below(root: Path) -> list[Path]:
     return [path for path in root.rglob("*") if path.is_file()]
 
 
-def test_a_kept_file_can_be_read_back_and_is_not_changed_by_its_source(artifacts: Artifacts, outputs: Path) -> None:
+def test_a_stored_file_is_independent_of_its_source(artifacts: Artifacts, outputs: Path) -> None:
     source = outputs / "model.pt"
     source.write_bytes(b"weights")
-    kept = artifacts.keep_file("r", "./outputs//model.pt", source)
+    artifact = artifacts.store_file("r", "./outputs//model.pt", source)
     source.write_bytes(b"changed afterwards")
-    assert (kept.path, kept.size) == ("outputs/model.pt", 7)
+    assert (artifact.path, artifact.size) == ("outputs/model.pt", 7)
     assert content(artifacts, "outputs/model.pt") == b"weights"
     assert artifacts.names("r") == ["outputs/model.pt"]
 
@@ -56,12 +56,12 @@ def test_equal_contents_are_stored_once(artifacts: Artifacts, tmp_path: Path) ->
         artifacts.put_stream(run_id, "small", [b"same ", b"bytes"])
         artifacts.put_stream(run_id, "big", [big])
     (tmp_path / "big").write_bytes(big)
-    artifacts.keep_file("c", "again", tmp_path / "big")
-    assert len(stored(tmp_path / "artifacts")) == 2
+    artifacts.store_file("c", "again", tmp_path / "big")
+    assert len(files_below(tmp_path / "artifacts")) == 2
     assert content(artifacts, "again", "c") == big
 
 
-def test_keeping_a_name_again_replaces_it(artifacts: Artifacts) -> None:
+def test_storing_a_name_again_replaces_it(artifacts: Artifacts) -> None:
     artifacts.put_stream("r", "log.txt", [b"one"])
     artifacts.put_stream("r", "log.txt", [b"two"])
     assert artifacts.names("r") == ["log.txt"]
@@ -70,24 +70,24 @@ def test_keeping_a_name_again_replaces_it(artifacts: Artifacts) -> None:
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../x", "a/../../x", "", ".", "a\0b", "outputs/.."])
 def test_names_that_lead_out_of_the_run_are_refused(artifacts: Artifacts, path: str) -> None:
-    with pytest.raises(UserErrorException, match="cannot be the name"):
+    with pytest.raises(UserErrorException, match="invalid name"):
         artifacts.put_stream("r", path, [b"x"])
-    with pytest.raises(UserErrorException, match="cannot be the name"):
+    with pytest.raises(UserErrorException, match="invalid name"):
         artifacts.open("r", path)
 
 
-def test_a_file_that_is_not_there_is_refused_with_the_names_that_are(artifacts: Artifacts, outputs: Path) -> None:
+def test_an_unknown_file_is_reported_with_the_existing_names(artifacts: Artifacts, outputs: Path) -> None:
     artifacts.put_stream("r", "outputs/model.pt", [b"x"])
     with pytest.raises(UserErrorException, match=r"(?s)no file 'outputs/modle.pt'.*outputs/model.pt"):
         artifacts.open("r", "outputs/modle.pt")
     with pytest.raises(UserErrorException, match="there is no file"):
-        artifacts.keep_file("r", "x", outputs / "missing")
-    with pytest.raises(UserErrorException, match="cannot be read"):
-        artifacts.keep_file("r", "x", outputs)
+        artifacts.store_file("r", "x", outputs / "missing")
+    with pytest.raises(UserErrorException, match="cannot read the file"):
+        artifacts.store_file("r", "x", outputs)
 
 
 @pytest.mark.parametrize("move", [False, True])
-def test_a_tree_is_kept_with_its_folders_and_odd_names(artifacts: Artifacts, outputs: Path, move: bool) -> None:
+def test_a_folder_is_stored_with_subfolders_and_unusual_names(artifacts: Artifacts, outputs: Path, move: bool) -> None:
     names = ["model.pt", "deep/er/x.txt", "with space", "new\nline", "back\\slash", "ünï", "-rf", ".hidden"]
     for name in names:
         path = outputs / name
@@ -97,17 +97,17 @@ def test_a_tree_is_kept_with_its_folders_and_odd_names(artifacts: Artifacts, out
     (outputs / "large").write_bytes(bytes(3 << 20))
     with open(os.fsencode(outputs) + b"/bad\xff", "w") as file:
         file.write("odd bytes")
-    kept = artifacts.keep_tree("r", outputs, "outputs", move=move)
-    assert kept.warnings == []
+    result = artifacts.store_folder("r", outputs, "outputs", move=move)
+    assert result.warnings == []
     expected = sorted(f"outputs/{name}" for name in [*names, "empty", "large", "bad\\xff"])
     assert artifacts.names("r") == expected
     assert content(artifacts, "outputs/bad\\xff") == b"odd bytes"
     assert content(artifacts, "outputs/deep/er/x.txt") == b"deep/er/x.txt"
     assert len(content(artifacts, "outputs/large")) == 3 << 20
-    assert bool(stored(outputs)) is not move
+    assert bool(files_below(outputs)) is not move
 
 
-def test_links_inside_are_followed_and_what_cannot_be_kept_is_told(artifacts: Artifacts, outputs: Path) -> None:
+def test_links_inside_are_followed_and_other_entries_get_a_warning(artifacts: Artifacts, outputs: Path) -> None:
     (outputs / "step-5").mkdir()
     (outputs / "step-5" / "model").write_text("five")
     (outputs / "latest").symlink_to("step-5")
@@ -118,24 +118,24 @@ def test_links_inside_are_followed_and_what_cannot_be_kept_is_told(artifacts: Ar
     os.mkfifo(outputs / "pipe")
     short = socket.socket(socket.AF_UNIX)
     before = Path.cwd()
-    os.chdir(outputs)  # a socket's path must be short
+    os.chdir(outputs)  # the path of a socket must be short
     try:
         short.bind("socket")
     finally:
         os.chdir(before)
         short.close()
-    kept = artifacts.keep_tree("r", outputs, "outputs", move=True)
+    result = artifacts.store_folder("r", outputs, "outputs", move=True)
     assert artifacts.names("r") == ["outputs/best", "outputs/latest/model", "outputs/step-5/model"]
     assert {content(artifacts, name) for name in artifacts.names("r")} == {b"five"}
-    told = "\n".join(sorted(kept.warnings))
+    warnings = "\n".join(sorted(result.warnings))
     for name, reason in {
-        "dangling": "a link to nothing",
+        "dangling": "a dangling link",
         "outside": "leads out of the folder",
-        "step-5/up": "again and again",
+        "step-5/up": "a folder that contains it",
         "pipe": "a pipe",
         "socket": "a socket",
     }.items():
-        assert any(line.startswith(name) and reason in line for line in kept.warnings), told
+        assert any(line.startswith(name) and reason in line for line in result.warnings), warnings
 
 
 def test_an_unreadable_file_is_left_out_with_a_warning(artifacts: Artifacts, outputs: Path) -> None:
@@ -143,24 +143,24 @@ def test_an_unreadable_file_is_left_out_with_a_warning(artifacts: Artifacts, out
     (outputs / "secret").chmod(0)
     (outputs / "model").write_text("x")
     for folder in (outputs.parent, *(path for path in outputs.parent.rglob("*") if path != outputs / "secret")):
-        folder.chmod(0o777)  # the store too is another user's here
+        folder.chmod(0o777)  # the store is also accessed by another user in this test
     with as_nobody(outputs):
-        kept = artifacts.keep_tree("r", outputs, "outputs")
+        result = artifacts.store_folder("r", outputs, "outputs")
     assert artifacts.names("r") == ["outputs/model"]
-    assert "secret was left out" in kept.warnings[0]
+    assert "secret was left out" in result.warnings[0]
 
 
-def test_a_moved_file_that_has_another_name_is_copied_so_that_nobody_can_write_into_the_store(
+def test_a_file_with_another_hard_link_is_copied_instead_of_moved(
     artifacts: Artifacts, outputs: Path, tmp_path: Path
 ) -> None:
     (outputs / "model").write_text("weights")
     (tmp_path / "other name").hardlink_to(outputs / "model")
-    artifacts.keep_tree("r", outputs, "outputs", move=True)
+    artifacts.store_folder("r", outputs, "outputs", move=True)
     (tmp_path / "other name").write_text("overwritten")
     assert content(artifacts, "outputs/model") == b"weights"
 
 
-def test_threads_may_keep_the_same_content_at_once(artifacts: Artifacts, tmp_path: Path) -> None:
+def test_threads_can_store_the_same_content_concurrently(artifacts: Artifacts, tmp_path: Path) -> None:
     data = os.urandom(1 << 20)
     begin = threading.Barrier(8)
 
@@ -170,12 +170,12 @@ def test_threads_may_keep_the_same_content_at_once(artifacts: Artifacts, tmp_pat
         artifacts.put_stream("r", "shared", [data])
 
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(work, range(8)))  # raises what a thread has raised
+        list(pool.map(work, range(8)))  # raises errors of the threads
     assert len(artifacts.names("r")) == 9
-    assert len(stored(tmp_path / "artifacts")) == 1
+    assert len(files_below(tmp_path / "artifacts")) == 1
 
 
-def test_a_stream_that_breaks_off_leaves_nothing(artifacts: Artifacts, tmp_path: Path) -> None:
+def test_an_interrupted_stream_leaves_no_files(artifacts: Artifacts, tmp_path: Path) -> None:
     def chunks() -> Iterator[bytes]:
         yield b"some"
         raise ConnectionError("gone")
@@ -183,12 +183,10 @@ def test_a_stream_that_breaks_off_leaves_nothing(artifacts: Artifacts, tmp_path:
     with pytest.raises(ConnectionError):
         artifacts.put_stream("r", "x", chunks())
     assert artifacts.names("r") == []
-    assert stored(tmp_path / "artifacts") == []
+    assert files_below(tmp_path / "artifacts") == []
 
 
-def test_a_full_disk_is_a_clear_error_and_leaves_nothing_half(
-    tmp_path: Path, outputs: Path, database: Database
-) -> None:
+def test_a_full_disk_is_reported_and_leaves_no_partial_files(tmp_path: Path, outputs: Path, database: Database) -> None:
     (outputs / "a").write_bytes(b"small")
     (outputs / "big").write_bytes(os.urandom(4 << 20))
     code = """
@@ -198,25 +196,25 @@ from runyard.errors import HomeUnusable
 from runyard.store.database import Database
 from runyard.tracking.artifacts import Artifacts
 artifacts = Artifacts(Database(Path(sys.argv[1])), Path(sys.argv[2]))
-resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 21, resource.RLIM_INFINITY))  # stands for a full disk
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 21, resource.RLIM_INFINITY))  # simulates a full disk
 try:
-    artifacts.keep_tree("r", Path(sys.argv[3]), "outputs")
+    artifacts.store_folder("r", Path(sys.argv[3]), "outputs")
 except HomeUnusable as error:
     print(error)
 """
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, str(database.path), str(tmp_path / "artifacts"), str(outputs)],
         env={**os.environ, "PYTHONPATH": str(SOURCE)},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert "could not be stored" in done.stdout
+    assert "cannot store the file" in process.stdout
     assert Artifacts(database, tmp_path / "artifacts").names("r") == []
-    assert not [path for path in stored(tmp_path / "artifacts") if path.name.startswith("incoming")]
+    assert not [path for path in files_below(tmp_path / "artifacts") if path.name.startswith("incoming")]
 
 
-def test_a_store_that_is_no_folder_is_a_clear_error(database: Database, tmp_path: Path) -> None:
+def test_a_store_path_that_is_a_file_is_reported(database: Database, tmp_path: Path) -> None:
     (tmp_path / "artifacts").write_text("in the way")
-    with pytest.raises(HomeUnusable, match="could not be stored"):
+    with pytest.raises(HomeUnusable, match="cannot store the file"):
         Artifacts(database, tmp_path / "artifacts").put_stream("r", "x", [b"x"])

@@ -1,4 +1,4 @@
-"""Points for charts: whole or a window of it, and only what is new."""
+"""Points for charts: complete series, windows, and new points after a cursor."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from runyard.store.database import Database
 from runyard.tracking.charts import Window, bundle, read_series
 from runyard.tracking.ingest import ingest
 from runyard.tracking.series import append
-from runyard.tracking.series_index import place_of, series_counts, series_of, system_run
+from runyard.tracking.series_index import list_series, locate_series, series_counts, system_run_id
 from runyard.wire.points import decode_points
 from studio_support import columns_of
 
 LONG = 50_000
-BEGAN = 1000.0
-WHOLE = Window()
+STARTED_AT = 1000.0
+UNBOUNDED = Window()
 
 
 @pytest.fixture
@@ -30,12 +30,12 @@ def long(database: Database) -> Database:
     values = np.sin(steps / 1000.0)
     values[LONG // 2] = 99.0
     with database.write() as connection:
-        append(connection, "r", {"wave": columns_of(steps, values, BEGAN)}, {})
+        append(connection, "r", {"wave": columns_of(steps, values, STARTED_AT)}, {})
     return database
 
 
-def test_the_whole_of_a_long_series_keeps_its_peak(long: Database) -> None:
-    points = read_series(long, "r", "wave", WHOLE, most=1000)
+def test_a_downsampled_series_contains_its_peak(long: Database) -> None:
+    points = read_series(long, "r", "wave", UNBOUNDED, max_points=1000)
     assert 500 < len(points) <= 1000
     assert points.values.max() == 99.0
     assert points.next == LONG
@@ -45,26 +45,26 @@ def test_the_whole_of_a_long_series_keeps_its_peak(long: Database) -> None:
     "window",
     [
         Window("step", 100_000, 101_000),
-        Window("time", BEGAN + 100.0, BEGAN + 101.0),
-        Window("relative", 90.0, 91.0, origin=BEGAN + 10.0),
+        Window("time", STARTED_AT + 100.0, STARTED_AT + 101.0),
+        Window("relative", 90.0, 91.0, origin=STARTED_AT + 10.0),
     ],
     ids=lambda window: window.axis,
 )
-def test_a_window_is_read_in_full_detail_with_a_neighbour_on_each_side(long: Database, window: Window) -> None:
-    points = read_series(long, "r", "wave", window, most=1000)
+def test_a_window_has_all_points_and_one_neighbor_on_each_side(long: Database, window: Window) -> None:
+    points = read_series(long, "r", "wave", window, max_points=1000)
     assert points.steps[0] == 100_000 - 10
     assert points.steps[-1] == 101_000 + 10
     assert len(points) == 103
 
 
-@pytest.mark.parametrize("order", ["up", "down", "up with a last part that is small"])
-def test_a_window_holds_the_same_points_however_they_lie_in_the_series(database: Database, order: str) -> None:
+@pytest.mark.parametrize("order", ["up", "down", "up with a small last block"])
+def test_a_window_has_the_same_points_in_any_order_of_the_series(database: Database, order: str) -> None:
     steps = np.arange(30_000, dtype=np.int64)
     steps = steps[::-1].copy() if order == "down" else steps
     with database.write() as connection:
-        append(connection, "r", {"s": columns_of(steps, steps * 1.0, BEGAN)}, {})
+        append(connection, "r", {"s": columns_of(steps, steps * 1.0, STARTED_AT)}, {})
         if "small" in order:
-            append(connection, "r", {"s": columns_of(np.arange(30_000, 30_050), np.arange(50.0), BEGAN + 9e6)}, {})
+            append(connection, "r", {"s": columns_of(np.arange(30_000, 30_050), np.arange(50.0), STARTED_AT + 9e6)}, {})
     total = 30_050 if "small" in order else 30_000
     for begin, end in (
         (0, 10),
@@ -75,71 +75,72 @@ def test_a_window_holds_the_same_points_however_they_lie_in_the_series(database:
         (-5, None),
         (None, 3),
     ):
-        found = read_series(database, "r", "s", Window("step", begin, end), most=10**6)
+        points = read_series(database, "r", "s", Window("step", begin, end), max_points=10**6)
         low, high = -1 if begin is None else begin, 10**6 if end is None else end
         inside = {step for step in range(total) if low <= step <= high}
-        assert inside <= set(found.steps.tolist())
-        assert len(found) <= len(inside) + 2
-        assert found.next == total
+        assert inside <= set(points.steps.tolist())
+        assert len(points) <= len(inside) + 2
+        assert points.next == total
 
 
-def test_a_wide_window_is_thinned_and_keeps_its_peak(long: Database) -> None:
-    points = read_series(long, "r", "wave", Window("step", 100_000, None), most=200)
+def test_a_wide_window_is_downsampled_and_contains_its_peak(long: Database) -> None:
+    points = read_series(long, "r", "wave", Window("step", 100_000, None), max_points=200)
     assert len(points) <= 200
     assert points.values.max() == 99.0
 
 
-def test_a_window_beside_the_series_is_empty(long: Database) -> None:
-    assert len(read_series(long, "r", "wave", Window("step", 10**9, 10**10), most=100)) == 0
+def test_a_window_outside_the_series_is_empty(long: Database) -> None:
+    assert len(read_series(long, "r", "wave", Window("step", 10**9, 10**10), max_points=100)) == 0
 
 
-def test_without_steps_the_place_in_the_series_is_the_step(database: Database, folder: Path, journal: Journal) -> None:
+def test_missing_steps_are_replaced_by_the_index(database: Database, folder: Path, journal: Journal) -> None:
     for value in range(100):
         journal.log("loss", float(value))
     ingest(database, "r", folder)
-    assert read_series(database, "r", "loss", Window("step", 10, 12), most=100).values.tolist() == [9, 10, 11, 12, 13]
+    points = read_series(database, "r", "loss", Window("step", 10, 12), max_points=100)
+    assert points.values.tolist() == [9, 10, 11, 12, 13]
 
 
-def test_only_what_came_since_travels(long: Database) -> None:
-    first = read_series(long, "r", "wave", WHOLE, most=100)
-    assert len(read_series(long, "r", "wave", WHOLE, most=100, after=first.next)) == 0
+def test_only_points_after_the_cursor_are_returned(long: Database) -> None:
+    first = read_series(long, "r", "wave", UNBOUNDED, max_points=100)
+    assert len(read_series(long, "r", "wave", UNBOUNDED, max_points=100, after=first.next)) == 0
     with long.write() as connection:
         append(connection, "r", {"wave": columns_of(np.arange(3), np.array([1.0, 2.0, 3.0]), 9.0)}, {})
-    news = read_series(long, "r", "wave", WHOLE, most=100, after=first.next)
-    assert news.values.tolist() == [1.0, 2.0, 3.0]
-    assert news.next == LONG + 3
+    new_points = read_series(long, "r", "wave", UNBOUNDED, max_points=100, after=first.next)
+    assert new_points.values.tolist() == [1.0, 2.0, 3.0]
+    assert new_points.next == LONG + 3
 
 
-def test_an_axis_that_nobody_knows_is_named() -> None:
-    with pytest.raises(UserErrorException, match="no axis 'depth'"):
+def test_an_unknown_axis_raises() -> None:
+    with pytest.raises(UserErrorException, match="unknown axis 'depth'"):
         Window("depth")
 
 
-def test_a_bundle_is_blocks_with_their_lengths(long: Database) -> None:
-    series = [read_series(long, "r", name, WHOLE, most=10) for name in ("wave", "nothing")]
+def test_a_bundle_has_length_prefixed_blocks(long: Database) -> None:
+    series = [read_series(long, "r", name, UNBOUNDED, max_points=10) for name in ("wave", "nothing")]
     data = bundle(series)
     (count,) = struct.unpack_from("<I", data)
-    at, found = 4, []
+    position, decoded = 4, []
     for _ in range(count):
-        (length,) = struct.unpack_from("<I", data, at)
-        found.append(decode_points(data[at + 4 : at + 4 + length]))
-        at += 4 + length
-    assert at == len(data)
-    assert [points.values.tolist() for points in found] == [points.values.tolist() for points in series]
+        (length,) = struct.unpack_from("<I", data, position)
+        decoded.append(decode_points(data[position + 4 : position + 4 + length]))
+        position += 4 + length
+    assert position == len(data)
+    assert [points.values.tolist() for points in decoded] == [points.values.tolist() for points in series]
 
 
-def test_the_catalogue_tells_kind_count_and_range(long: Database, folder: Path, journal: Journal) -> None:
+def test_list_series_returns_kind_count_and_range(long: Database, folder: Path, journal: Journal) -> None:
     journal.log_row("row", a=1, b=2)
     ingest(long, "r", folder)
-    wave, row = series_of(long, "r")
+    wave, row = list_series(long, "r")
     assert (wave.name, wave.kind, wave.count, wave.max) == ("wave", "scalar", LONG, 99.0)
     assert (row.name, row.kind, row.count, row.last, row.min) == ("row", "row", 1, {"a": 1, "b": 2}, None)
     assert series_counts(long, "r") == {"wave": LONG, "row": 1}
 
 
-def test_what_agents_measured_is_found_under_system_unless_a_script_logged_that(database: Database) -> None:
-    assert place_of(database, "r", "system/local/cpu") == (system_run("r"), "local/cpu")
-    assert place_of(database, "r", "loss") == ("r", "loss")
+def test_system_metrics_are_located_unless_a_script_logged_the_name(database: Database) -> None:
+    assert locate_series(database, "r", "system/local/cpu") == (system_run_id("r"), "local/cpu")
+    assert locate_series(database, "r", "loss") == ("r", "loss")
     with database.write() as connection:
         append(connection, "r", {"system/local/cpu": columns_of(np.arange(1), np.array([1.0]), 0.0)}, {})
-    assert place_of(database, "r", "system/local/cpu") == ("r", "system/local/cpu")
+    assert locate_series(database, "r", "system/local/cpu") == ("r", "system/local/cpu")

@@ -1,4 +1,4 @@
-"""Event files of TensorBoard, as its own writer makes them, become series: every event once."""
+"""Event files written by TensorBoard's own writer are ingested exactly once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 from runyard.store.database import Database
 from runyard.tracking.event_files import EventFile, EventFiles, find_event_files, ingest_event_files
-from runyard.tracking.event_records import whole_records
+from runyard.tracking.event_records import complete_records
 from runyard.tracking.metrics import read_metrics, read_points
 from runyard.tracking.summaries import read_event
 from runyard.tracking.value_entries import read_entries
@@ -57,16 +57,16 @@ def simple(tag: str, value: float) -> Summary.Value:
     return Summary.Value(tag=tag, simple_value=value)
 
 
-def read_on(database: Database, logs: Path) -> int:
+def ingest_new(database: Database, logs: Path) -> int:
     stored, warnings = ingest_event_files(database, "r", find_event_files([("logs", logs)]))
     assert warnings == []
     return stored
 
 
-def test_scalars_of_both_forms_are_read(database: Database, logs: Path, write: Write) -> None:
+def test_scalars_of_both_formats_are_read(database: Database, logs: Path, write: Write) -> None:
     for step in range(3):
         write(step, simple("loss", 0.5 / (step + 1)), *scalars.scalar_pb("acc", step / 4).value)
-    assert read_on(database, logs) == 6
+    assert ingest_new(database, logs) == 6
     points = read_points(database, "r", "logs/loss")
     assert points.steps.tolist() == [0, 1, 2]
     assert points.times.tolist() == [1000.0, 1001.0, 1002.0]
@@ -77,27 +77,27 @@ def test_scalars_of_both_forms_are_read(database: Database, logs: Path, write: W
 def test_the_folder_is_part_of_the_name(database: Database, logs: Path, write: Write) -> None:
     write(1, simple("epoch_loss", 1.0), folder="train")
     write(1, simple("epoch_loss", 2.0), folder="validation")
-    read_on(database, logs)
+    ingest_new(database, logs)
     assert read_metrics(database, ["r"])["r"] == {"logs/train/epoch_loss": 1.0, "logs/validation/epoch_loss": 2.0}
 
 
-def test_histograms_of_both_forms_are_read(database: Database, logs: Path, write: Write) -> None:
+def test_histograms_of_both_formats_are_read(database: Database, logs: Path, write: Write) -> None:
     old = HistogramProto(min=-1, max=3, num=6, bucket_limit=[-2, 0, 2, 4], bucket=[0, 1, 2, 3])
     write(1, Summary.Value(tag="old", histo=old))
     write(2, *histograms.histogram_pb("new", np.array([0.0, 1.0, 1.0, 4.0]), buckets=4).value)
-    read_on(database, logs)
-    found = read_entries(database, "r", "logs/old")
-    assert found["kind"] == "histogram"
-    assert found["values"][0]["value"] == {"bin_edges": [-1.0, 0.0, 2.0, 3.0], "bin_counts": [1.0, 2.0, 3.0]}
-    found = read_entries(database, "r", "logs/new")
-    assert found["values"][0]["value"] == {"bin_edges": [0.0, 1.0, 2.0, 3.0, 4.0], "bin_counts": [1.0, 2.0, 0.0, 1.0]}
+    ingest_new(database, logs)
+    series = read_entries(database, "r", "logs/old")
+    assert series["kind"] == "histogram"
+    assert series["values"][0]["value"] == {"bin_edges": [-1.0, 0.0, 2.0, 3.0], "bin_counts": [1.0, 2.0, 3.0]}
+    series = read_entries(database, "r", "logs/new")
+    assert series["values"][0]["value"] == {"bin_edges": [0.0, 1.0, 2.0, 3.0, 4.0], "bin_counts": [1.0, 2.0, 0.0, 1.0]}
 
 
 def test_texts_are_read(database: Database, logs: Path, write: Write) -> None:
     write(4, *texts.text_pb("sample", "Once <i>upon</i>").value)
-    read_on(database, logs)
-    found = read_entries(database, "r", "logs/sample")
-    assert (found["kind"], found["values"][0]["value"]) == ("text", "Once <i>upon</i>")
+    ingest_new(database, logs)
+    series = read_entries(database, "r", "logs/sample")
+    assert (series["kind"], series["values"][0]["value"]) == ("text", "Once <i>upon</i>")
 
 
 @pytest.mark.parametrize("kind", ["float16", "float32", "float64", "int32", "int64", "uint8", "bool"])
@@ -105,42 +105,40 @@ def test_a_scalar_tensor_of_any_type_is_a_number(database: Database, logs: Path,
     from tensorboard.util.tensor_util import make_tensor_proto
 
     write(1, Summary.Value(tag="x", tensor=make_tensor_proto(np.array(1, kind))))
-    given = True if kind == "bool" else 1
-    write(2, Summary.Value(tag="x", tensor=make_tensor_proto(given, dtype=np.dtype(kind).type)))
-    read_on(database, logs)
+    number = True if kind == "bool" else 1
+    write(2, Summary.Value(tag="x", tensor=make_tensor_proto(number, dtype=np.dtype(kind).type)))
+    ingest_new(database, logs)
     assert read_metrics(database, ["r"])["r"]["logs/x"] == [1.0, 1.0]
 
 
-def test_each_event_is_stored_once_however_often_and_by_whomever_it_is_read(
-    database: Database, logs: Path, write: Write
-) -> None:
+def test_concurrent_and_repeated_ingestion_stores_each_event_once(database: Database, logs: Path, write: Write) -> None:
     for step in range(200):
         write(step, simple("loss", float(step)))
         if step % 17 == 0:
-            threads = [threading.Thread(target=read_on, args=(database, logs)) for _ in range(4)]
+            threads = [threading.Thread(target=ingest_new, args=(database, logs)) for _ in range(4)]
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
-    read_on(database, logs)
-    assert read_on(database, logs) == 0
+    ingest_new(database, logs)
+    assert ingest_new(database, logs) == 0
     assert read_metrics(database, ["r"])["r"]["logs/loss"] == [float(step) for step in range(200)]
 
 
-def test_a_file_is_read_on_at_any_byte(database: Database, tmp_path: Path) -> None:
+def test_reading_resumes_at_any_byte(database: Database, tmp_path: Path) -> None:
     event = Event(wall_time=1.0, step=5, summary=Summary(value=[simple("loss", 1.0)])).SerializeToString()
-    whole = record(Event(wall_time=1.0, file_version="brain.Event:2").SerializeToString()) + record(event) * 20
+    data = record(Event(wall_time=1.0, file_version="brain.Event:2").SerializeToString()) + record(event) * 20
     path = tmp_path / "events.out.tfevents.1"
     random.seed(7)
-    at = 0
-    while at < len(whole):
-        at = min(at + random.randrange(1, 60), len(whole))
-        path.write_bytes(whole[:at])
+    size = 0
+    while size < len(data):
+        size = min(size + random.randrange(1, 60), len(data))
+        path.write_bytes(data[:size])
         ingest_event_files(database, "r", [EventFile("logs/events.out.tfevents.1", path)])
     assert read_metrics(database, ["r"])["r"]["logs/loss"] == [1.0] * 20
 
 
-def test_a_damaged_file_is_read_up_to_there_and_it_is_said(database: Database, tmp_path: Path) -> None:
+def test_a_damaged_file_is_read_up_to_the_damage_with_a_warning(database: Database, tmp_path: Path) -> None:
     event = Event(wall_time=1.0, step=5, summary=Summary(value=[simple("loss", 1.0)])).SerializeToString()
     path = tmp_path / "events.out.tfevents.1"
     path.write_bytes(record(event) * 3 + b"\0" * 100)
@@ -148,12 +146,12 @@ def test_a_damaged_file_is_read_up_to_there_and_it_is_said(database: Database, t
     stored, warnings = ingest_event_files(database, "r", [file])
     assert stored == 3
     assert warnings == [
-        f"logs/events.out.tfevents.1 is damaged at byte {3 * len(record(event))}: what follows was not read"
+        f"logs/events.out.tfevents.1 is damaged at byte {3 * len(record(event))}: the rest was not read"
     ]
     assert ingest_event_files(database, "r", [file])[0] == 0
 
 
-def test_an_event_that_is_none_is_passed_over(database: Database, tmp_path: Path) -> None:
+def test_records_that_are_not_events_are_skipped(database: Database, tmp_path: Path) -> None:
     good = record(Event(wall_time=1.0, step=5, summary=Summary(value=[simple("loss", 1.0)])).SerializeToString())
     path = tmp_path / "events.out.tfevents.1"
     path.write_bytes(good + record(b"\xff\xff\xff") + record(b"") + good)
@@ -170,33 +168,33 @@ def test_links_are_not_followed(database: Database, logs: Path, tmp_path: Path, 
     assert list(find_event_files([("linked", logs / "folder")])) == []
 
 
-def test_a_live_run_is_looked_at_again_and_again(database: Database, logs: Path, write: Write) -> None:
-    watched = EventFiles(database)
-    assert watched.read_on("r", lambda: [("logs", logs)]) == 0
+def test_a_running_run_is_ingested_repeatedly(database: Database, logs: Path, write: Write) -> None:
+    event_files = EventFiles(database)
+    assert event_files.ingest_new("r", lambda: [("logs", logs)]) == 0
     for step in range(5):
         write(step, simple("loss", float(step)))
         counts: list[int] = []
-        while sum(counts) == 0:  # a new file is found by the next walk
-            counts.append(watched.read_on("r", lambda: [("logs", logs)]))
+        while sum(counts) == 0:  # the next scan finds a new file
+            counts.append(event_files.ingest_new("r", lambda: [("logs", logs)]))
         assert sum(counts) == 1
-    watched.forget("r")
-    assert watched.read_on("r", lambda: [("logs", logs)]) == 0
+    event_files.forget("r")
+    assert event_files.ingest_new("r", lambda: [("logs", logs)]) == 0
     assert read_metrics(database, ["r"])["r"]["logs/loss"] == [0.0, 1.0, 2.0, 3.0, 4.0]
 
 
 @given(st.lists(st.binary(max_size=300), max_size=8), st.integers(0, 400), st.integers(0, 255))
 @settings(max_examples=200, deadline=None)
-def test_records_are_whole_or_the_file_is_damaged(contents: list[bytes], at: int, byte: int) -> None:
+def test_damage_and_truncation_are_distinguished(contents: list[bytes], position: int, byte: int) -> None:
     data = b"".join(map(record, contents))
-    spans, damaged = whole_records(data)
+    spans, damaged = complete_records(data)
     assert ([data[begin:end] for begin, end in spans], damaged) == (contents, None)
-    if at < len(data) and data[at] != byte:
-        broken = data[:at] + bytes([byte]) + data[at + 1 :]
-        spans, damaged = whole_records(broken)
+    if position < len(data) and data[position] != byte:
+        broken = data[:position] + bytes([byte]) + data[position + 1 :]
+        spans, damaged = complete_records(broken)
         assert damaged is not None
-        assert damaged <= at
+        assert damaged <= position
         assert [broken[begin:end] for begin, end in spans] == contents[: len(spans)]
-        cut, damaged = whole_records(data[:at])
+        cut, damaged = complete_records(data[:position])
         assert [data[begin:end] for begin, end in cut] == contents[: len(cut)]
         assert damaged is None
 
@@ -205,14 +203,14 @@ def test_records_are_whole_or_the_file_is_damaged(contents: list[bytes], at: int
     st.text(max_size=100), st.floats(width=32, allow_nan=False), st.integers(-(2**63), 2**63 - 1), st.floats(0, 1e10)
 )
 @settings(max_examples=300, deadline=None)
-def test_a_scalar_is_read_as_tensorboard_wrote_it(tag: str, value: float, step: int, when: float) -> None:
-    event = Event(wall_time=when, step=step, summary=Summary(value=[simple(tag, value)]))
-    said = list(read_event(event.SerializeToString()))
-    assert [(s.tag, s.value, s.step, s.time) for s in said] == ([(tag, value, step, when)] if tag else [])
+def test_scalars_round_trip(tag: str, value: float, step: int, time: float) -> None:
+    event = Event(wall_time=time, step=step, summary=Summary(value=[simple(tag, value)]))
+    values = list(read_event(event.SerializeToString()))
+    assert [(v.tag, v.value, v.step, v.time) for v in values] == ([(tag, value, step, time)] if tag else [])
 
 
 @given(st.binary(max_size=60), st.binary(max_size=3))
-def test_bytes_that_are_no_event_are_nothing_or_an_error(middle: bytes, end: bytes) -> None:
+def test_other_data_gives_no_values_or_an_error(middle: bytes, end: bytes) -> None:
     for data in (middle, b"\x09" + middle, b"\x09" + b"\0" * 8 + b"\x10" + middle + end):
         with suppress(ValueError, struct.error):
             list(read_event(data))

@@ -30,7 +30,7 @@ def counts(database: Database) -> list[int]:
         return list(connection.execute(select(schema.blocks.c.count).order_by(schema.blocks.c.number)).scalars())
 
 
-def test_what_was_logged_is_stored_once_however_often_it_is_ingested(journal: Journal, metrics: Metrics) -> None:
+def test_repeated_ingestion_stores_each_point_once(journal: Journal, metrics: Metrics) -> None:
     logged = []
     for turn in range(30):
         for index in range(turn * 7):
@@ -41,7 +41,7 @@ def test_what_was_logged_is_stored_once_however_often_it_is_ingested(journal: Jo
     assert metrics()["loss"] == logged
 
 
-def test_a_run_that_logged_nothing_has_nothing_to_ingest(database: Database, folder: Path) -> None:
+def test_a_run_without_journals(database: Database, folder: Path) -> None:
     assert ingest(database, "r", folder) == 0
     folder.mkdir()
     assert ingest(database, "r", folder) == 0
@@ -49,9 +49,7 @@ def test_a_run_that_logged_nothing_has_nothing_to_ingest(database: Database, fol
 
 
 @pytest.mark.parametrize("final", [False, True])
-def test_a_point_that_was_taken_back_and_nothing_besides_is_nothing_to_store(
-    database: Database, folder: Path, journal: Journal, final: bool
-) -> None:
+def test_a_void_record_alone_is_not_stored(database: Database, folder: Path, journal: Journal, final: bool) -> None:
     journal.log("loss", 0.9)
     ingest(database, "r", folder)
     with pytest.raises(UserErrorException):
@@ -63,7 +61,7 @@ def test_a_point_that_was_taken_back_and_nothing_besides_is_nothing_to_store(
     assert read_metrics(database, ["r"]) == {"r": {"loss": [0.9, 0.7]}}
 
 
-def test_blocks_fill_up_and_small_ones_at_the_end_stay_few(database: Database, folder: Path, journal: Journal) -> None:
+def test_blocks_are_filled_and_few_are_small(database: Database, folder: Path, journal: Journal) -> None:
     total = 0
     for turn in range(300):
         for _ in range(1 + turn * 13 % 120):
@@ -77,42 +75,38 @@ def test_blocks_fill_up_and_small_ones_at_the_end_stay_few(database: Database, f
     assert read_points(database, "r", "loss").values.tolist() == [float(index) for index in range(total)]
 
 
-def test_points_of_several_processes_mix_by_time_and_keep_their_own_order(
-    database: Database, folder: Path, metrics: Metrics
-) -> None:
+def test_points_of_several_processes_are_merged_by_time(database: Database, folder: Path, metrics: Metrics) -> None:
     ranks = [Journal(folder, rank=rank) for rank in range(3)]
     for index in range(500):
         for rank, journal in enumerate(ranks):
             journal.log("loss", index * 3 + rank)
-            journal.log(f"own {rank}", "text")
+            journal.log(f"rank {rank}", "text")
     assert metrics()["loss"] == list(range(1500))
     assert read_points(database, "r", "loss").times.tolist() == sorted(read_points(database, "r", "loss").times)
-    assert metrics()["own 2"] == ["text"] * 500
+    assert metrics()["rank 2"] == ["text"] * 500
 
 
-def test_a_script_that_goes_on_logging_does_not_hold_its_reader(
-    database: Database, folder: Path, journal: Journal
-) -> None:
-    through, has_logged = threading.Event(), threading.Event()
+def test_ingest_returns_while_a_script_keeps_logging(database: Database, folder: Path, journal: Journal) -> None:
+    stop, has_logged = threading.Event(), threading.Event()
 
-    def log_on() -> None:
+    def log_continuously() -> None:
         for number in range(2_000_000):
             journal.log("loss", float(number))
             has_logged.set()
-            if through.is_set():
+            if stop.is_set():
                 return
 
-    script = threading.Thread(target=log_on)
+    script = threading.Thread(target=log_continuously)
     script.start()
     has_logged.wait(30)
     ingest(database, "r1", folder)
-    still_logs = script.is_alive()
-    through.set()
+    is_still_logging = script.is_alive()
+    stop.set()
     script.join()
-    assert still_logs
+    assert is_still_logging
 
 
-def test_many_threads_may_ingest_one_run_at_once(database: Database, folder: Path, journal: Journal) -> None:
+def test_threads_can_ingest_one_run_concurrently(database: Database, folder: Path, journal: Journal) -> None:
     for index in range(5000):
         journal.log("loss", index)
     begin = threading.Barrier(6)
@@ -155,16 +149,13 @@ def ingester(database: Database, folder: Path) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.real
-def test_killing_the_ingester_at_any_moment_neither_loses_nor_doubles_a_point(
+def test_killing_the_ingesting_process_neither_loses_nor_duplicates_points(
     database: Database, folder: Path, journal: Journal
 ) -> None:
     chance = random.Random(3)
     total = 0
     for _ in range(6):
-        processes = [
-            ingester(database, folder),
-            ingester(database, folder),
-        ]  # two at once, which must not double either
+        processes = [ingester(database, folder) for _ in range(2)]  # concurrently, without duplicates
         for _ in range(chance.randrange(20_000, 60_000)):
             journal.log("loss", total)
             if total % 100 == 0:
@@ -179,9 +170,7 @@ def test_killing_the_ingester_at_any_moment_neither_loses_nor_doubles_a_point(
     assert metrics["row"]["index"] == list(range(0, total, 100))
 
 
-def test_the_newest_value_of_each_metric_is_at_hand_for_listings(
-    database: Database, folder: Path, journal: Journal
-) -> None:
+def test_the_series_table_has_the_last_value(database: Database, folder: Path, journal: Journal) -> None:
     journal.log("loss", 1.5)
     journal.log("loss", 0.5)
     journal.log("note", "fine")
@@ -199,7 +188,7 @@ def test_the_newest_value_of_each_metric_is_at_hand_for_listings(
     ]
 
 
-def test_damage_of_the_small_files_costs_their_values_only(folder: Path, journal: Journal, metrics: Metrics) -> None:
+def test_damaged_side_files_lose_only_their_values(folder: Path, journal: Journal, metrics: Metrics) -> None:
     journal.log("loss", 1.0)
     journal.log_row("row", x=1)
     journal.log("text", "kept")
@@ -207,23 +196,22 @@ def test_damage_of_the_small_files_costs_their_values_only(folder: Path, journal
     side.write_bytes(b"\0" * side.stat().st_size)
     (names,) = folder.glob("*.names")
     names.write_bytes(names.read_bytes().splitlines(keepends=True)[0])
-    found = metrics()
-    assert found["loss"] == 1.0
+    assert metrics()["loss"] == 1.0
 
 
-def test_lost_points_are_known_to_the_yard(database: Database, folder: Path) -> None:
+def test_dropped_points_are_counted(database: Database, folder: Path) -> None:
     folder.parent.mkdir(exist_ok=True)
     folder.write_text("in the way")
     journal = Journal(folder)
     journal.log("loss", 1.0)
     assert journal.dropped == 1
     folder.unlink()
-    deadline = threading.Event()
+    pause = threading.Event()
     for _ in range(100):
         journal.log("loss", 2.0)
         if not journal.dropped:
             break
-        deadline.wait(0.1)
+        pause.wait(0.1)
     ingest(database, "r", folder)
     assert dropped_points(database, "r") >= 1
     assert read_metrics(database, ["r"])["r"]["loss"] == 2.0

@@ -22,7 +22,7 @@ from runyard.wire.points import NO_STEP, decode_points
 Metrics = Callable[[], dict[str, Any]]
 
 
-def test_one_value_comes_back_bare_and_several_as_a_list_in_order(journal: Journal, metrics: Metrics) -> None:
+def test_one_value_is_unwrapped_and_several_are_a_list(journal: Journal, metrics: Metrics) -> None:
     """B10.60."""
     journal.log("once", 0.5)
     for value in (3.0, 1.0, 2.0):
@@ -31,24 +31,35 @@ def test_one_value_comes_back_bare_and_several_as_a_list_in_order(journal: Journ
 
 
 def test_each_kind_of_value_is_kept(journal: Journal, metrics: Metrics) -> None:
-    given = {"f": 0.1, "i": 3, "b": True, "n": None, "t": "0.500", "big": -(2**80), "least": -(2**63), "u": "\ud800ä\0"}
-    for name, value in given.items():
+    logged = {
+        "f": 0.1,
+        "i": 3,
+        "b": True,
+        "n": None,
+        "t": "0.500",
+        "big": -(2**80),
+        "least": -(2**63),
+        "u": "\ud800ä\0",
+    }
+    for name, value in logged.items():
         journal.log(name, value)
-    found = metrics()
-    assert found == given
-    assert {name: type(value) for name, value in found.items()} == {name: type(value) for name, value in given.items()}
+    values = metrics()
+    assert values == logged
+    assert {name: type(value) for name, value in values.items()} == {
+        name: type(value) for name, value in logged.items()
+    }
 
 
 def test_nan_and_infinity_survive(journal: Journal, metrics: Metrics) -> None:
     journal.log("nan", math.nan)
     journal.log_list("several", [math.inf, -math.inf, math.nan])
-    found = metrics()
-    assert math.isnan(found["nan"])
-    assert found["several"][:2] == [math.inf, -math.inf]
-    assert math.isnan(found["several"][2])
+    values = metrics()
+    assert math.isnan(values["nan"])
+    assert values["several"][:2] == [math.inf, -math.inf]
+    assert math.isnan(values["several"][2])
 
 
-def test_a_list_of_one_is_a_bare_value_and_an_empty_one_is_nothing(journal: Journal, metrics: Metrics) -> None:
+def test_a_list_of_one_value_is_unwrapped_and_an_empty_one_is_ignored(journal: Journal, metrics: Metrics) -> None:
     """B10.61."""
     journal.log_list("one", [5])
     journal.log_list("none", [])
@@ -63,13 +74,13 @@ def test_a_list_continues_what_was_logged_before(journal: Journal, metrics: Metr
     assert metrics() == {"m": [1, 2, 3, 4]}
 
 
-def test_whole_numbers_among_floats_become_floats_and_the_rest_stays(journal: Journal, metrics: Metrics) -> None:
+def test_integers_mixed_with_floats_become_floats(journal: Journal, metrics: Metrics) -> None:
     """B10.63."""
     journal.log_list("m", [1, 2.5, "x", None, True, 10**400])
-    found = metrics()["m"]
-    assert found == [1.0, 2.5, "x", None, True, math.inf]
-    assert type(found[0]) is float
-    assert found[4] is True
+    values = metrics()["m"]
+    assert values == [1.0, 2.5, "x", None, True, math.inf]
+    assert type(values[0]) is float
+    assert values[4] is True
 
 
 def test_one_row_is_a_dict_of_values_and_several_a_dict_of_lists(journal: Journal, metrics: Metrics) -> None:
@@ -89,7 +100,7 @@ def test_tables_and_rows_of_one_name_append(journal: Journal, metrics: Metrics) 
     assert metrics() == {"t": {"x": [1, 2, 5], "y": [3, 4, 6]}, "single": {"x": 1, "y": "a"}}
 
 
-def test_an_image_is_named_by_its_place_among_the_runs_files(journal: Journal, metrics: Metrics) -> None:
+def test_an_image_is_the_uri_of_its_file(journal: Journal, metrics: Metrics) -> None:
     """B10.64."""
     journal.log_image("acc over epochs.png", "acc over epochs.png_1.png")
     assert metrics() == {
@@ -97,9 +108,7 @@ def test_an_image_is_named_by_its_place_among_the_runs_files(journal: Journal, m
     }
 
 
-def test_a_name_keeps_the_kind_it_was_first_used_for_and_others_stand_beside_it(
-    journal: Journal, metrics: Metrics
-) -> None:
+def test_other_kinds_of_a_name_get_a_suffix(journal: Journal, metrics: Metrics) -> None:
     journal.log("m", 1.0)
     metrics()
     journal.log_row("m", x=1)
@@ -114,7 +123,7 @@ def test_a_name_keeps_the_kind_it_was_first_used_for_and_others_stand_beside_it(
     }
 
 
-def test_one_name_or_several_runs_can_be_asked_for(database: Database, tmp_path: Path) -> None:
+def test_one_name_of_several_runs(database: Database, tmp_path: Path) -> None:
     """B10.66."""
     for run_id in ("a", "b"):
         journal = Journal(tmp_path / run_id)
@@ -134,7 +143,7 @@ def test_one_name_or_several_runs_can_be_asked_for(database: Database, tmp_path:
 value = st.one_of(
     st.floats(allow_nan=False), st.integers(), st.booleans(), st.none(), st.text(max_size=20), st.floats(width=32)
 )
-act = st.one_of(
+action = st.one_of(
     st.tuples(st.just("log"), value),
     st.tuples(st.just("list"), st.lists(value, max_size=5)),
     st.tuples(st.just("ingest"), st.none()),
@@ -142,35 +151,35 @@ act = st.one_of(
 
 
 @settings(max_examples=40, deadline=None)
-@given(acts=st.lists(act, max_size=25))
-def test_whatever_is_logged_in_whatever_portions_comes_back_in_order(acts: list[tuple[str, Any]]) -> None:
+@given(actions=st.lists(action, max_size=25))
+def test_all_values_are_returned_in_order_with_any_ingestion_schedule(actions: list[tuple[str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as name:
         database, folder = Database(Path(name) / "yard.db"), Path(name) / "journal"
         with database.write() as connection:
             metadata.create_all(connection)
         journal = Journal(folder)
         expected: list[Any] = []
-        for what, content in acts:
-            if what == "log":
+        for action, content in actions:
+            if action == "log":
                 journal.log("m", content)
                 expected.append(content)
-            elif what == "list":
+            elif action == "list":
                 journal.log_list("m", content)
                 expected += content
             else:
                 ingest(database, "r", folder)
         ingest(database, "r", folder)
-        found = read_metrics(database, ["r"])["r"]
+        metrics = read_metrics(database, ["r"])["r"]
         journal.close()
         database.close()
     kinds = {type(item) for item in expected}
     if len(expected) > 1 and {int, float} <= kinds:
         expected = [_as_float(item) if type(item) is int else item for item in expected]
     if not expected:
-        assert found == {}
+        assert metrics == {}
         return
-    told = found["m"] if len(expected) > 1 else [found["m"]]
-    assert [(type(item), _same(item)) for item in told] == [(type(item), _same(item)) for item in expected]
+    values = metrics["m"] if len(expected) > 1 else [metrics["m"]]
+    assert [(type(item), _same(item)) for item in values] == [(type(item), _same(item)) for item in expected]
 
 
 def _as_float(number: int) -> float:
@@ -184,29 +193,27 @@ def _same(item: Any) -> Any:
     return "nan" if isinstance(item, float) and math.isnan(item) else item
 
 
-def test_points_travel_by_cursor(database: Database, folder: Path, journal: Journal) -> None:
+def test_points_are_paged_by_cursor(database: Database, folder: Path, journal: Journal) -> None:
     for index in range(10_000):
         journal.log("loss", float(index), step=index * 10)
         if index in (3, 4000, 9000):
             ingest(database, "r", folder)
     ingest(database, "r", folder)
-    seen: list[float] = []
+    values: list[float] = []
     cursor = 0
     while len(part := read_points(database, "r", "loss", after=cursor, limit=777)):
-        seen += part.values.tolist()
+        values += part.values.tolist()
         assert part.steps[0] == cursor * 10
         cursor = part.next
-    assert seen == [float(index) for index in range(10_000)]
+    assert values == [float(index) for index in range(10_000)]
     assert cursor == 10_000
     journal.log("loss", -1.0)
     ingest(database, "r", folder)
-    news = read_points(database, "r", "loss", after=cursor)
-    assert (news.values.tolist(), news.steps.tolist(), news.next) == ([-1.0], [NO_STEP], 10_001)
+    new_points = read_points(database, "r", "loss", after=cursor)
+    assert (new_points.values.tolist(), new_points.steps.tolist(), new_points.next) == ([-1.0], [NO_STEP], 10_001)
 
 
-def test_points_of_texts_and_none_are_nan_and_numbers_of_any_kind_numbers(
-    database: Database, folder: Path, journal: Journal
-) -> None:
+def test_points_that_are_not_numbers_are_nan(database: Database, folder: Path, journal: Journal) -> None:
     journal.log_list("m", [1, True, 2**70, "x", None, 0.5])
     ingest(database, "r", folder)
     assert str(read_points(database, "r", "m").values.tolist()) == str(
@@ -214,9 +221,7 @@ def test_points_of_texts_and_none_are_nan_and_numbers_of_any_kind_numbers(
     )
 
 
-def test_a_name_that_is_not_known_and_a_table_have_no_points(
-    database: Database, folder: Path, journal: Journal
-) -> None:
+def test_unknown_names_and_tables_have_no_points(database: Database, folder: Path, journal: Journal) -> None:
     journal.log_row("row", x=1)
     ingest(database, "r", folder)
     for name in ("row", "unknown"):
@@ -225,9 +230,7 @@ def test_a_name_that_is_not_known_and_a_table_have_no_points(
 
 
 @pytest.mark.parametrize("count", [0, 1, 900, 5000, 300_000])
-def test_a_chart_has_few_points_and_no_peak_is_lost(
-    database: Database, folder: Path, journal: Journal, count: int
-) -> None:
+def test_a_chart_has_few_points_and_all_peaks(database: Database, folder: Path, journal: Journal, count: int) -> None:
     peaks = {count // 3: 1e6, count // 2: -1e6, count - 1: 2e6}
     for index in range(count):
         journal.log("loss", peaks.get(index, math.nan if index % 7 == 0 else index % 100 * 1.0), step=index)
@@ -237,8 +240,8 @@ def test_a_chart_has_few_points_and_no_peak_is_lost(
     assert chart.next == count
     assert chart.steps.tolist() == sorted(chart.steps.tolist())
     if count:
-        shown = dict(zip(chart.steps.tolist(), chart.values.tolist()))
-        assert {index: shown[index] for index in peaks} == peaks
+        chart_values = dict(zip(chart.steps.tolist(), chart.values.tolist()))
+        assert {index: chart_values[index] for index in peaks} == peaks
 
 
 @settings(max_examples=60, deadline=None)
@@ -246,25 +249,25 @@ def test_a_chart_has_few_points_and_no_peak_is_lost(
     values=st.lists(st.floats(), max_size=300),
     target=st.integers(min_value=2, max_value=50),
 )
-def test_downsampling_keeps_the_least_and_the_greatest_number(values: list[float], target: int) -> None:
+def test_downsampling_keeps_minimum_and_maximum(values: list[float], target: int) -> None:
     array = np.array(values, np.float64)
-    few = downsample(Points(np.arange(len(array)), np.arange(len(array)) * 1.0, array, len(array)), target)
-    assert len(few) <= max(target, 2)
+    sample = downsample(Points(np.arange(len(array)), np.arange(len(array)) * 1.0, array, len(array)), target)
+    assert len(sample) <= max(target, 2)
     numbers = array[~np.isnan(array)]
     if len(numbers):
-        assert np.nanmin(few.values) == numbers.min()
-        assert np.nanmax(few.values) == numbers.max()
-    assert (few.values == array[few.steps]).sum() == (~np.isnan(few.values)).sum()
+        assert np.nanmin(sample.values) == numbers.min()
+        assert np.nanmax(sample.values) == numbers.max()
+    assert (sample.values == array[sample.steps]).sum() == (~np.isnan(sample.values)).sum()
 
 
-def test_points_cross_the_wire_unchanged() -> None:
+def test_points_round_trip_through_the_wire_format() -> None:
     points = Points(np.array([NO_STEP, 7]), np.array([1.5, 2.5]), np.array([math.inf, -0.0]), 12)
-    arrived = decode_points(encode_points(points))
-    assert (list(arrived.steps), list(arrived.times), arrived.next) == ([NO_STEP, 7], [1.5, 2.5], 12)
-    assert arrived.values.tobytes() == points.values.tobytes()
+    decoded = decode_points(encode_points(points))
+    assert (list(decoded.steps), list(decoded.times), decoded.next) == ([NO_STEP, 7], [1.5, 2.5], 12)
+    assert decoded.values.tobytes() == points.values.tobytes()
 
 
 @pytest.mark.parametrize("damage", [b"", b"<html>", encode_points(Points(np.arange(2), np.zeros(2), np.zeros(2)))[:-1]])
-def test_bytes_that_are_not_whole_points_are_refused(damage: bytes) -> None:
+def test_damaged_points_are_refused(damage: bytes) -> None:
     with pytest.raises(RunyardException):
         decode_points(damage)

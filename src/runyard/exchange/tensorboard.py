@@ -9,9 +9,9 @@ from pathlib import Path
 
 from runyard.errors import UserErrorException
 from runyard.exchange.foreign_run import COMPLETED, Curve, FoundRun, add, an_id, new_curve
-from runyard.tracking.event_records import whole_records
+from runyard.tracking.event_records import complete_records
 from runyard.tracking.series import SCALAR
-from runyard.tracking.summaries import Said, read_event
+from runyard.tracking.summaries import SummaryValue, read_event
 from runyard.wire.event_records import is_event_file
 
 
@@ -47,9 +47,9 @@ def _curves(files: list[Path]) -> Iterator[Curve]:
     yield from curves.values()
 
 
-def _said(path: Path) -> Iterator[Said]:
+def _said(path: Path) -> Iterator[SummaryValue]:
     data = path.read_bytes()
-    spans, damaged = whole_records(data)
+    spans, damaged = complete_records(data)
     if damaged is not None:
         raise UserErrorException(
             f"{path} is damaged at byte {damaged:,}: its checksums are not those of its content",

@@ -1,4 +1,4 @@
-"""The files of runs, each content stored once under its hash."""
+"""The stored files of runs: each content is stored once, named by its hash."""
 
 from __future__ import annotations
 
@@ -24,115 +24,115 @@ from runyard.store.database import Database
 from runyard.tracking.file_walk import walk
 
 _CHUNK_BYTES = 1 << 20
-INCOMING = "incoming-"
+INCOMING_PREFIX = "incoming-"
 
 
 @dataclass(frozen=True)
 class Artifact:
-    path: str  # in the run, '/' between the parts
+    path: str  # in the run, separated by '/'
     digest: str
     size: int
 
 
 @dataclass(frozen=True)
-class KeptTree:
+class StoredFolder:
     artifacts: list[Artifact] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)  # what was left out, and why
+    warnings: list[str] = field(default_factory=list)  # files that were left out, with the reason
 
 
 class Artifacts:
-    """A file is there whole or not at all, for every caller; keeping one again under the same name replaces it.
+    """Stores files atomically; storing a file again under the same name replaces it.
 
-    A stored content shares no bytes with a file that a script can still write to: files are copied, or moved in when
-    the caller says that nobody writes to them any more.
+    A stored content never shares its data with a file that a script can still write to: files are copied, or moved if
+    the caller guarantees that no process writes to them.
     """
 
     def __init__(self, database: Database, root: Path) -> None:
         self._database = database
         self._root = root
-        self._held: Counter[str] = Counter()  # contents that are there, or will be, before anybody's row says so
-        self._holding = threading.Lock()
+        self._held: Counter[str] = Counter()  # digests of contents that are not recorded in the database yet
+        self._held_lock = threading.Lock()
 
     def clean_leftovers(self) -> None:
-        """For the start of a yard, before anything is kept: what a killed one left half-copied is removed."""
-        for left in self._root.glob(f"{INCOMING}*"):
+        """Remove partial copies of a killed yard. Call it at the start, before anything is stored."""
+        for partial in self._root.glob(f"{INCOMING_PREFIX}*"):
             with suppress(OSError):
-                left.unlink()
+                partial.unlink()
 
-    def keep_file(self, run_id: str, path_in_run: str, source: Path, *, move: bool = False) -> Artifact:
-        path = checked_path(path_in_run)
+    def store_file(self, run_id: str, path_in_run: str, source: Path, *, move: bool = False) -> Artifact:
+        path = validate_path(path_in_run)
         try:
-            artifact = self._take(path, source, move)
+            artifact = self._add(path, source, move)
         except FileNotFoundError as error:
-            raise UserErrorException(f"there is no file {str(source)!r} to keep as {path!r}") from error
+            raise UserErrorException(f"there is no file {str(source)!r} to store as {path!r}") from error
         except (PermissionError, IsADirectoryError) as error:
-            raise UserErrorException(f"the file {str(source)!r} cannot be read: {error.strerror}") from error
+            raise UserErrorException(f"cannot read the file {str(source)!r}: {error.strerror}") from error
         self._record(run_id, [artifact])
         if move:
             _remove([source])
         return artifact
 
-    def keep_tree(self, run_id: str, folder: Path, prefix: str = "", *, move: bool = False) -> KeptTree:
-        """Every file below ``folder``, recorded in one transaction: all of them or, on a full disk, none."""
-        start = checked_path(prefix) + "/" if prefix else ""
-        found, warnings = walk(folder)
-        kept: dict[str, Artifact] = {}
-        for item in found:
+    def store_folder(self, run_id: str, folder: Path, prefix: str = "", *, move: bool = False) -> StoredFolder:
+        """Store all files below ``folder`` in one transaction: all of them or, if the disk is full, none."""
+        start = validate_path(prefix) + "/" if prefix else ""
+        files, warnings = walk(folder)
+        stored: dict[str, Artifact] = {}
+        for file in files:
             try:
-                kept[start + item.name] = self._take(start + item.name, item.source, move and not item.linked)
+                stored[start + file.name] = self._add(start + file.name, file.source, move and not file.via_link)
             except OSError as error:
-                warnings.append(f"{start}{item.name} was left out: {error.strerror or error}")
-        artifacts = [kept[name] for name in sorted(kept)]
+                warnings.append(f"{start}{file.name} was left out: {error.strerror or error}")
+        artifacts = [stored[name] for name in sorted(stored)]
         self._record(run_id, artifacts)
         if move:
-            # only now: had the yard been killed before, the next one would find the files where they were
-            _remove(item.source for item in found if start + item.name in kept and not item.linked)
-        return KeptTree(artifacts, warnings)
+            # after the transaction: if the yard is killed before, the next one still finds the files in the folder
+            _remove(file.source for file in files if start + file.name in stored and not file.via_link)
+        return StoredFolder(artifacts, warnings)
 
     def put_stream(self, run_id: str, path_in_run: str, chunks: Iterable[bytes]) -> Artifact:
-        path = checked_path(path_in_run)
+        path = validate_path(path_in_run)
         artifact = self._store(path, chunks)
         self._record(run_id, [artifact])
         return artifact
 
-    def take(self, path: str, source: Path) -> Artifact:
-        """The content is stored, and nobody's yet: :func:`record` says whose it is, and then :meth:`release`."""
-        return self._take(checked_path(path), source, final=False)
+    def add_content(self, path: str, source: Path) -> Artifact:
+        """Store a content without an owner. Call :func:`record` to set the owner, then :meth:`release`."""
+        return self._add(validate_path(path), source, move=False)
 
     def hold(self, artifacts: Iterable[Artifact]) -> None:
-        """Their contents are not swept away until they are released."""
-        with self._holding:
+        """Protect contents from removal until they are released."""
+        with self._held_lock:
             self._held.update(artifact.digest for artifact in artifacts)
 
     def release(self, artifacts: Iterable[Artifact]) -> None:
-        with self._holding:
+        with self._held_lock:
             self._held.subtract(artifact.digest for artifact in artifacts)
             self._held = +self._held
 
-    def sweep(self, artifacts: Iterable[Artifact]) -> None:
-        """Of these contents, those go from the disk that nobody has any more, and nobody is about to have."""
+    def remove_unreferenced(self, artifacts: Iterable[Artifact]) -> None:
+        """Delete those of the contents from disk that have no owner and are not held."""
         table = schema.artifacts.c
-        with self._holding:
-            left = {artifact.digest for artifact in artifacts} - self._held.keys()
+        with self._held_lock:
+            candidates = {artifact.digest for artifact in artifacts} - self._held.keys()
             with self._database.read() as connection:
-                for digest in left:
+                for digest in candidates:
                     if connection.execute(select(table.digest).where(table.digest == digest).limit(1)).first() is None:
-                        self._object(digest).unlink(missing_ok=True)
+                        self.content(digest).unlink(missing_ok=True)
 
     def remove(self, run_id: str, path: str) -> None:
-        """A file, or all files below a folder. Their contents stay for whoever reads them, or has the same ones."""
-        wanted = checked_path(path)
+        """Remove a file, or all files below a folder, from a run. The contents stay on disk."""
+        name = validate_path(path)
         table = schema.artifacts
-        below = table.c.path.startswith(wanted + "/", autoescape=True)
+        below = table.c.path.startswith(name + "/", autoescape=True)
         with self._database.write() as connection:
-            connection.execute(delete(table).where(table.c.run_id == run_id, (table.c.path == wanted) | below))
+            connection.execute(delete(table).where(table.c.run_id == run_id, (table.c.path == name) | below))
 
-    def has_below(self, run_id: str, folder: str) -> bool:
+    def has_files_below(self, run_id: str, folder: str) -> bool:
         table = schema.artifacts.c
-        below = table.path.startswith(checked_path(folder) + "/", autoescape=True)
+        below = table.path.startswith(validate_path(folder) + "/", autoescape=True)
         with self._database.read() as connection:
-            found = connection.execute(select(table.path).where(table.run_id == run_id, below).limit(1)).first()
-        return found is not None
+            row = connection.execute(select(table.path).where(table.run_id == run_id, below).limit(1)).first()
+        return row is not None
 
     def names(self, run_id: str) -> list[str]:
         return [artifact.path for artifact in self.files(run_id)]
@@ -146,56 +146,56 @@ class Artifacts:
             return [Artifact(*row) for row in rows]
 
     def path_of(self, run_id: str, path: str) -> Path:
-        """The stored content's own file: to be read, never written to."""
-        wanted = checked_path(path)
+        """The file that contains the stored content; read-only."""
+        name = validate_path(path)
         table = schema.artifacts.c
         with self._database.read() as connection:
             digest = connection.execute(
-                select(table.digest).where(table.run_id == run_id, table.path == wanted)
+                select(table.digest).where(table.run_id == run_id, table.path == name)
             ).scalar_one_or_none()
         if digest is None:
             names = self.names(run_id)
             raise UserErrorException(
-                f"run {run_id!r} has no file {wanted!r}",
+                f"run {run_id!r} has no file {name!r}",
                 hint=f"its files: {', '.join(names[:10])}{', …' if len(names) > 10 else ''}"
                 if names
                 else "it has none",
                 run_id=run_id,
-                path=wanted,
+                path=name,
             )
-        return self._object(digest)
+        return self.content(digest)
 
     def content(self, digest: str) -> Path:
-        return self._object(digest)
+        return self._root / digest[:2] / digest[2:]
 
     def open(self, run_id: str, path: str) -> BinaryIO:
         return open(self.path_of(run_id, path), "rb")
 
-    def _take(self, path: str, source: Path, final: bool) -> Artifact:
+    def _add(self, path: str, source: Path, move: bool) -> Artifact:
         with open(source, "rb") as file:
             first = file.read(_CHUNK_BYTES)
-            small = len(first) < _CHUNK_BYTES
-            if not small and not final:
+            is_small = len(first) < _CHUNK_BYTES
+            if not is_small and not move:
                 return self._store(path, _chunks(first, file))
             digest, size = hashlib.sha256(first), len(first)
-            while not small and (chunk := file.read(_CHUNK_BYTES)):
+            while not is_small and (chunk := file.read(_CHUNK_BYTES)):
                 digest.update(chunk)
                 size += len(chunk)
-            taken = Artifact(path, digest.hexdigest(), size)
-            self.hold([taken])  # before it is looked for: else it could be swept away between the two
-            if self._object(taken.digest).exists() or (final and self._link(source, taken.digest)):
-                return taken
-            self.release([taken])
+            artifact = Artifact(path, digest.hexdigest(), size)
+            self.hold([artifact])  # before the lookup: otherwise the content could be removed between the two
+            if self.content(artifact.digest).exists() or (move and self._link(source, artifact.digest)):
+                return artifact
+            self.release([artifact])
             file.seek(0)
-            return self._store(path, [first] if small else _chunks(b"", file))
+            return self._store(path, [first] if is_small else _chunks(b"", file))
 
     def _link(self, source: Path, digest: str) -> bool:
-        """The file itself becomes the content; False when it must be copied."""
+        """Make the file itself the content; False if it must be copied."""
         status = source.lstat()
-        # another name of the same file, or another owner, would be a way to write into the store
+        # a file with another hard link, or of another owner, could still be written to
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or status.st_uid != os.geteuid():
             return False
-        target = self._object(digest)
+        target = self.content(digest)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             source.chmod(0o400)
@@ -207,22 +207,22 @@ class Artifacts:
         return True
 
     def _store(self, path: str, chunks: Iterable[bytes]) -> Artifact:
-        """Written beside its place, then renamed: a name in the store always holds the whole content."""
-        with _explained(self._root):
+        """Write to a temporary file, then rename: a name in the store always has the complete content."""
+        with _translate_errors(self._root):
             self._root.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(prefix=INCOMING, dir=self._root)
+            handle, temporary = tempfile.mkstemp(prefix=INCOMING_PREFIX, dir=self._root)
         digest, size = hashlib.sha256(), 0
         try:
             for chunk in chunks:
                 digest.update(chunk)
                 size += len(chunk)
-                with _explained(self._root):
+                with _translate_errors(self._root):
                     _write_all(handle, chunk)
-            with _explained(self._root):
+            with _translate_errors(self._root):
                 os.fchmod(handle, 0o400)
-                stored = Artifact(path, digest.hexdigest(), size)
-                self.hold([stored])
-                target = self._object(stored.digest)
+                artifact = Artifact(path, digest.hexdigest(), size)
+                self.hold([artifact])
+                target = self.content(artifact.digest)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 Path(temporary).rename(target)
         except BaseException:
@@ -231,7 +231,7 @@ class Artifacts:
             raise
         finally:
             os.close(handle)
-        return stored
+        return artifact
 
     def _record(self, run_id: str, artifacts: Sequence[Artifact]) -> None:
         if artifacts:
@@ -239,12 +239,9 @@ class Artifacts:
                 record(connection, run_id, artifacts)
             self.release(artifacts)
 
-    def _object(self, digest: str) -> Path:
-        return self._root / digest[:2] / digest[2:]
-
 
 def record(connection: Connection, owner: str, artifacts: Iterable[Artifact]) -> None:
-    """They are this owner's from now on, in a transaction of the caller's; names that it has already are replaced."""
+    """Set the owner of stored contents within the caller's transaction; existing names are replaced."""
     table = schema.artifacts
     rows = [
         {"run_id": owner, "path": a.path, "digest": a.digest, "size": a.size, "created_at": now()} for a in artifacts
@@ -256,18 +253,18 @@ def record(connection: Connection, owner: str, artifacts: Iterable[Artifact]) ->
     connection.execute(insert(table), rows)
 
 
-def disown(connection: Connection, owner: str) -> None:
-    """The owner has no files any more. Their contents stay for whoever has the same ones."""
+def delete_records(connection: Connection, owner: str) -> None:
+    """Remove all files of an owner. The contents stay on disk, because others may have the same ones."""
     connection.execute(delete(schema.artifacts).where(schema.artifacts.c.run_id == owner))
 
 
-def checked_path(path: str) -> str:
-    """A name inside a run: relative, '/' between the parts, nothing that leads out of it."""
+def validate_path(path: str) -> str:
+    """Normalize the name of a run's file: relative, separated by '/', without '..'."""
     text = os.fspath(path)
     parts = [part for part in text.split("/") if part not in ("", ".")]
     if text.startswith("/") or ".." in parts or "\0" in text or not parts:
         raise UserErrorException(
-            f"{text!r} cannot be the name of a run's file",
+            f"invalid name of a run's file: {text!r}",
             hint="names are relative, such as outputs/model.pt, and do not lead out of the run with '..'",
         )
     return "/".join(parts)
@@ -292,13 +289,15 @@ def _write_all(handle: int, data: bytes) -> None:
 
 
 @contextmanager
-def _explained(root: Path) -> Iterator[None]:
+def _translate_errors(root: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         raise HomeUnusable(
-            f"the file could not be stored in {root}: {error.strerror or error}",
-            hint="free some space on that disk and try again; nothing half was kept" if full else "check that folder",
+            f"cannot store the file in {root}: {error.strerror or error}",
+            hint="free some space on that disk and try again; partial files were removed"
+            if is_full
+            else "check that folder",
             inner_exception=error,
         ) from error

@@ -1,4 +1,4 @@
-"""Points as columns, and a few thousand of them as bytes."""
+"""Points of a metric as columns, and their binary encoding in blocks of a few thousand."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from runyard.context.values import Plain
 
 BLOCK_POINTS = 4096
-STRETCH_POINTS = 256  # a block's summary has the least and the greatest of each such stretch
+BUCKET_POINTS = 256  # a block's summary has the minimum and maximum of each bucket of this size
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bytes = npt.NDArray[np.uint8]
 Indices = npt.NDArray[np.intp]
 
-# version, which columns are one value for all, number of points, bytes of text at the end
+# version, bit mask of constant columns, number of points, length of the texts at the end
 _HEAD = struct.Struct("<HHII")
 _COLUMNS: tuple[tuple[str, np.dtype[Any]], ...] = (
     ("steps", np.dtype("<i8")),
@@ -37,7 +37,7 @@ _COLUMNS: tuple[tuple[str, np.dtype[Any]], ...] = (
 
 @dataclass(frozen=True)
 class Columns:
-    """Points of one metric. ``values`` are 64 bits each, to be read by kind; for texts an index into ``texts``."""
+    """Points of one metric. ``values`` are 64 bits each, interpreted by kind; for texts an index into ``texts``."""
 
     steps: Integers
     times: Floats
@@ -62,7 +62,7 @@ class Columns:
         return Columns(part.steps, part.times, values, part.ranks, part.kinds, texts)
 
     def numbers(self) -> Floats:
-        """As floats; what is not a number (a text, None) is NaN."""
+        """The values as floats; NaN for values that are not numbers."""
         as_floats = self.values.view(np.float64)
         kinds = self.kinds
         if (kinds == layout.FLOAT).all():
@@ -70,20 +70,20 @@ class Columns:
         result = np.full(len(self), np.nan)
         floats = kinds == layout.FLOAT
         result[floats] = as_floats[floats]
-        whole = (kinds == layout.INT) | (kinds == layout.BOOL)
-        result[whole] = self.values[whole]
+        integers = (kinds == layout.INT) | (kinds == layout.BOOL)
+        result[integers] = self.values[integers]
         for index in np.flatnonzero(kinds == layout.BIG_INT):
             result[index] = as_float(int(self.texts[self.values[index]]))
         return result
 
     def plain(self) -> list[Plain]:
-        """As Python values, each of the kind that was logged."""
+        """The values as Python objects of the logged kinds."""
         kinds = self.kinds
         if not len(self):
             return []
         if (kinds == kinds[0]).all() and kinds[0] in (layout.FLOAT, layout.INT):
-            same: list[Plain] = (self.values.view(np.float64) if kinds[0] == layout.FLOAT else self.values).tolist()
-            return same
+            uniform: list[Plain] = (self.values.view(np.float64) if kinds[0] == layout.FLOAT else self.values).tolist()
+            return uniform
         floats = self.values.view(np.float64).tolist()
         result: list[Plain] = []
         for kind, value, as_float in zip(kinds.tolist(), self.values.tolist(), floats):
@@ -108,10 +108,10 @@ def join(parts: Sequence[Columns]) -> Columns:
     texts: list[str] = []
     values: list[Integers] = []
     for part in parts:
-        moved = part.values
+        shifted = part.values
         if part.texts and texts:
-            moved = np.where(_is_text(part.kinds), part.values + len(texts), part.values)
-        values.append(moved)
+            shifted = np.where(_is_text(part.kinds), part.values + len(texts), part.values)
+        values.append(shifted)
         texts.extend(part.texts)
     return Columns(
         np.concatenate([part.steps for part in parts]),
@@ -124,7 +124,7 @@ def join(parts: Sequence[Columns]) -> Columns:
 
 
 def encode(columns: Columns) -> bytes:
-    """A column whose values are all the same is one value: mostly steps that nobody gave, ranks and kinds."""
+    """Serialize columns. A constant column is stored as one value: usually missing steps, ranks and kinds."""
     constant = 0
     pieces: list[bytes] = []
     for bit, (name, kind) in enumerate(_COLUMNS):
@@ -139,42 +139,42 @@ def encode(columns: Columns) -> bytes:
 
 def decode(data: bytes) -> Columns:
     _, constant, count, text_bytes = _HEAD.unpack_from(data)
-    at = _HEAD.size
-    found = []
+    position = _HEAD.size
+    columns = []
     for bit, (_, kind) in enumerate(_COLUMNS):
         size = 1 if constant >> bit & 1 else count
-        column = np.frombuffer(data, kind, size, at)
-        at += size * kind.itemsize
-        found.append(np.repeat(column, count) if size != count else column)
-    texts = json.loads(data[at : at + text_bytes]) if text_bytes else []
-    return Columns(found[0], found[1], found[2], found[3], found[4], texts)
+        column = np.frombuffer(data, kind, size, position)
+        position += size * kind.itemsize
+        columns.append(np.repeat(column, count) if size != count else column)
+    texts = json.loads(data[position : position + text_bytes]) if text_bytes else []
+    return Columns(*columns, texts=texts)
 
 
 def extremes(numbers: Floats, buckets: int) -> Indices:
-    """Indices, ascending, of the least and the greatest number in each of ``buckets`` equal stretches.
+    """Ascending indices of the minimum and maximum in each of ``buckets`` intervals of equal length.
 
-    NaN is neither; a stretch of nothing else is stood for by its first point.
+    NaN is ignored; an interval that contains only NaN is represented by its first point.
     """
     count = len(numbers)
     if count <= 2 * buckets:
         return np.arange(count)
     edges = np.linspace(0, count, buckets + 1).astype(np.intp)
     size = int(np.diff(edges).max())
-    # one row per stretch; the shorter ones end with their last number again
+    # one row per interval; shorter ones repeat their last number
     grid = np.minimum(edges[:-1, None] + np.arange(size), edges[1:, None] - 1)
-    laid = numbers[grid]
-    missing = np.isnan(laid)
-    least = np.where(missing, np.inf, laid).argmin(axis=1)
-    greatest = np.where(missing, -np.inf, laid).argmax(axis=1)
-    rows = np.arange(buckets)
-    return np.unique(np.concatenate([grid[rows, least], grid[rows, greatest]]))
+    rows = numbers[grid]
+    missing = np.isnan(rows)
+    minima = np.where(missing, np.inf, rows).argmin(axis=1)
+    maxima = np.where(missing, -np.inf, rows).argmax(axis=1)
+    indices = np.arange(buckets)
+    return np.unique(np.concatenate([grid[indices, minima], grid[indices, maxima]]))
 
 
 def summarize(columns: Columns) -> bytes | None:
-    """A small block of the extremes, for charts; None when the block is small itself."""
-    if len(columns) <= 2 * STRETCH_POINTS:
+    """Encode the extremes of a block, for charts; None if the block itself is small."""
+    if len(columns) <= 2 * BUCKET_POINTS:
         return None
-    return encode(columns.take(extremes(columns.numbers(), -(-len(columns) // STRETCH_POINTS))))
+    return encode(columns.take(extremes(columns.numbers(), -(-len(columns) // BUCKET_POINTS))))
 
 
 def as_float(value: int) -> float:

@@ -1,4 +1,4 @@
-"""Many series at once for a chart: the whole of each or a window of it, in few points, or only what came since."""
+"""Reads series for charts: completely or a window, downsampled, or only the points after a cursor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runyard.errors import UserErrorException
 from runyard.store.database import Database
 from runyard.tracking.blocks import Columns, Floats, Integers
 from runyard.tracking.metrics import Points, downsample, encode_points, read_chart, read_points
-from runyard.tracking.range_lookup import Stretch, find_stretch
+from runyard.tracking.range_lookup import IndexRange, find_range
 from runyard.wire.points import NO_STEP
 
 AXES = ("step", "time", "relative")
@@ -22,7 +22,7 @@ _COUNT = struct.Struct("<I")
 
 @dataclass(frozen=True)
 class Window:
-    """What part of an axis is looked at; None: to its end. ``origin`` is what relative times count from."""
+    """An interval of an axis; None means unbounded. Relative times are measured from ``origin``."""
 
     axis: str = "step"
     begin: Optional[float] = None
@@ -31,53 +31,51 @@ class Window:
 
     def __post_init__(self) -> None:
         if self.axis not in AXES:
-            raise UserErrorException(f"there is no axis {self.axis!r}", hint=f"the axes: {', '.join(AXES)}")
+            raise UserErrorException(f"unknown axis {self.axis!r}", hint=f"axes: {', '.join(AXES)}")
 
     @property
-    def is_whole(self) -> bool:
+    def is_unbounded(self) -> bool:
         return self.begin is None and self.end is None
 
-    def places(self, steps: Integers, times: Floats) -> Floats:
+    def positions(self, steps: Integers, times: Floats) -> Floats:
         if self.axis == "step":
             return steps.astype(np.float64)
         return times - self.origin if self.axis == "relative" else times
 
-    def known_places(self, columns: Columns) -> Optional[Floats]:
-        """None where a step was not given: its place is known only by counting."""
+    def known_positions(self, columns: Columns) -> Optional[Floats]:
+        """The positions on the axis; None if steps are missing, because then they depend on the index."""
         if self.axis == "step" and (columns.steps == NO_STEP).any():
             return None
-        return self.places(columns.steps, columns.times)
+        return self.positions(columns.steps, columns.times)
 
 
 def read_series(
-    database: Database, run_id: str, name: str, window: Window, *, most: int, after: Optional[int] = None
+    database: Database, run_id: str, name: str, window: Window, *, max_points: int, after: Optional[int] = None
 ) -> Points:
-    """At most about ``most`` points, with every peak among them; ``after`` is a cursor of an earlier answer."""
-    if after is None and window.is_whole:
-        whole = read_chart(database, run_id, name, most)
-        if len(whole) < whole.next:
-            # people read the last value off a chart: it must be the one that was logged last, peak or not
-            whole = _joined(whole, read_points(database, run_id, name, after=whole.next - 1))
-        return _stepped(whole, np.linspace(0, max(whole.next - 1, 0), len(whole)).astype(np.int64))
-    stretch = Stretch(after or 0)
+    """Read about ``max_points`` points that include every peak. ``after`` is the cursor of an earlier result."""
+    if after is None and window.is_unbounded:
+        points = read_chart(database, run_id, name, max_points)
+        if len(points) < points.next:
+            # users read the last value from a chart, so the last logged point must be included
+            points = _append_last(points, read_points(database, run_id, name, after=points.next - 1))
+        return _fill_steps(points, np.linspace(0, max(points.next - 1, 0), len(points)).astype(np.int64))
+    index_range = IndexRange(after or 0)
     if after is None:
-        stretch = find_stretch(database, run_id, name, window.known_places, window.begin, window.end)
-    points = read_points(database, run_id, name, after=stretch.first, limit=stretch.limit)
-    points = _stepped(points, np.arange(stretch.first, stretch.first + len(points)))
-    if stretch.total is not None:
-        points = replace(points, next=stretch.total)
-    if not window.is_whole:
-        points = _within(points, window)
-    few = downsample(points, most)
-    return (
-        few
-        if len(few) == len(points)
-        else _joined(few, Points(points.steps[-1:], points.times[-1:], points.values[-1:], points.next))
-    )
+        index_range = find_range(database, run_id, name, window.known_positions, window.begin, window.end)
+    points = read_points(database, run_id, name, after=index_range.first, limit=index_range.limit)
+    points = _fill_steps(points, np.arange(index_range.first, index_range.first + len(points)))
+    if index_range.total is not None:
+        points = replace(points, next=index_range.total)
+    if not window.is_unbounded:
+        points = _crop(points, window)
+    sample = downsample(points, max_points)
+    if len(sample) == len(points):
+        return sample
+    return _append_last(sample, Points(points.steps[-1:], points.times[-1:], points.values[-1:], points.next))
 
 
 def bundle(series: Iterable[Points]) -> bytes:
-    """How many series, then each with its length in bytes before it."""
+    """Serialize several series: their number, then each with its length in bytes."""
     blocks = [encode_points(points) for points in series]
     parts = [_COUNT.pack(len(blocks))]
     for block in blocks:
@@ -85,34 +83,34 @@ def bundle(series: Iterable[Points]) -> bytes:
     return b"".join(parts)
 
 
-def _stepped(points: Points, indices: Integers) -> Points:
-    """Where no step was given, it is the place in the series: a few of many points still lie where they belong."""
+def _fill_steps(points: Points, indices: Integers) -> Points:
+    """Replace missing steps by the index in the series, so that downsampled points keep their position."""
     missing = points.steps == NO_STEP
     if not missing.any():
         return points
     return Points(np.where(missing, indices, points.steps), points.times, points.values, points.next)
 
 
-def _joined(few: Points, last: Points) -> Points:
-    if len(few) and len(last) and few.times[-1] == last.times[-1] and few.steps[-1] == last.steps[-1]:
-        return few
+def _append_last(points: Points, last: Points) -> Points:
+    if len(points) and len(last) and points.times[-1] == last.times[-1] and points.steps[-1] == last.steps[-1]:
+        return points
     return Points(
-        np.concatenate([few.steps, last.steps]),
-        np.concatenate([few.times, last.times]),
-        np.concatenate([few.values, last.values]),
-        few.next,
+        np.concatenate([points.steps, last.steps]),
+        np.concatenate([points.times, last.times]),
+        np.concatenate([points.values, last.values]),
+        points.next,
     )
 
 
-def _within(points: Points, window: Window) -> Points:
-    at = window.places(points.steps, points.times)
+def _crop(points: Points, window: Window) -> Points:
+    positions = window.positions(points.steps, points.times)
     inside = np.ones(len(points), np.bool_)
     if window.begin is not None:
-        inside &= at >= window.begin
+        inside &= positions >= window.begin
     if window.end is not None:
-        inside &= at <= window.end
+        inside &= positions <= window.end
     if len(inside) and not inside.all():
-        # a line goes on beyond both edges of the picture: the neighbours outside are drawn too
+        # include the neighbors outside: the line continues beyond both edges of the chart
         edges = np.flatnonzero(inside)
         if len(edges):
             inside[max(edges[0] - 1, 0)] = True

@@ -1,4 +1,4 @@
-"""Points by hand, without a journal: those that other programs bring, and the last ones that they ask for."""
+"""Points that other programs add without a journal, and lookups of the last points."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runyard.store.database import Database
 from runyard.tracking.blocks import Columns, Floats, Integers, decode
 from runyard.tracking.series import SCALAR, Series, append, block_data, find_series
 
-_SOME = 500  # below SQLite's limit of variables
+_BATCH = 500  # below SQLite's limit of variables
 
 
 class Point(NamedTuple):
@@ -25,15 +25,15 @@ class Point(NamedTuple):
 
 
 def add_points(database: Database, run_id: str, points: Mapping[str, Sequence[Point]]) -> None:
-    """At the end of each metric, in one transaction: when it returns they are on disk."""
+    """Append points to metrics in one transaction; they are on disk when this returns."""
     scalars = {
         validate_name(name): _columns(
-            np.array([point.step for point in some], np.int64),
-            np.array([point.time for point in some], np.float64),
-            np.array([point.value for point in some], np.float64),
+            np.array([point.step for point in series], np.int64),
+            np.array([point.time for point in series], np.float64),
+            np.array([point.value for point in series], np.float64),
         )
-        for name, some in points.items()
-        if some
+        for name, series in points.items()
+        if series
     }
     if scalars:
         with database.write() as connection:
@@ -41,40 +41,43 @@ def add_points(database: Database, run_id: str, points: Mapping[str, Sequence[Po
 
 
 def continue_points(
-    database: Database, run_id: str, name: str, at: int, steps: Integers, times: Floats, values: Floats
+    database: Database, run_id: str, name: str, start: int, steps: Integers, times: Floats, values: Floats
 ) -> int:
-    """Points from index ``at`` of the metric on; those that are there already are passed over. How many there are now.
+    """Store points that begin at index ``start`` of a metric, skip those already stored, and return the new count.
 
-    So what was sent twice is stored once. A gap before ``at`` stays with the sender: nothing is stored.
+    Points that are sent twice are stored once. If there is a gap before ``start``, nothing is stored: the sender must
+    send the missing points first.
     """
     with database.write() as connection:
-        known = find_series(connection, run_id, validate_name(name))
-        have = known.count if known is not None else 0
-        new = slice(have - at, None)
-        if at > have or len(values[new]) == 0:
-            return have
+        series = find_series(connection, run_id, validate_name(name))
+        count = series.count if series is not None else 0
+        new = slice(count - start, None)
+        if start > count or len(values[new]) == 0:
+            return count
         append(connection, run_id, {name: _columns(steps[new], times[new], values[new])}, {})
-        return have + len(values[new])
+        return count + len(values[new])
 
 
 def last_numbers(database: Database, run_ids: Sequence[str]) -> dict[str, dict[str, float]]:
-    """For each run the last value of each metric that is a number, as the listing has it."""
-    found: dict[str, dict[str, float]] = {run_id: {} for run_id in run_ids}
+    """The last value of each numeric metric, by run and name."""
+    numbers: dict[str, dict[str, float]] = {run_id: {} for run_id in run_ids}
     table = schema.series.c
     with database.read() as connection:
-        for begin in range(0, len(run_ids), _SOME):
+        for begin in range(0, len(run_ids), _BATCH):
             query = select(table.run_id, table.name, type_coerce(table.last, Text))
             query = query.where(table.kind == SCALAR, table.last.is_not(null()))
-            for run_id, name, last in connection.execute(query.where(table.run_id.in_(run_ids[begin : begin + _SOME]))):
+            for run_id, name, last in connection.execute(
+                query.where(table.run_id.in_(run_ids[begin : begin + _BATCH]))
+            ):
                 number = _number(last)
                 if number is not None:
-                    found[run_id][name] = number
-    return found
+                    numbers[run_id][name] = number
+    return numbers
 
 
 def last_points(database: Database, run_id: str) -> dict[str, Point]:
-    """The last point of each metric that is a number, with its step and time."""
-    found: dict[str, Point] = {}
+    """The last point of each numeric metric, by name."""
+    points: dict[str, Point] = {}
     table = schema.series.c
     with database.read() as connection:
         query = select(table.series_id, table.name, table.kind, table.count)
@@ -86,16 +89,16 @@ def last_points(database: Database, run_id: str) -> dict[str, Point]:
                 value = last.take(slice(len(last) - 1, None)).plain()[0]
                 if isinstance(value, (int, float)):
                     step = int(last.steps[-1])
-                    found[series.name] = Point(step, float(last.times[-1]), float(value))
-    return found
+                    points[series.name] = Point(step, float(last.times[-1]), float(value))
+    return points
 
 
-def _number(said: str) -> float | None:
-    """Of JSON as Python writes it; None for texts and the like."""
+def _number(text: str) -> float | None:
+    """Parse a JSON number as Python writes it; None for other JSON values."""
     try:
-        return float(said)  # reads NaN and Infinity as well
+        return float(text)  # accepts also NaN and Infinity
     except ValueError:
-        return {"true": 1.0, "false": 0.0}.get(said)
+        return {"true": 1.0, "false": 0.0}.get(text)
 
 
 def _columns(steps: Integers, times: Floats, values: Floats) -> Columns:

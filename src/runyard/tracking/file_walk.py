@@ -1,4 +1,4 @@
-"""Which files of a folder are worth keeping: a walk that neither leaves the folder nor runs in circles."""
+"""Lists the files of a folder to store, without leaving the folder or following loops of links."""
 
 from __future__ import annotations
 
@@ -9,58 +9,58 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Found:
-    name: str  # relative to the folder, '/' between the parts
+class FileEntry:
+    name: str  # relative to the folder, separated by '/'
     source: Path
-    linked: bool  # reached through a symbolic link
+    via_link: bool  # reached through a symbolic link
 
 
-def walk(folder: Path) -> tuple[list[Found], list[str]]:
-    """The regular files below ``folder``, and a warning for everything that was left out."""
-    found: list[Found] = []
+def walk(folder: Path) -> tuple[list[FileEntry], list[str]]:
+    """The regular files below ``folder``, and a warning for every other entry."""
+    files: list[FileEntry] = []
     warnings: list[str] = []
-    top = os.path.realpath(folder)
-    waiting = [(folder, "", False)]
-    while waiting:
-        here, name, linked = waiting.pop()
+    root = os.path.realpath(folder)
+    pending = [(folder, "", False)]
+    while pending:
+        current, name, via_link = pending.pop()
         try:
-            entries = list(os.scandir(here))
+            entries = list(os.scandir(current))
         except OSError as error:
-            warnings.append(f"{name or here} was left out: {error.strerror}")
+            warnings.append(f"{name or current} was left out: {error.strerror}")
             continue
         for entry in entries:
-            path = f"{name}/{_readable(entry.name)}" if name else _readable(entry.name)
+            path = f"{name}/{_decode(entry.name)}" if name else _decode(entry.name)
             reason = ""
             if entry.is_symlink():
                 target = os.path.realpath(entry.path)
-                if target != top and not target.startswith(top + os.sep):
+                if target != root and not target.startswith(root + os.sep):
                     reason = "it is a link that leads out of the folder"
                 elif Path(target).is_dir():
-                    if linked or _holds(target, entry.path):
-                        reason = "it is a link to a folder that would be kept again and again"
+                    if via_link or _contains(target, entry.path):
+                        reason = "it is a link to a folder that contains it"
                     else:
-                        waiting.append((Path(entry.path), path, True))
+                        pending.append((Path(entry.path), path, True))
                 elif Path(target).is_file():
-                    found.append(Found(path, Path(target), True))
+                    files.append(FileEntry(path, Path(target), True))
                 else:
-                    reason = "it is a link to nothing"
+                    reason = "it is a dangling link"
             elif entry.is_dir():
-                waiting.append((Path(entry.path), path, linked))
+                pending.append((Path(entry.path), path, via_link))
             elif entry.is_file():
-                found.append(Found(path, Path(entry.path), linked))
+                files.append(FileEntry(path, Path(entry.path), via_link))
             else:
                 reason = f"it is a {_special(entry)}"
             if reason:
                 warnings.append(f"{path} was left out: {reason}")
-    return found, warnings
+    return files, warnings
 
 
-def _holds(folder: str, path: str) -> bool:
+def _contains(folder: str, path: str) -> bool:
     return (os.path.realpath(Path(path).parent) + os.sep).startswith(folder + os.sep)
 
 
-def _readable(name: str) -> str:
-    """File names are bytes; those that are no text are shown with their odd bytes as ``\\xff``."""
+def _decode(name: str) -> str:
+    """Convert a file name to text; invalid UTF-8 becomes ``\\xff``."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 

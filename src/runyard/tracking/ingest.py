@@ -1,4 +1,4 @@
-"""From the journals of a run into the database: every point once, whatever is killed when."""
+"""Ingests the journals of a run into the database: every point exactly once, also if a process is killed."""
 
 from __future__ import annotations
 
@@ -26,39 +26,44 @@ _ROUND_RECORDS = 1 << 19  # bounds the memory and the length of one transaction
 
 
 def ingest(database: Database, run_id: str, journal_folder: Path, *, final: bool = False) -> int:
-    """Stores what the run's processes have logged since the last time; returns how many records that was.
+    """Store the records that the run's processes have logged since the last call; return their number.
 
-    The new positions are saved in the transaction that stores the points. Several threads, and processes, may call it
-    at once. ``final`` says that no process of the run is left, on any machine: then nothing is waited for.
+    The new positions are saved in the transaction that stores the points. Thread- and process-safe.
+
+    Args:
+        database: The yard's database.
+        run_id: The run.
+        journal_folder: The folder with the journals of its processes.
+        final: All processes of the run have ended, on all machines: incomplete records are skipped.
     """
     total = 0
-    with _one_at_a_time(database, run_id):
+    with _run_lock(database, run_id):
         while True:
-            read, is_all = _read_round(database, run_id, journal_folder, final)
-            if not read:
+            batches, is_complete = _read_round(database, run_id, journal_folder, final)
+            if not batches:
                 return total
-            prepared = _arrange(read)
+            grouped = _group_by_metric(batches)
             try:
                 with database.write() as connection:
-                    _save_positions(connection, run_id, read)
-                    if prepared.scalars or prepared.entries:  # not where all were taken back, or are damaged
-                        append(connection, run_id, prepared.scalars, prepared.entries)
-            except _ReadByAnother:
+                    _save_positions(connection, run_id, batches)
+                    if grouped.scalars or grouped.entries:  # empty if all records are void or damaged
+                        append(connection, run_id, grouped.scalars, grouped.entries)
+            except _ConcurrentUpdate:
                 continue
-            total += sum(len(journal.batch.records) for journal in read)
-            if is_all:  # a script that goes on logging must not keep its reader busy for its whole life
+            total += sum(len(journal.batch.records) for journal in batches)
+            if is_complete:  # do not wait for a script that keeps logging
                 return total
 
 
 def dropped_points(database: Database, run_id: str) -> int:
-    """How many points the run's processes could not write, because their disk was full."""
+    """The number of points that the run's processes could not write because their disk was full."""
     with database.read() as connection:
         rows = connection.execute(select(schema.journals.c.dropped).where(schema.journals.c.run_id == run_id))
         return sum(dropped for (dropped,) in rows)
 
 
 @dataclass(frozen=True)
-class _Read:
+class _JournalBatch:
     reader: JournalReader
     stem: str
     before: Position | None
@@ -66,12 +71,12 @@ class _Read:
 
 
 @dataclass(frozen=True)
-class _Prepared:
+class _Grouped:
     scalars: dict[str, Columns]
     entries: dict[tuple[str, str], list[Entry]]
 
 
-class _ReadByAnother(Exception):
+class _ConcurrentUpdate(Exception):
     """Another process stored these records first."""
 
 
@@ -79,16 +84,16 @@ _locks: dict[tuple[str, str], threading.Lock] = {}
 
 
 @contextmanager
-def _one_at_a_time(database: Database, run_id: str) -> Iterator[None]:
+def _run_lock(database: Database, run_id: str) -> Iterator[None]:
     with _locks.setdefault((str(database.path), run_id), threading.Lock()):
         yield
 
 
-def _read_round(database: Database, run_id: str, folder: Path, final: bool) -> tuple[list[_Read], bool]:
-    """The journals with something new, and whether that is all there was. Each gives its part of a round, so that their
-    points mix by time."""
-    found = stems(folder)
-    if not found:
+def _read_round(database: Database, run_id: str, folder: Path, final: bool) -> tuple[list[_JournalBatch], bool]:
+    """New records of all journals, and whether these are all. Each journal gets an equal share of a round, so that
+    points of different processes are merged by time."""
+    journals = stems(folder)
+    if not journals:
         return [], True
     with database.read() as connection:
         table = schema.journals.c
@@ -96,60 +101,60 @@ def _read_round(database: Database, run_id: str, folder: Path, final: bool) -> t
             select(table.name, table.segment, table.slot, table.dropped).where(table.run_id == run_id)
         )
         positions = {name: Position(segment, slot, dropped) for name, segment, slot, dropped in rows}
-    share = max(_ROUND_RECORDS // len(found), 1)
-    read = []
-    for stem in found:
+    share = max(_ROUND_RECORDS // len(journals), 1)
+    batches = []
+    for stem in journals:
         reader, before = JournalReader(folder, stem), positions.get(stem)
         batch = reader.read(before or Position(), limit=share, final=final)
         if len(batch.records) or batch.position.dropped > (before or Position()).dropped:
-            read.append(_Read(reader, stem, before, batch))
-    return read, not final and all(len(journal.batch.records) < share for journal in read)
+            batches.append(_JournalBatch(reader, stem, before, batch))
+    return batches, not final and all(len(journal.batch.records) < share for journal in batches)
 
 
-def _save_positions(connection: Connection, run_id: str, read: list[_Read]) -> None:
-    """First in the transaction: it takes the writer's lock, and fails when the position has moved meanwhile."""
+def _save_positions(connection: Connection, run_id: str, batches: list[_JournalBatch]) -> None:
+    """Must be first in the transaction: it takes the write lock and detects a concurrent update."""
     table = schema.journals
-    for journal in read:
+    for journal in batches:
         position = journal.batch.position
         values = {"segment": position.segment, "slot": position.slot, "dropped": position.dropped}
         if journal.before is None:
             try:
                 connection.execute(insert(table).values(run_id=run_id, name=journal.stem, **values))
             except IntegrityError as error:
-                raise _ReadByAnother from error
+                raise _ConcurrentUpdate from error
         else:
-            moved = connection.execute(
+            result = connection.execute(
                 update(table)
                 .where(table.c.run_id == run_id, table.c.name == journal.stem)
                 .where(table.c.segment == journal.before.segment, table.c.slot == journal.before.slot)
                 .values(**values)
             )
-            if moved.rowcount != 1:
-                raise _ReadByAnother
+            if result.rowcount != 1:
+                raise _ConcurrentUpdate
 
 
-def _arrange(read: list[_Read]) -> _Prepared:
-    """Records of all processes by metric, each metric's in the order of time."""
+def _group_by_metric(batches: list[_JournalBatch]) -> _Grouped:
+    """Group the records of all processes by metric, sorted by time."""
     numbers: dict[str, int] = {}
-    records = np.concatenate([journal.batch.records for journal in read])
+    records = np.concatenate([journal.batch.records for journal in batches])
     metrics = np.empty(len(records), np.int64)
-    owners = np.repeat(np.arange(len(read)), [len(journal.batch.records) for journal in read])
+    owners = np.repeat(np.arange(len(batches)), [len(journal.batch.records) for journal in batches])
     order_times = np.empty(len(records))
-    at = 0
-    for journal in read:
+    start = 0
+    for journal in batches:
         part = journal.batch.records
-        span = slice(at, at + len(part))
-        at += len(part)
+        span = slice(start, start + len(part))
+        start += len(part)
         names = _names(journal)
         local = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
         metrics[span] = local[part["metric"]]
-        # a clock that is set back must not turn one process's points around
+        # a clock that is set back must not reorder the points of one process
         order_times[span] = np.maximum.accumulate(part["time"])
-    if len(read) > 1:
+    if len(batches) > 1:
         by_time = np.argsort(order_times, kind="stable")
         records, metrics, owners = records[by_time], metrics[by_time], owners[by_time]
-    prepared = _Prepared({}, {})
-    ranks = np.array([journal.batch.rank for journal in read], np.int32)[owners]
+    grouped = _Grouped({}, {})
+    ranks = np.array([journal.batch.rank for journal in batches], np.int32)[owners]
     if len(numbers) > 1:
         by_metric = np.argsort(metrics.astype(np.uint16 if len(numbers) < 1 << 16 else np.int64), kind="stable")
         records, metrics, owners, ranks = records[by_metric], metrics[by_metric], owners[by_metric], ranks[by_metric]
@@ -157,23 +162,23 @@ def _arrange(read: list[_Read]) -> _Prepared:
     for name, number in numbers.items():
         span = slice(int(edges[number]), int(edges[number + 1]))
         if span.start < span.stop:
-            _arrange_metric(prepared, name, records[span], owners[span], ranks[span], read)
-    return prepared
+            _add_metric(grouped, name, records[span], owners[span], ranks[span], batches)
+    return grouped
 
 
-def _names(journal: _Read) -> list[str]:
+def _names(journal: _JournalBatch) -> list[str]:
     names = journal.reader.names()
     count = int(journal.batch.records["metric"].max(initial=0)) + 1
-    # a power cut may have taken the end of the names and left the records
+    # after a power failure, the last names may be missing although their records exist
     return [names.get(number) or f"unnamed metric {number}" for number in range(count)]
 
 
-def _arrange_metric(
-    prepared: _Prepared, name: str, records: Records, owners: Any, ranks: Any, read: list[_Read]
+def _add_metric(
+    grouped: _Grouped, name: str, records: Records, owners: Any, ranks: Any, batches: list[_JournalBatch]
 ) -> None:
     lines: dict[int, Any] = {}
     if (records["kind"] > layout.NONE).any():
-        lines = _side_lines(records, owners, read)
+        lines = _side_lines(records, owners, batches)
     parts: list[Columns] = []
     begin = 0
     for index in [*np.flatnonzero(records["kind"] > layout.BIG_INT).tolist(), len(records)]:
@@ -184,33 +189,33 @@ def _arrange_metric(
             continue
         record, kind = records[index], int(records["kind"][index])
         if kind == layout.LIST:
-            parts.append(_listed(lines[index], record, ranks[index]))
+            parts.append(_list_points(lines[index], record, ranks[index]))
         else:
             entry = Entry(int(record["step"]), float(record["time"]), int(ranks[index]), _content(kind, lines[index]))
-            prepared.entries.setdefault(_key(prepared, name, _KINDS[kind]), []).append(entry)
+            grouped.entries.setdefault(_key(grouped, name, _KINDS[kind]), []).append(entry)
     if parts:
-        prepared.scalars[name] = join(parts)
+        grouped.scalars[name] = join(parts)
 
 
 _KINDS = {layout.ROW: ROW, layout.TABLE: TABLE, layout.IMAGE: IMAGE, **KIND_OF_RECORD}
 
 
-def _key(prepared: _Prepared, name: str, kind: str) -> tuple[str, str]:
-    """Rows and tables of one name go on with each other, under the kind that came first."""
-    return next((key for key in prepared.entries if key[0] == name and family(key[1]) == family(kind)), (name, kind))
+def _key(grouped: _Grouped, name: str, kind: str) -> tuple[str, str]:
+    """Rows and tables of one name form one series, with the kind that was logged first."""
+    return next((key for key in grouped.entries if key[0] == name and family(key[1]) == family(kind)), (name, kind))
 
 
 def _content(kind: int, line: Any) -> Any:
     return {column: [value] for column, value in line.items()} if kind == layout.ROW else line
 
 
-def _side_lines(records: Records, owners: Any, read: list[_Read]) -> dict[int, Any]:
+def _side_lines(records: Records, owners: Any, batches: list[_JournalBatch]) -> dict[int, Any]:
     kinds = records["kind"]
     lines: dict[int, Any] = {}
-    for owner, journal in enumerate(read):
-        chosen = np.flatnonzero((owners == owner) & (kinds > layout.NONE) & (kinds != layout.VOID))
-        if len(chosen):
-            lines.update(zip(chosen.tolist(), journal.reader.side(records["value"][chosen].tolist())))
+    for owner, journal in enumerate(batches):
+        selected = np.flatnonzero((owners == owner) & (kinds > layout.NONE) & (kinds != layout.VOID))
+        if len(selected):
+            lines.update(zip(selected.tolist(), journal.reader.side_lines(records["value"][selected].tolist())))
     return {index: line for index, line in lines.items() if line is not None}
 
 
@@ -228,8 +233,8 @@ def _points(records: Records, ranks: Any, lines: dict[int, Any], begin: int) -> 
     )
 
 
-def _listed(values: list[Any], record: Any, rank: Any) -> Columns:
-    """The values of one record, each a point; they share its step and time."""
+def _list_points(values: list[Any], record: Any, rank: Any) -> Columns:
+    """One point for each value of a list record, with the record's step and time."""
     bits = np.empty(len(values), np.int64)
     kinds = np.empty(len(values), np.uint8)
     texts: list[str] = []

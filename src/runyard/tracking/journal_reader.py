@@ -1,4 +1,4 @@
-"""Reading the journals that scripts write: from a saved position on, only what is surely there."""
+"""Reads the journals that scripts write: committed records from a saved position on."""
 
 from __future__ import annotations
 
@@ -19,68 +19,68 @@ RECORD = np.dtype(
 )
 Records = npt.NDArray[np.void]
 
-_HOLE_PATIENCE_S = 1.0
+_EMPTY_SLOT_TIMEOUT_S = 1.0
 
 
 @dataclass(frozen=True)
 class Position:
     segment: int = 0
     slot: int = 0
-    dropped: int = 0  # points that the process could not write, as told by the segments read so far
+    dropped: int = 0  # points that the process could not write, according to the segments read so far
 
 
 @dataclass(frozen=True)
 class Batch:
     records: Records
-    position: Position  # where to read on, once the records are stored
+    position: Position  # where to continue, once the records are stored
     rank: int
 
 
 class JournalReader:
-    """One process's journal. It keeps no state: the caller saves the position together with what it stored."""
+    """Reads the journal of one process. Stateless: the caller saves the position together with the records."""
 
     def __init__(self, folder: Path, stem: str) -> None:
         self._folder = folder
         self._stem = stem
 
     def read(self, position: Position, *, limit: int, final: bool = False) -> Batch:
-        """Committed records from ``position`` on, some more than ``limit`` at most.
+        """Committed records from ``position`` on; may return more than ``limit``, by less than one segment.
 
-        A slot that was claimed and is still empty holds the reader up, since the process may be about to fill it;
-        it is passed over when the process is dead, when it said that it was interrupted, or when ``final``.
+        A slot that is claimed but empty stops the reader, because the process may be about to fill it. It is skipped
+        if the process is dead, if it has marked the journal as interrupted, or if ``final``.
         """
         parts: list[Records] = []
-        rank = taken = 0
-        while taken < limit:
+        rank = count = 0
+        while count < limit:
             segment = _Segment.open(self._folder / layout.segment_name(self._stem, position.segment))
-            followed = (self._folder / layout.segment_name(self._stem, position.segment + 1)).exists()
+            has_next = (self._folder / layout.segment_name(self._stem, position.segment + 1)).exists()
             if segment is None:
-                if not followed:
+                if not has_next:
                     break
-                # the writer was interrupted while it made this one, and went on with the next
+                # the writer was interrupted while creating this segment, and continued with the next
                 position = replace(position, segment=position.segment + 1, slot=0)
                 continue
             rank, is_new = segment.header.rank, position.slot == 0
-            records, slot, finished = segment.read(position.slot, final, followed)
-            if is_new and (slot or (finished and followed)):  # once: not again while nothing of it is read
+            records, slot, finished = segment.read(position.slot, final, has_next)
+            if is_new and (slot or (finished and has_next)):  # count once, not while the segment is unread
                 position = replace(position, dropped=position.dropped + segment.header.dropped)
             if len(records):
                 parts.append(records)
-                taken += len(records)
+                count += len(records)
             position = replace(position, slot=slot)
-            if not (finished and followed):
+            if not (finished and has_next):
                 break
             position = replace(position, segment=position.segment + 1, slot=0)
         return Batch(np.concatenate(parts) if parts else np.empty(0, RECORD), position, rank)
 
     def names(self) -> dict[int, str]:
-        """The metrics' names by number. Read it after the records: a name is written before its first record."""
+        """Metric names by number. Call it after reading records: a name is written before its first record."""
         path = self._folder / f"{self._stem}{layout.NAMES_SUFFIX}"
         lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
         return dict(json.loads(line) for line in lines)
 
-    def side(self, offsets: list[int]) -> list[Any]:
-        """The side lines that begin at ``offsets``; None for one that a power cut has damaged."""
+    def side_lines(self, offsets: list[int]) -> list[Any]:
+        """The values of the side lines at ``offsets``; None for lines damaged by a power failure."""
         path = self._folder / f"{self._stem}{layout.SIDE_SUFFIX}"
         if not path.exists():
             return [None] * len(offsets)
@@ -92,7 +92,7 @@ class JournalReader:
 
 
 def stems(folder: Path) -> list[str]:
-    """One for each process that logged, in a stable order."""
+    """The file stems of all journals in a folder, one per process, sorted."""
     return sorted({path.name.partition(".")[0] for path in folder.glob(f"*{layout.SEGMENT_SUFFIX}")})
 
 
@@ -118,28 +118,28 @@ class _Segment:
         header = layout.Header.unpack(mapped[: layout.HEADER_BYTES])
         return None if header is None else cls(header, mapped)
 
-    def read(self, slot: int, final: bool, followed: bool) -> tuple[Records, int, bool]:
-        """The records, the slot to read on from, and whether the segment is read to its end."""
-        # asked first: a process that is dead now has written all that it ever will
-        done = final or layout.writer_is_dead(self.header)
+    def read(self, slot: int, final: bool, has_next: bool) -> tuple[Records, int, bool]:
+        """The records, the next slot, and whether the segment is finished."""
+        # checked before reading: a dead process has written all its records
+        has_ended = final or layout.writer_is_dead(self.header)
         slots = np.frombuffer(self.mapped, RECORD, offset=layout.HEADER_BYTES)
-        # the markers are copied before the rest: what stands beside a marker seen here was written before it
+        # the commit markers are copied first: the fields of a slot are written before its marker
         committed = slots["commit"][slot:] == layout.COMMITTED
         if committed.all():
             return slots[slot:].copy(), len(slots), True
         prefix = int(np.argmin(committed))
         later = np.flatnonzero(committed[prefix:])
         if not len(later):
-            # of a process that is gone, or was interrupted on its last slots, the rest of a segment stays empty
-            left = done or (followed and self._interrupted())
-            return slots[slot : slot + prefix].copy(), slot + prefix, left
+            # the rest of the segment stays empty if the process has ended or was interrupted in its last slots
+            is_finished = has_ended or (has_next and self._is_interrupted())
+            return slots[slot : slot + prefix].copy(), slot + prefix, is_finished
         end = prefix + int(later[-1]) + 1
-        if done or self._abandoned(slots[slot + end - 1]["time"]):
-            return slots[slot : slot + end][committed[:end]], slot + end, done or slot + end == len(slots)
+        if has_ended or self._is_timed_out(slots[slot + end - 1]["time"]):
+            return slots[slot : slot + end][committed[:end]], slot + end, has_ended or slot + end == len(slots)
         return slots[slot : slot + prefix].copy(), slot + prefix, False
 
-    def _abandoned(self, last_time: float) -> bool:
-        return self._interrupted() and time.time() - last_time > _HOLE_PATIENCE_S
+    def _is_timed_out(self, last_time: float) -> bool:
+        return self._is_interrupted() and time.time() - last_time > _EMPTY_SLOT_TIMEOUT_S
 
-    def _interrupted(self) -> bool:
+    def _is_interrupted(self) -> bool:
         return self.mapped[layout.INTERRUPTED_AT] == 1

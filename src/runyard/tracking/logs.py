@@ -1,4 +1,4 @@
-"""Reading logs by the byte: any size, any content, while they grow."""
+"""Reads and searches logs of any size and content while they grow."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 _CHUNK_BYTES = 1 << 16
-_SEARCHED_BYTES = 1 << 22
-_LONGEST_LINE = 1 << 26  # a file without lines must not come into memory whole
-_SHOWN_BYTES = 2000
+_SEARCH_BYTES = 1 << 22
+_MAX_LINE_BYTES = 1 << 26  # a file without newlines must not be loaded into memory completely
+_MAX_TEXT_BYTES = 2000
 
 
-class Found(NamedTuple):
-    offset: int  # where the line begins, in bytes
-    line: int  # its number, from 1
+class LogMatch(NamedTuple):
+    offset: int  # of the line, in bytes
+    line: int  # line number, starting at 1
     text: str
 
 
 def read_log(path: Path, offset: int = 0, limit: int = 1 << 20) -> tuple[bytes, int]:
-    """At most ``limit`` bytes from ``offset`` on, and the offset to read on from.
+    """At most ``limit`` bytes from ``offset`` on, and the next offset.
 
-    A log that is not there yet is empty. A negative offset counts from the end.
+    A log that does not exist yet is empty. A negative offset counts from the end.
     """
     try:
         with open(path, "rb") as file:
@@ -34,39 +34,39 @@ def read_log(path: Path, offset: int = 0, limit: int = 1 << 20) -> tuple[bytes, 
     return data, begin + len(data)
 
 
-def search_log(path: Path, text: str, limit: int = 100) -> list[Found]:
-    """The lines that hold a text, capitals or not, in order; the log is read once, a piece at a time."""
-    found: list[Found] = []
-    wanted = text.encode().lower()
-    if not wanted:
-        return found
-    line, at, rest = 1, 0, b""
+def search_log(path: Path, text: str, limit: int = 100) -> list[LogMatch]:
+    """The lines that contain ``text``, ignoring case. The log is read in chunks."""
+    matches: list[LogMatch] = []
+    pattern = text.encode().lower()
+    if not pattern:
+        return matches
+    line, offset, rest = 1, 0, b""
     with open(path, "rb") as file:
-        while len(found) < limit:
-            piece = file.read(_SEARCHED_BYTES)
-            whole = rest + piece
-            cut = whole.rfind(b"\n") + 1 if piece else len(whole)
-            if not cut and len(whole) < _LONGEST_LINE and piece:
-                rest = whole
+        while len(matches) < limit:
+            chunk = file.read(_SEARCH_BYTES)
+            data = rest + chunk
+            cut = data.rfind(b"\n") + 1 if chunk else len(data)
+            if not cut and len(data) < _MAX_LINE_BYTES and chunk:
+                rest = data
                 continue
-            block, rest = whole[: cut or len(whole)], whole[cut or len(whole) :]
-            lowered, place = block.lower(), 0
-            while len(found) < limit and (place := lowered.find(wanted, place)) >= 0:
-                begin = block.rfind(b"\n", 0, place) + 1
-                end = block.find(b"\n", place)
+            block, rest = data[: cut or len(data)], data[cut or len(data) :]
+            lowered, position = block.lower(), 0
+            while len(matches) < limit and (position := lowered.find(pattern, position)) >= 0:
+                begin = block.rfind(b"\n", 0, position) + 1
+                end = block.find(b"\n", position)
                 end = len(block) if end < 0 else end
-                shown = block[begin : min(end, begin + _SHOWN_BYTES)].decode("utf-8", "replace")
-                found.append(Found(at + begin, line + block.count(b"\n", 0, begin), shown))
-                place = end
+                line_text = block[begin : min(end, begin + _MAX_TEXT_BYTES)].decode("utf-8", "replace")
+                matches.append(LogMatch(offset + begin, line + block.count(b"\n", 0, begin), line_text))
+                position = end
             line += block.count(b"\n")
-            at += len(block)
-            if not piece:
+            offset += len(block)
+            if not chunk:
                 break
-    return found
+    return matches
 
 
 def log_sizes(folder: Path) -> dict[str, int]:
-    """The logs that are there, by name, in bytes."""
+    """The sizes of all logs in a folder, by name."""
     try:
         return {entry.name: entry.stat().st_size for entry in os.scandir(folder) if entry.is_file()}
     except FileNotFoundError:
@@ -74,23 +74,23 @@ def log_sizes(folder: Path) -> dict[str, int]:
 
 
 def tail_offset(path: Path, lines: int) -> int:
-    """Where the last ``lines`` lines begin. Only the end of the file is read."""
+    """The offset of the last ``lines`` lines. Only the end of the file is read."""
     try:
         with open(path, "rb") as file:
-            end = at = file.seek(0, 2)
+            end = position = file.seek(0, 2)
             missing = lines
-            while at > 0 and missing >= 0:
-                begin = max(at - _CHUNK_BYTES, 0)
+            while position > 0 and missing >= 0:
+                begin = max(position - _CHUNK_BYTES, 0)
                 file.seek(begin)
-                chunk = file.read(at - begin)
+                chunk = file.read(position - begin)
                 newline = len(chunk)
                 while (newline := chunk.rfind(b"\n", 0, newline)) >= 0:
                     if begin + newline == end - 1:
-                        continue  # the newline that ends the last line begins no line
+                        continue  # no line begins after the final newline
                     missing -= 1
                     if missing <= 0:
                         return begin + newline + 1
-                at = begin
+                position = begin
     except FileNotFoundError:
         pass
     return 0
@@ -98,5 +98,4 @@ def tail_offset(path: Path, lines: int) -> int:
 
 def tail(path: Path, lines: int) -> bytes:
     """The last ``lines`` lines."""
-    with_end, _ = read_log(path, tail_offset(path, lines), -1)
-    return with_end
+    return read_log(path, tail_offset(path, lines), -1)[0]

@@ -1,4 +1,4 @@
-"""Metrics as people ask for them: values by name, points from a cursor on, a chart's worth of a long series."""
+"""Queries for metrics: values by name, points from a cursor on, and downsampled series for charts."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 from sqlalchemy import Connection, func, select
 
 from runyard.context.documents import to_v1_document
-from runyard.spec.data import place_of_run_file
+from runyard.spec.data import run_file_path
 from runyard.store import schema
 from runyard.store.database import Database
-from runyard.tracking.blocks import STRETCH_POINTS, Columns, Floats, Integers, as_float, decode, extremes, join
-from runyard.tracking.series import IMAGE, ROW, SCALAR, Series, block_data, brief, decode_entries, family, find_series
+from runyard.tracking.blocks import BUCKET_POINTS, Columns, Floats, Integers, as_float, decode, extremes, join
+from runyard.tracking.series import IMAGE, ROW, SCALAR, Series, block_data, decode_entries, family, find_series, preview
 from runyard.wire.points import pack_points
 
 
 @dataclass(frozen=True)
 class Points:
-    """``next`` is the cursor for what comes after; a step that was not given is ``runyard.wire.points.NO_STEP``."""
+    """Points of a metric. ``next`` is the cursor for later ones; missing steps are ``runyard.wire.points.NO_STEP``."""
 
     steps: Integers
     times: Floats
-    values: Floats  # NaN for what is not a number
+    values: Floats  # NaN for values that are not numbers
     next: int = 0
 
     def __len__(self) -> int:
@@ -32,9 +32,9 @@ class Points:
 
 
 def read_metrics(database: Database, run_ids: list[str], name: Optional[str] = None) -> dict[str, dict[str, Any]]:
-    """For each run its metrics by name: a bare value when there is one, a list in order when there are several.
+    """The metrics of each run by name: the value itself if there is one, else a list of values in order.
 
-    Rows and tables are a dict of columns, each by the same rule. A run without metrics has an empty dict.
+    Rows and tables are a dict of columns, each with the same rule. A run without metrics has an empty dict.
     """
     metrics: dict[str, dict[str, Any]] = {run_id: {} for run_id in run_ids}
     table = schema.series.c
@@ -51,8 +51,8 @@ def read_metrics(database: Database, run_ids: list[str], name: Optional[str] = N
 
 
 def read_last(database: Database, run_id: str) -> dict[str, Any]:
-    """The last value of each metric by its name, without reading the others; of rows and tables their last row."""
-    found: dict[str, Any] = {}
+    """The last value of each metric by name, without reading earlier ones; for rows and tables the last row."""
+    values: dict[str, Any] = {}
     table = schema.series.c
     with database.read() as connection:
         query = select(table.series_id, table.name, table.kind, table.count).where(table.run_id == run_id)
@@ -62,14 +62,14 @@ def read_last(database: Database, run_id: str) -> dict[str, Any]:
             if not data:
                 continue
             if series.kind == SCALAR:
-                found[series.name] = decode(data[-1]).plain()[-1]
+                values[series.name] = decode(data[-1]).plain()[-1]
                 continue
-            found[series.name] = brief(series.kind, decode_entries(data[-1])[-1].content)
-    return found
+            values[series.name] = preview(series.kind, decode_entries(data[-1])[-1].content)
+    return values
 
 
 def read_points(database: Database, run_id: str, name: str, *, after: int = 0, limit: Optional[int] = None) -> Points:
-    """The points from index ``after`` on, at most ``limit``; none for rows, images and names that are not known."""
+    """The points from index ``after`` on, at most ``limit``; none for rows, images and unknown names."""
     with database.read() as connection:
         series = find_series(connection, run_id, name)
         if series is None or series.kind != SCALAR:
@@ -85,19 +85,19 @@ def read_points(database: Database, run_id: str, name: str, *, after: int = 0, l
 
 
 def read_chart(database: Database, run_id: str, name: str, target: int = 1000) -> Points:
-    """The whole series in about ``target`` points, with the least and the greatest of each stretch among them.
+    """A series in about ``target`` points that include the minimum and maximum of each interval.
 
-    A long series is not read: the summaries of its blocks are.
+    Of a long series, only the summaries of its blocks are read.
     """
     with database.read() as connection:
         series = find_series(connection, run_id, name)
         if series is None or series.kind != SCALAR:
             return _points([], 0)
         table = schema.blocks.c
-        # the summaries have two points for each stretch of STRETCH_POINTS; they must be no coarser than what is asked
-        if series.count * 2 >= target * STRETCH_POINTS:
+        # summaries have two points per BUCKET_POINTS points; use them only if they are fine enough for the target
+        if series.count * 2 >= target * BUCKET_POINTS:
             rows = connection.execute(
-                # in one look: small blocks at the end are joined while others read
+                # in one query: another thread may merge the small blocks at the end
                 select(table.count, func.coalesce(table.summary, table.data))
                 .where(table.series_id == series.series_id)
                 .order_by(table.number)
@@ -105,22 +105,22 @@ def read_chart(database: Database, run_id: str, name: str, target: int = 1000) -
             parts = [decode(data) for _, data in rows]
             total = sum(count for count, _ in rows)
         else:
-            found = list(block_data(connection, series))
-            parts = [decode(data) for _, _, data in found]
-            total = sum(count for _, count, _ in found)
+            blocks = list(block_data(connection, series))
+            parts = [decode(data) for _, _, data in blocks]
+            total = sum(count for _, count, _ in blocks)
     return downsample(_points(parts, total), target)
 
 
 def downsample(points: Points, target: int) -> Points:
-    """At most ``target`` of the points: the least and the greatest of each of ``target // 2`` equal stretches."""
+    """At most ``target`` of the points: the minimum and maximum of each of ``target // 2`` equal intervals."""
     if len(points) <= max(target, 2):
         return points
-    chosen = extremes(points.values, max(target // 2, 1))
-    return Points(points.steps[chosen], points.times[chosen], points.values[chosen], points.next)
+    indices = extremes(points.values, max(target // 2, 1))
+    return Points(points.steps[indices], points.times[indices], points.values[indices], points.next)
 
 
 def encode_points(points: Points) -> bytes:
-    """For the wire; :func:`runyard.wire.points.decode_points` reads it with the standard library alone."""
+    """Serialize points for the HTTP API; decoded by :func:`runyard.wire.points.decode_points`."""
     return pack_points(
         len(points),
         points.next,
@@ -133,20 +133,20 @@ def encode_points(points: Points) -> bytes:
 def _value(connection: Connection, run_id: str, series: Series) -> Any:
     rows = block_data(connection, series)
     if series.kind == SCALAR:
-        return _by_count(join([decode(data) for _, _, data in rows]).plain())
+        return _unwrap_single(join([decode(data) for _, _, data in rows]).plain())
     entries = [entry for _, _, data in rows for entry in decode_entries(data)]
     if series.kind == IMAGE:
-        return _by_count([f"aml://artifactId/{place_of_run_file(run_id, entry.content)}" for entry in entries])
+        return _unwrap_single([f"aml://artifactId/{run_file_path(run_id, entry.content)}" for entry in entries])
     if family(series.kind) != ROW:
-        return _by_count([to_v1_document(series.kind, entry.content) for entry in entries])
+        return _unwrap_single([to_v1_document(series.kind, entry.content) for entry in entries])
     columns: dict[str, list[Any]] = {}
     for entry in entries:
         for column, values in entry.content.items():
             columns.setdefault(column, []).extend(values)
-    return {column: _by_count(values) for column, values in columns.items()}
+    return {column: _unwrap_single(values) for column, values in columns.items()}
 
 
-def _by_count(values: list[Any]) -> Any:
+def _unwrap_single(values: list[Any]) -> Any:
     if len(values) == 1:
         return values[0]
     kinds = set(map(type, values))

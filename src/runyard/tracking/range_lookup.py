@@ -1,4 +1,4 @@
-"""Where in a long series a part of an axis lies, found without reading the series."""
+"""Finds the index range of an axis interval in a long series, without reading the series."""
 
 from __future__ import annotations
 
@@ -14,45 +14,49 @@ from runyard.tracking.blocks import Columns, Floats, decode
 from runyard.tracking.series import find_series
 
 
-class Stretch(NamedTuple):
+class IndexRange(NamedTuple):
     first: int = 0
-    limit: Optional[int] = None  # None: to the end
-    total: Optional[int] = None  # of the whole series
+    limit: Optional[int] = None  # number of points; None: to the end
+    total: Optional[int] = None  # number of points in the series
 
 
-def find_stretch(
+def find_range(
     database: Database,
     run_id: str,
     name: str,
     axis: Callable[[Columns], Optional[Floats]],
     begin: Optional[float],
     end: Optional[float],
-) -> Stretch:
-    """It holds every point from ``begin`` to ``end``, one more on each side, and some others.
+) -> IndexRange:
+    """A range that contains at least the points from ``begin`` to ``end`` and one more on each side.
 
-    The summaries of the blocks tell where each block is, as long as the axis only goes up; else it is all of them.
-    ``axis`` gives the places of points, or None when they cannot be told.
+    Uses the summaries of the blocks if the axis is ascending; otherwise the range is the complete series. ``axis``
+    returns the positions of points on the axis, or None if they are unknown.
     """
     with database.read() as connection:
         series = find_series(connection, run_id, name)
         if series is None:
-            return Stretch()
+            return IndexRange()
         blocks = schema.blocks.c
         query = select(blocks.first, blocks.count, blocks.summary).where(blocks.series_id == series.series_id)
         rows = connection.execute(query.order_by(blocks.number)).all()
     total = sum(count for _, count, _ in rows)
-    # the last blocks may be too small to have a summary: they are read whenever the end is
-    known = [(first, count, axis(decode(summary))) for first, count, summary in rows if summary is not None]
-    places = [place for _, _, place in known if place is not None and len(place)]
-    if not known or len(places) < len(known) or not (np.diff(np.concatenate(places)) >= 0).all():
-        return Stretch(total=total)
-    low, high = 0, len(known)
-    if begin is not None:  # a block reaches beyond its summary, up to where the next one begins
-        low = max(int(np.searchsorted([place[0] for place in places], begin, side="left")) - 1, 0)
+    # the last blocks may be too small to have a summary: they are included if the range reaches the end
+    blocks_with_summary = [
+        (first, count, axis(decode(summary))) for first, count, summary in rows if summary is not None
+    ]
+    positions = [
+        axis_values for _, _, axis_values in blocks_with_summary if axis_values is not None and len(axis_values)
+    ]
+    if len(positions) < max(len(blocks_with_summary), 1) or not (np.diff(np.concatenate(positions)) >= 0).all():
+        return IndexRange(total=total)
+    low, high = 0, len(positions)
+    if begin is not None:  # a block extends beyond its summary, up to the start of the next block
+        low = max(int(np.searchsorted([values[0] for values in positions], begin, side="left")) - 1, 0)
     if end is not None:
-        high = min(int(np.searchsorted([place[-1] for place in places], end, side="right")) + 1, len(known))
-    first = max(known[low][0] - 1, 0)
-    if high == len(known):
-        return Stretch(first, total=total)
-    last, count, _ = known[high - 1]
-    return Stretch(first, last + count + 1 - first, total)
+        high = min(int(np.searchsorted([values[-1] for values in positions], end, side="right")) + 1, high)
+    first = max(blocks_with_summary[low][0] - 1, 0)
+    if high == len(positions):
+        return IndexRange(first, total=total)
+    last_start, count, _ = blocks_with_summary[high - 1]
+    return IndexRange(first, last_start + count + 1 - first, total)

@@ -12,12 +12,12 @@ from sqlalchemy import select
 from runyard.data.base import BytesCallback, DataStore, StoredFile, unlink_quietly
 from runyard.data.folder_store import FolderStore
 from runyard.errors import DataException, UserErrorException
-from runyard.spec.data import place_of_run_file
+from runyard.spec.data import run_file_path
 from runyard.store import schema
 from runyard.store.database import Database
 from runyard.tracking.artifacts import Artifacts
 
-_PATH = re.compile(r"(?:ExperimentRun(?:/dcid\.([^/]+)(?:/(.+))?)?)?", re.DOTALL)  # as `place_of_run_file` writes it
+_PATH = re.compile(r"(?:ExperimentRun(?:/dcid\.([^/]+)(?:/(.+))?)?)?", re.DOTALL)  # as `run_file_path` writes it
 
 
 class RunFiles(DataStore):
@@ -49,7 +49,7 @@ class RunFiles(DataStore):
         with self._database.read() as connection:
             rows = connection.execute(query).all()
         for row in rows:
-            yield StoredFile(place_of_run_file(row.run_id, row.path), row.size, row.digest, row.created_at)
+            yield StoredFile(run_file_path(row.run_id, row.path), row.size, row.digest, row.created_at)
 
     def head(self, path: str) -> StoredFile | None:
         return next((stored for stored in self.list(path) if stored.path == path), None)

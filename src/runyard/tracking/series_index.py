@@ -1,4 +1,4 @@
-"""Which series a run has, and where each stands, without reading their points."""
+"""Lists the series of a run with their statistics, without reading their points."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runyard.tracking.series import find_series
 
 
 @dataclass(frozen=True)
-class SeriesLine:
+class SeriesInfo:
     name: str
     kind: str
     count: int
@@ -22,8 +22,8 @@ class SeriesLine:
     max: Optional[float]
 
 
-def series_of(database: Database, run_id: str) -> list[SeriesLine]:
-    """In the order in which they were first logged."""
+def list_series(database: Database, run_id: str) -> list[SeriesInfo]:
+    """All series of a run, in the order in which they were first logged."""
     table, blocks = schema.series.c, schema.blocks.c
     query = (
         select(table.name, table.kind, table.count, table.last, func.min(blocks.minimum), func.max(blocks.maximum))
@@ -33,7 +33,7 @@ def series_of(database: Database, run_id: str) -> list[SeriesLine]:
         .order_by(table.series_id)
     )
     with database.read() as connection:
-        return [SeriesLine(*row) for row in connection.execute(query)]
+        return [SeriesInfo(*row) for row in connection.execute(query)]
 
 
 def series_counts(database: Database, run_id: str) -> dict[str, int]:
@@ -43,16 +43,19 @@ def series_counts(database: Database, run_id: str) -> dict[str, int]:
         return {row.name: row[1] for row in connection.execute(query)}
 
 
-def system_run(run_id: str) -> str:
-    """What the agents of a run measured is kept beside it, so that no name of a script's metric can be taken."""
+def system_run_id(run_id: str) -> str:
+    """The id under which the agents' measurements of a run are stored, so that they never clash with its metrics."""
     return f"{run_id}/system"
 
 
-def place_of(database: Database, run_id: str, name: str) -> tuple[str, str]:
-    """Where a series is kept: `system/node-0/cpu` among what the agents measured, unless the script logged it."""
+def locate_series(database: Database, run_id: str, name: str) -> tuple[str, str]:
+    """The run id and name under which a series is stored.
+
+    `system/node-0/cpu` is a measurement of the agents, unless the script logged a metric of this name.
+    """
     prefix, _, rest = name.partition("/")
     if prefix != "system" or not rest:
         return run_id, name
     with database.read() as connection:
-        own = find_series(connection, run_id, name)
-    return (run_id, name) if own is not None else (system_run(run_id), rest)
+        logged = find_series(connection, run_id, name)
+    return (run_id, name) if logged is not None else (system_run_id(run_id), rest)

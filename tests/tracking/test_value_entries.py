@@ -1,4 +1,4 @@
-"""Every kind that can be logged is stored as what it is, and given back whole."""
+"""Every kind of logged value is stored and read back unchanged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MATRIX = {"class_labels": ["cat", "dog"], "matrix": [[9, 1], [2, 8]]}
 
 @pytest.fixture
 def run(tmp_path: Path) -> MetricLogging:
-    return MetricLogging(tmp_path, rank=0)  # its journal is the folder `journal` of tmp_path
+    return MetricLogging(tmp_path, rank=0)  # writes its journal to tmp_path / "journal"
 
 
 def kinds(database: Database) -> dict[str, str]:
@@ -33,11 +33,11 @@ def kinds(database: Database) -> dict[str, str]:
         return {row.name: row.kind for row in rows}
 
 
-def values(database: Database, folder: Path, name: str, **how: Any) -> list[Any]:
+def values(database: Database, folder: Path, name: str, **options: Any) -> list[Any]:
     ingest(database, "r", folder)
-    found = read_entries(database, "r", name, **how)
-    json.dumps(found, allow_nan=False)
-    return [entry["value"] for entry in found["values"]]
+    page = read_entries(database, "r", name, **options)
+    json.dumps(page, allow_nan=False)
+    return [entry["value"] for entry in page["values"]]
 
 
 def test_each_kind_has_its_name_and_its_values(database: Database, folder: Path, run: MetricLogging) -> None:
@@ -63,16 +63,16 @@ def test_each_kind_has_its_name_and_its_values(database: Database, folder: Path,
     }
 
 
-def test_documents_come_back_as_the_sdk_v1_writes_them(
+def test_documents_are_returned_in_the_format_of_sdk_v1(
     database: Database, run: MetricLogging, metrics: Callable[[], dict[str, Any]]
 ) -> None:
     run.log_confusion_matrix("cm", MATRIX)
     run.log_confusion_matrix("cm", MATRIX, step=2)
-    whole = {"schema_type": "confusion_matrix", "schema_version": "v1", "data": MATRIX}
-    assert metrics()["cm"] == [whole, whole]
+    document = {"schema_type": "confusion_matrix", "schema_version": "v1", "data": MATRIX}
+    assert metrics()["cm"] == [document, document]
 
 
-def test_a_listing_says_what_it_is_and_not_all_of_it(database: Database, folder: Path, run: MetricLogging) -> None:
+def test_last_values_are_previews(database: Database, folder: Path, run: MetricLogging) -> None:
     run.log_confusion_matrix("cm", MATRIX)
     run.log_text("sample", "x" * 1000)
     run.log_table("table", {"x": [1, 2], "y": [3, 4]})
@@ -83,7 +83,7 @@ def test_a_listing_says_what_it_is_and_not_all_of_it(database: Database, folder:
     assert len(last["sample"]) == 200
 
 
-def test_rows_and_tables_of_one_name_go_on_with_each_other(
+def test_rows_and_tables_of_one_name_are_one_series(
     database: Database, folder: Path, run: MetricLogging, metrics: Callable[[], dict[str, Any]]
 ) -> None:
     run.log_table("both", {"x": [1, 2]})
@@ -95,7 +95,7 @@ def test_rows_and_tables_of_one_name_go_on_with_each_other(
     assert values(database, folder, "both", after=1) == [{"x": [3]}, {"x": [4]}]
 
 
-def test_a_name_of_another_kind_stands_beside_it(
+def test_another_kind_of_the_same_name_gets_a_suffix(
     database: Database, run: MetricLogging, metrics: Callable[[], dict[str, Any]]
 ) -> None:
     run.log("loss", 1.0)
@@ -120,11 +120,11 @@ def test_steps_and_timestamps_are_kept(database: Database, folder: Path, run: Me
             {"step": None, "time": 2000.0, "rank": 0, "value": 0.25},
         ],
     }
-    found = read_entries(database, "r", "sample")
-    assert found["values"] == [{"step": 7, "time": 5.0, "rank": 0, "value": "a"}]
+    page = read_entries(database, "r", "sample")
+    assert page["values"] == [{"step": 7, "time": 5.0, "rank": 0, "value": "a"}]
 
 
-def test_values_come_in_pages(database: Database, folder: Path, run: MetricLogging) -> None:
+def test_values_are_paged(database: Database, folder: Path, run: MetricLogging) -> None:
     for number in range(25):
         run.log_text("sample", str(number))
         run.log("score", number)
@@ -132,16 +132,16 @@ def test_values_come_in_pages(database: Database, folder: Path, run: MetricLoggi
         assert values(database, folder, name, after=20) == [as_value(number) for number in range(20, 25)]
         assert values(database, folder, name, after=3, limit=2) == [as_value(3), as_value(4)]
         assert values(database, folder, name, after=99) == []
-    with pytest.raises(UserErrorException, match="has no metric 'nobody logged this'"):
-        read_entries(database, "r", "nobody logged this")
+    with pytest.raises(UserErrorException, match="has no metric 'unknown'"):
+        read_entries(database, "r", "unknown")
 
 
-def test_what_json_cannot_say_is_said_in_words(database: Database, folder: Path, run: MetricLogging) -> None:
+def test_nan_and_infinity_become_strings(database: Database, folder: Path, run: MetricLogging) -> None:
     run.log_row("row", a=math.nan, b=math.inf, c=-math.inf)
     assert values(database, folder, "row") == [{"a": ["NaN"], "b": ["Infinity"], "c": ["-Infinity"]}]
 
 
-def test_kinds_survive_a_killed_reader(database: Database, folder: Path, run: MetricLogging) -> None:
+def test_repeated_ingestion_keeps_all_histograms(database: Database, folder: Path, run: MetricLogging) -> None:
     for step in range(10):
         run.log_histogram("weights", range(step + 1), step=step)
         ingest(database, "r", folder)
