@@ -1,4 +1,4 @@
-"""Runs of several nodes on this machine: orders written by hand, one cold agent for each node."""
+"""Runs of several nodes on this machine, with one agent process per node."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SOURCE = str(Path(runyard.__file__).parents[1])
 class Gang:
     orders: list[WorkOrder]
     agents: list[subprocess.Popen[bytes]] = field(default_factory=list)
-    hosts: Sequence[Host] = ()  # none: all nodes are played here
+    hosts: Sequence[Host] = ()  # empty: all nodes are simulated on this machine
 
     @property
     def folder(self) -> RunFolder:
@@ -42,13 +42,13 @@ class Gang:
         for order in self.orders:
             self.start_node(order.node_rank)
             if self.hosts and order.node_rank == 0:
-                place = wait_until(self._place, "the lead to say where it listens")
-                self.orders = [replace(order, lead=place) for order in self.orders]
+                address = wait_until(self._lead_address, "the lead to listen")
+                self.orders = [replace(order, lead=address) for order in self.orders]
         return self
 
-    def _place(self) -> str:
-        said = json.loads(self.folder.lead.read_bytes()) if self.folder.lead.exists() else {}
-        return said["place"] if said.get("attempt") == self.orders[0].attempt else ""
+    def _lead_address(self) -> str:
+        lead = json.loads(self.folder.lead.read_bytes()) if self.folder.lead.exists() else {}
+        return lead["place"] if lead.get("attempt") == self.orders[0].attempt else ""
 
     def start_node(self, node_rank: int) -> None:
         order = self.orders[node_rank]
@@ -60,11 +60,11 @@ class Gang:
             command = self.hosts[node_rank].command(*command)
         self.agents.append(subprocess.Popen(command, env={**os.environ, "PYTHONPATH": SOURCE}))
 
-    def end_of_the_lead(self) -> End:
+    def lead_end(self) -> End:
         return end_of(self.orders[0])
 
     def end(self) -> End:
-        end = self.end_of_the_lead()
+        end = self.lead_end()
         for agent in self.agents:
             agent.wait(timeout=60)
         return end
@@ -76,7 +76,7 @@ class Gang:
     def wait_for_line(self, *suffixes: str) -> None:
         wait_until(lambda: all("\n" in self.log(suffix) for suffix in suffixes), f"a line of {suffixes}")
 
-    def left(self) -> list[int]:
+    def remaining_pids(self) -> list[int]:
         return sorted({pid for order in self.orders for pid in processes_of(order)})
 
     def events(self, node_rank: int = 0) -> list[dict[str, Any]]:
@@ -84,20 +84,20 @@ class Gang:
         return [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
 
 
-def a_gang(
+def make_gang(
     root: Path, script: str, launch: Any, *arguments: str, nodes: int = 2, run_id: str = "run_1", **fields: Any
 ) -> Gang:
     python = fields.pop("python", "")
     order = make_order(root, script, *arguments, run_id=run_id, launch=launch, **fields)
     if python:
         order = replace(order, argv=(python, *order.argv[2:]))
-    everyone = tuple(Node(f"node-{number}") for number in range(nodes))
-    order = replace(order, nodes=everyone, secret=order.secret or "between the agents of one run")
+    all_nodes = tuple(Node(f"node-{number}") for number in range(nodes))
+    order = replace(order, nodes=all_nodes, secret=order.secret or "shared by the agents of one run")
     return Gang([replace(order, node_rank=number) for number in range(nodes)])
 
 
 def spread(gang: Gang, hosts: Sequence[Host]) -> Gang:
-    """The same run with every node on a host of its own, and nothing shared: each has a folder that no other sees."""
+    """The same run with every node on a separate host and without a shared folder."""
     nodes = tuple(Node(host.name, host.address) for host in hosts)
     orders = []
     for order, host in zip(gang.orders, hosts):
@@ -111,7 +111,7 @@ def spread(gang: Gang, hosts: Sequence[Host]) -> Gang:
 
 @contextmanager
 def running(gang: Gang) -> Iterator[Gang]:
-    """Started; and whatever is left of it after a test that failed is ended."""
+    """Start the gang, and kill what remains of it at the end."""
     try:
         yield gang.start()
     finally:
@@ -119,6 +119,6 @@ def running(gang: Gang) -> Iterator[Gang]:
             if agent.poll() is None:
                 agent.kill()
             agent.wait()
-        for pid in gang.left():
+        for pid in gang.remaining_pids():
             with suppress(ProcessLookupError):
                 os.kill(pid, 9)

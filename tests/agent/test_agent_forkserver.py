@@ -1,4 +1,4 @@
-"""The nursery ends with its yard, however that ended, and without a word."""
+"""The fork server ends silently with its yard, however the yard ended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 
-def test_a_yard_that_goes_with_an_answer_unread_ends_the_nursery_without_a_traceback(tmp_path: Path) -> None:
+def test_an_unread_reply_does_not_cause_a_traceback_when_the_yard_ends(tmp_path: Path) -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     forkserver = subprocess.Popen(
         [sys.executable, "-m", "runyard.agent.forkserver", str(theirs.fileno())],
@@ -20,6 +20,6 @@ def test_a_yard_that_goes_with_an_answer_unread_ends_the_nursery_without_a_trace
     theirs.close()
     with ours:
         ours.send(str(tmp_path / "no-such-order.json").encode())
-        assert select.select([ours], [], [], 60)[0], "the nursery did not answer"
-    _, said = forkserver.communicate(timeout=60)
-    assert (forkserver.returncode, said) == (0, "")
+        assert select.select([ours], [], [], 60)[0], "no reply from the fork server"
+    _, stderr = forkserver.communicate(timeout=60)
+    assert (forkserver.returncode, stderr) == (0, "")

@@ -1,4 +1,4 @@
-"""What a script writes is in its log, byte for byte, in the order in which it was written."""
+"""The log contains the output of a script byte for byte, in the order in which it was written."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""One agent per run: started cold or warm, twice or without a yard."""
+"""One agent per run: with and without a fork server, started twice, without a yard."""
 
 import json
 import os
@@ -25,16 +25,16 @@ from support import pythons
 SOURCE = str(Path(runyard.__file__).parents[1])
 
 
-def cold(order, python=sys.executable):
+def start_agent(order, python=sys.executable):
     path = Path(order.folder, "order.json")
     path.write_text(json.dumps(to_json(order)))
     return subprocess.Popen([python, "-m", "runyard.agent", str(path)], env={**os.environ, "PYTHONPATH": SOURCE})
 
 
 @pytest.mark.parametrize("python", pythons(), ids=lambda python: python.version)
-def test_a_cold_start_on_every_python_of_this_machine(tmp_path, python):
+def test_an_agent_starts_on_every_python_of_this_machine(tmp_path, python):
     order = make_order(tmp_path, "print('hello'); raise ValueError('bad lr')")
-    assert cold(order, python.path).wait() == 0
+    assert start_agent(order, python.path).wait() == 0
     end = end_of(order)
     assert (end.reason, end.message, end.processes_left) == (EndReason.SCRIPT_FAILED, "ValueError: bad lr", 0)
     assert log_of(order).startswith(b"hello\n")
@@ -44,18 +44,18 @@ def test_a_cold_start_on_every_python_of_this_machine(tmp_path, python):
 def test_two_agents_race_and_one_script_runs(tmp_path):
     for n in range(3):
         order = make_order(tmp_path, "print('once')\nimport time; time.sleep(0.2)", run_id=f"run_{n}")
-        agents = [cold(order) for _ in range(3)]
+        agents = [start_agent(order) for _ in range(3)]
         assert [agent.wait() for agent in agents] == [0, 0, 0]
         assert log_of(order) == b"once\n"
         assert [e["event"] for e in events_of(order)] == ["script_started", "script_ended"]
 
 
-def test_an_agent_shrugs_off_hangup_and_interrupt(tmp_path):
+def test_an_agent_ignores_hangup_and_interrupt(tmp_path):
     gate = tmp_path / "gate"
     order = make_order(
         tmp_path, f"print('up')\nimport os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)"
     )
-    agent = cold(order)
+    agent = start_agent(order)
     wait_until(lambda: log_of(order), "the first line")
     agent.send_signal(signal.SIGHUP)
     agent.send_signal(signal.SIGINT)
@@ -66,7 +66,7 @@ def test_an_agent_shrugs_off_hangup_and_interrupt(tmp_path):
 
 def test_sigterm_without_a_reason_is_a_cancel(tmp_path):
     order = make_order(tmp_path, "print('up')\nimport time; time.sleep(600)")
-    agent = cold(order)
+    agent = start_agent(order)
     wait_until(lambda: log_of(order), "the first line")
     agent.terminate()
     assert agent.wait() == 0
@@ -74,40 +74,40 @@ def test_sigterm_without_a_reason_is_a_cancel(tmp_path):
     assert (end.reason, end.message) == (EndReason.CANCELED, "canceled")
 
 
-def test_half_a_line_of_an_event_does_not_swallow_the_next(tmp_path):
+def test_a_truncated_event_does_not_corrupt_the_next(tmp_path):
     order = make_order(tmp_path, "print('ran')")
     events = Path(order.folder, "events.jsonl")
     events.write_bytes(b'{"event": "script_st')
-    assert cold(order).wait() == 0
+    assert start_agent(order).wait() == 0
     assert [json.loads(line)["event"] for line in events.read_bytes().splitlines()[1:]] == [
         "script_started",
         "script_ended",
     ]
 
 
-def test_the_yard_is_told_of_the_start_and_of_the_end():
+def test_the_yard_is_notified_of_start_and_end():
     with tempfile.TemporaryDirectory(prefix="ry") as short:
         root = Path(short)
         gate = root / "gate"
         script = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)"
         order = make_order(root, script, notify_socket=str(root / HomeFolder.NOTIFY_SOCKET))
-        told = []
+        notifications = []
         NotificationListener(
             root / HomeFolder.NOTIFY_SOCKET,
-            lambda run_id: told.append((run_id, [e["event"] for e in events_of(order)])),
+            lambda run_id: notifications.append((run_id, [e["event"] for e in events_of(order)])),
         )
-        agent = cold(order)
-        wait_until(lambda: told, "the first word")
+        agent = start_agent(order)
+        wait_until(lambda: notifications, "the first notification")
         gate.touch()
         assert agent.wait() == 0
-        wait_until(lambda: len(told) == 2, "the last word")
-        assert told == [("run_1", ["script_started"]), ("run_1", ["script_started", "script_ended"])]
+        wait_until(lambda: len(notifications) == 2, "the last notification")
+        assert notifications == [("run_1", ["script_started"]), ("run_1", ["script_started", "script_ended"])]
 
 
 @pytest.mark.real
-def test_a_yard_that_is_gone_or_deaf_does_not_hold_a_run_up(tmp_path):
-    order = make_order(tmp_path, "print('ran')", notify_socket=str(tmp_path / "nobody.sock"))
-    assert cold(order).wait() == 0
+def test_a_yard_that_is_down_or_does_not_respond_does_not_delay_a_run(tmp_path):
+    order = make_order(tmp_path, "print('ran')", notify_socket=str(tmp_path / "missing.sock"))
+    assert start_agent(order).wait() == 0
     assert end_of(order).exit_code == 0
     with tempfile.TemporaryDirectory(prefix="ry") as short:
         with unix_socket.bind(HomeFolder(Path(short)).notify_socket, socket.SOCK_DGRAM):
@@ -115,47 +115,47 @@ def test_a_yard_that_is_gone_or_deaf_does_not_hold_a_run_up(tmp_path):
             order = make_order(
                 tmp_path, "print('ran')", run_id="run_2", notify_socket=f"{short}/{HomeFolder.NOTIFY_SOCKET}"
             )
-            assert cold(order).wait(timeout=30) == 0
+            assert start_agent(order).wait(timeout=30) == 0
         assert end_of(order).exit_code == 0
 
 
-def fill(bell: str) -> None:
-    """Until there is no room for another ring: nobody takes them."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ringing:
-        ringing.setblocking(False)
+def fill(path: str) -> None:
+    """Fill the queue of a datagram socket that is not read."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.setblocking(False)
         with suppress(BlockingIOError):
             while True:
-                ringing.sendto(b"run", bell)
+                sender.sendto(b"run", path)
 
 
-def test_an_order_that_is_no_order_is_refused_at_once(tmp_path):
+def test_an_invalid_order_is_refused_immediately(tmp_path):
     compute = LocalCompute(tmp_path)
-    bad = tmp_path / "order.json"
-    bad.write_text("{")
+    invalid = tmp_path / "order.json"
+    invalid.write_text("{")
     try:
-        with pytest.raises(Exception, match="could not be started: JSONDecodeError"):
-            compute.forkserver.fork_agent(bad)
+        with pytest.raises(Exception, match=r"cannot start the agent of .*: JSONDecodeError"):
+            compute.forkserver.fork_agent(invalid)
     finally:
         compute.close()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
 @pytest.mark.real
-def test_a_full_disk_delays_the_last_word_and_loses_nothing(tmp_path):
+def test_a_full_disk_delays_the_last_event_and_loses_nothing(tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)], capture_output=True).returncode:
-        pytest.skip("may not mount here")
+        pytest.skip("mounting is not allowed")
     try:
         script = "import os\ntry:\n    while True: os.write(1, b'x' * 4096)\nexcept OSError: os._exit(7)"
         order = make_order(disk, script)
         filler = json.dumps({"event": "filler", "text": "x" * 3950})  # the start fits on its page, the end does not
         Path(order.folder, "events.jsonl").write_text(filler + "\n")
-        agent = cold(order)
+        agent = start_agent(order)
         log = Path(order.folder, "azureml-logs/70_driver_log.txt")
         wait_until(lambda: log.exists() and os.statvfs(disk).f_bavail == 0, "the disk to be full")
         with pytest.raises(subprocess.TimeoutExpired):
-            agent.wait(timeout=1)  # it holds on to its word
+            agent.wait(timeout=1)  # it retries
         log.write_bytes(b"")
         assert agent.wait(timeout=30) == 0
         assert end_of(order).exit_code == 7

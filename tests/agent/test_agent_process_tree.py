@@ -1,4 +1,4 @@
-"""No process of a run stays behind, whatever it did to get away."""
+"""No process of a run remains, whatever it did to escape."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ def compute(tmp_path):
     compute.close()
 
 
-def started(compute, order):
+def start_and_wait(compute, order):
     handle = compute.start(order)
     wait_until(lambda: b"up" in log_of(order), "the script to be up")
     return handle
@@ -37,7 +37,7 @@ def test_cancel_reaches_twenty_children_and_a_daemon_that_ignores_signals(comput
         "print('up'); time.sleep(600)"
     )
     order = make_order(tmp_path, script, grace_s=0.3)
-    handle = started(compute, order)
+    handle = start_and_wait(compute, order)
     assert len(processes_of(order)) >= 22
     compute.stop(handle)
     end = end_of(order)
@@ -51,52 +51,52 @@ def test_a_script_that_forks_all_the_time_is_stopped(compute, tmp_path):
         "import os, signal, time\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "print('up')\n"
-        "for generation in range(300):\n"  # a chain: each parent ends as soon as its child is there
+        "for generation in range(300):\n"  # a chain: each parent ends as soon as its child exists
         "    if os.fork(): os._exit(0)\n"
         "    os.setsid(); time.sleep(0.01)\n"
         "time.sleep(600)"
     )
     order = make_order(tmp_path, script, grace_s=0.2)
-    started(compute, order)
+    start_and_wait(compute, order)
     end = end_of(order)
     assert (end.reason, end.processes_left) == (EndReason.SUCCEEDED, 0)
     assert processes_of(order) == []
 
 
-def test_a_daemon_without_our_variables_is_found_by_descent(compute, tmp_path):
-    note = tmp_path / "daemon.pid"
+def test_a_daemon_without_the_run_tag_is_found_by_descent(compute, tmp_path):
+    pid_file = tmp_path / "daemon.pid"
     script = (
         "import os, time\n"
-        f"os.system('env -i setsid sh -c \"echo \\\\$\\\\$ > {note}; exec sleep 600\" &')\n"
-        f"while not (os.path.exists({str(note)!r}) and open({str(note)!r}).read().strip()): time.sleep(0.005)\n"
+        f"os.system('env -i setsid sh -c \"echo \\\\$\\\\$ > {pid_file}; exec sleep 600\" &')\n"
+        f"while not (os.path.exists({str(pid_file)!r}) and open({str(pid_file)!r}).read().strip()): time.sleep(0.005)\n"
         "print('up')"
     )
     order = make_order(tmp_path, script)
-    started(compute, order)
+    start_and_wait(compute, order)
     assert end_of(order).processes_left == 0
-    daemon = Path("/proc", note.read_text().strip())
+    daemon = Path("/proc", pid_file.read_text().strip())
     wait_until(lambda: not daemon.exists() or ") Z " in (daemon / "stat").read_text(), "the daemon to end")
 
 
-def test_a_suspended_script_is_stopped_politely(compute, tmp_path):
+def test_a_suspended_script_receives_sigterm(compute, tmp_path):
     script = (
         "import os, signal, sys, time\n"
         "signal.signal(signal.SIGTERM, lambda *_: (print('bye'), sys.exit(0)))\n"
         "print('up'); os.kill(os.getpid(), signal.SIGSTOP); time.sleep(600)"
     )
     order = make_order(tmp_path, script)
-    handle = started(compute, order)
+    handle = start_and_wait(compute, order)
     compute.stop(handle)
     assert end_of(order).reason is EndReason.CANCELED
     assert log_of(order).endswith(b"bye\n")
 
 
 @pytest.mark.real
-def test_a_killed_agent_takes_its_script_along_every_time(compute, tmp_path):
-    polite = DAEMON.replace("SIG_IGN", "SIG_DFL")  # or each round would take the whole grace period
+def test_a_script_always_dies_with_its_agent(compute, tmp_path):
+    daemon = DAEMON.replace("SIG_IGN", "SIG_DFL")  # otherwise each round would take the full grace period
     for n in range(20):
-        order = make_order(tmp_path, polite + "daemon(); print('up'); time.sleep(600)", run_id=f"run_{n}")
-        handle = started(compute, order)
+        order = make_order(tmp_path, daemon + "daemon(); print('up'); time.sleep(600)", run_id=f"run_{n}")
+        handle = start_and_wait(compute, order)
         wait_until(lambda order=order: events_of(order), "the script's start to be written")
         script = events_of(order)[0]["pid"]
         os.kill(compute.status([handle])[handle].pid, signal.SIGKILL)
@@ -105,8 +105,8 @@ def test_a_killed_agent_takes_its_script_along_every_time(compute, tmp_path):
         assert processes_of(order) == []
 
 
-def test_a_yard_that_a_script_started_is_left_alone_with_its_own_runs(compute, tmp_path):
-    """A script may be the first client of a yard; the yard must outlive the run, and so must the runs that it holds."""
+def test_a_yard_started_by_a_script_and_its_runs_are_left_alone(compute, tmp_path):
+    """A script may be the first client of a yard; the yard and its runs must outlive the script's run."""
     script = (
         "import os, subprocess, sys\n"
         f"clean = {{k: v for k, v in os.environ.items() if k != {PROCESS_TAG!r}}}\n"
@@ -122,7 +122,7 @@ def test_a_yard_that_a_script_started_is_left_alone_with_its_own_runs(compute, t
         os.kill(pid, signal.SIGKILL)
 
 
-def test_stop_everything_by_tag_alone(tmp_path):
+def test_processes_are_found_and_stopped_by_tag_only(tmp_path):
     tag = process_tag("lost", RunFolder(tmp_path))
     env = {**os.environ, PROCESS_TAG: tag}
     stubborn = (

@@ -1,4 +1,4 @@
-"""What an agent measures of its machine."""
+"""System metrics that an agent measures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support import eventually
 
 
 class Driver:
-    """As much of NVIDIA's library as is called: two cards, of which the second tells no power."""
+    """The used part of NVML, with two GPUs of which the second does not report its power."""
 
     def nvmlInit_v2(self) -> int:  # noqa: N802
         return 0
@@ -31,8 +31,8 @@ class Driver:
         handle._obj.value = index + 1
         return 0
 
-    def nvmlDeviceGetUtilizationRates(self, handle: ctypes.c_void_p, used: Any) -> int:  # noqa: N802
-        used._obj.gpu = 40 + (handle.value or 0)
+    def nvmlDeviceGetUtilizationRates(self, handle: ctypes.c_void_p, utilization: Any) -> int:  # noqa: N802
+        utilization._obj.gpu = 40 + (handle.value or 0)
         return 0
 
     def nvmlDeviceGetMemoryInfo(self, handle: Any, memory: Any) -> int:  # noqa: N802
@@ -48,27 +48,27 @@ class Driver:
         return 0
 
 
-def test_processors_memory_disk_and_network_are_measured_and_kept(tmp_path: Path) -> None:
+def test_cpu_memory_disk_and_network_are_measured_and_stored(tmp_path: Path) -> None:
     sampler = SystemSampler(RunFolder(tmp_path), "node-3", 3, None, first_s=0.0, every_s=0.02)
 
     def has_measured() -> bool:
         sampler.poll()
         return any((tmp_path / "system").glob("*.seg"))
 
-    eventually(has_measured, "something was measured")
+    eventually(has_measured, "a measurement")
     database = open_database(tmp_path / "yard.db")
     ingest(database, "r/system", RunFolder(tmp_path).system)
-    found = {series.name: series.last for series in list_series(database, "r/system")}
+    last = {series.name: series.last for series in list_series(database, "r/system")}
     database.close()
     names = ("cpu", "memory", "memory_gb", "disk", "disk_read", "disk_write", "network_in", "network_out")
-    assert set(found) >= {f"node-3/{name}" for name in names}
-    assert 0 <= found["node-3/cpu"] <= 100
-    assert 0 < found["node-3/memory"] <= 100
-    assert 0 < found["node-3/disk"] <= 100
-    assert min(found.values()) >= 0
+    assert set(last) >= {f"node-3/{name}" for name in names}
+    assert 0 <= last["node-3/cpu"] <= 100
+    assert 0 < last["node-3/memory"] <= 100
+    assert 0 < last["node-3/disk"] <= 100
+    assert min(last.values()) >= 0
 
 
-def test_it_says_how_long_it_can_wait_and_does_nothing_before(tmp_path: Path) -> None:
+def test_nothing_is_measured_before_it_is_due(tmp_path: Path) -> None:
     sampler = SystemSampler(RunFolder(tmp_path), "local", 0, None)
     sampler.poll()
     assert 0 < sampler.due_in_s <= 1
@@ -76,29 +76,29 @@ def test_it_says_how_long_it_can_wait_and_does_nothing_before(tmp_path: Path) ->
 
 
 def test_a_folder_that_cannot_be_written_does_not_stop_an_agent(tmp_path: Path) -> None:
-    (tmp_path / "system").write_text("in the way")
+    (tmp_path / "system").write_text("not a folder")
     sampler = SystemSampler(RunFolder(tmp_path), "local", 0, None, first_s=0.0, every_s=0.0)
     for _ in range(5):
         sampler.poll()
 
 
-def test_gpus_tell_what_they_can() -> None:
-    found = dict(GpuSampler(Driver()).sample())
-    assert found["gpu0"] == 41.0
-    assert found["gpu0_memory"] == 25.0
-    assert found["gpu1_memory_gb"] == 2.0
-    assert found["gpu0_power"] == 150.5
-    assert found["gpu1_temperature"] == 61.0
-    assert "gpu1_power" not in found
+def test_gpu_metrics_omit_unsupported_values() -> None:
+    metrics = dict(GpuSampler(Driver()).sample())
+    assert metrics["gpu0"] == 41.0
+    assert metrics["gpu0_memory"] == 25.0
+    assert metrics["gpu1_memory_gb"] == 2.0
+    assert metrics["gpu0_power"] == 150.5
+    assert metrics["gpu1_temperature"] == 61.0
+    assert "gpu1_power" not in metrics
 
 
 @pytest.mark.parametrize(
-    ("visible", "seen"), [(None, {"gpu0", "gpu1"}), ("1", {"gpu1"}), ("", set()), ("GPU-3f2a", {"gpu0", "gpu1"})]
+    ("visible", "expected"), [(None, {"gpu0", "gpu1"}), ("1", {"gpu1"}), ("", set()), ("GPU-3f2a", {"gpu0", "gpu1"})]
 )
-def test_only_the_gpus_of_the_run_are_looked_at(visible: str | None, seen: set[str]) -> None:
-    assert {name for name, _ in GpuSampler(Driver(), visible).sample() if "_" not in name} == seen
+def test_only_the_gpus_of_the_run_are_measured(visible: str | None, expected: set[str]) -> None:
+    assert {name for name, _ in GpuSampler(Driver(), visible).sample() if "_" not in name} == expected
 
 
-def test_a_machine_without_a_driver_has_no_gpus_to_tell_of() -> None:
-    found = GpuSampler.of_this_machine(None)
-    assert found is None or list(found.sample()) is not None
+def test_a_machine_without_a_driver_has_no_gpu_sampler() -> None:
+    sampler = GpuSampler.of_this_machine(None)
+    assert sampler is None or list(sampler.sample()) is not None

@@ -1,4 +1,4 @@
-"""Nodes that are different machines and share nothing: namespaces with a network between them that can be cut."""
+"""Nodes on separate machines: namespaces with a network between them that can be interrupted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from gang_support import Gang, a_gang, running, spread
+from gang_support import Gang, make_gang, running, spread
 from netns_support import Host, two_hosts
 from runyard.lifecycle.state import EndReason
 from runyard.spec.launch import Mpi, TorchDistributed
@@ -22,31 +22,31 @@ from runyard.testing.compute import wait_until
 
 pytestmark = pytest.mark.xdist_group("mpi")
 
-PATIENCE_S = 4.5  # instead of 90
+PEER_TIMEOUT_S = 4.5  # instead of 90
 UP = "import os, time\nprint('up', os.getpid(), flush=True)\n"
 FOREVER = UP + "time.sleep(600)\n"
 
 
 @pytest.fixture(scope="module")
 def hosts() -> Iterator[tuple[Host, Host]]:
-    with two_hosts() as made:
-        yield made
+    with two_hosts() as pair:
+        yield pair
 
 
 @pytest.fixture(autouse=True)
-def mended(hosts: tuple[Host, Host]) -> Iterator[None]:
+def restore_network(hosts: tuple[Host, Host]) -> Iterator[None]:
     yield
     for host in hosts:
         host.mend()
 
 
-def a_pair(tmp_path: Path, hosts: tuple[Host, Host], script: str, *arguments: str, **fields: object) -> Gang:
-    fields = {"peer_timeout_s": PATIENCE_S, "launch": TorchDistributed(), **fields}
-    return spread(a_gang(tmp_path, script, fields.pop("launch"), *arguments, **fields), hosts)
+def make_pair(tmp_path: Path, hosts: tuple[Host, Host], script: str, *arguments: str, **fields: object) -> Gang:
+    fields = {"peer_timeout_s": PEER_TIMEOUT_S, "launch": TorchDistributed(), **fields}
+    return spread(make_gang(tmp_path, script, fields.pop("launch"), *arguments, **fields), hosts)
 
 
-def after(seconds: float) -> None:
-    """The time itself is what is waited for."""
+def wait(seconds: float) -> None:
+    """For tests of timeouts."""
     until = time.monotonic() + seconds
     wait_until(lambda: time.monotonic() > until)
 
@@ -55,7 +55,7 @@ def ended_ranks(gang: Gang, node_rank: int = 0) -> list[int]:
     return [event["rank"] for event in gang.events(node_rank) if event["event"] == "rank_ended"]
 
 
-def test_ranks_on_two_hosts_find_each_other_and_end_together(tmp_path, hosts):
+def test_ranks_on_two_hosts_connect_and_end_together(tmp_path, hosts):
     script = (
         "import json, os, socket, time\naddress = (os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT']))\n"
         "if os.environ['RANK'] == '0':\n"
@@ -67,82 +67,82 @@ def test_ranks_on_two_hosts_find_each_other_and_end_together(tmp_path, hosts):
         "        except OSError: time.sleep(0.01)\n"
         "print(json.dumps([os.environ['MASTER_ADDR'], os.environ['GLOO_SOCKET_IFNAME'], os.getcwd()]))"
     )
-    gang = a_pair(tmp_path, hosts, script)
+    gang = make_pair(tmp_path, hosts, script)
     with running(gang):
         end = gang.end()
     assert (end.reason, end.processes_left) == (EndReason.SUCCEEDED, 0)
     for rank, host in enumerate(hosts):
-        said = json.loads(gang.log(f"_rank_{rank}"))
-        assert said == [hosts[0].address, host.name, str(gang.folder_of(rank).work)]
-    assert not gang.folder.driver_log("_rank_1").exists()  # it is where its node is
-    assert sorted(ended_ranks(gang)) == [0, 1]  # the lead's own events tell of all
+        output = json.loads(gang.log(f"_rank_{rank}"))
+        assert output == [hosts[0].address, host.name, str(gang.folder_of(rank).work)]
+    assert not gang.folder.driver_log("_rank_1").exists()  # it is on its node
+    assert sorted(ended_ranks(gang)) == [0, 1]  # the lead's event log contains all
 
 
-def test_a_rank_that_fails_on_another_host_is_named_in_its_own_words(tmp_path, hosts):
+def test_a_failed_rank_on_another_host_is_reported_with_its_error(tmp_path, hosts):
     script = UP + "if os.environ['RANK'] == '1': raise ValueError('bad lr')\ntime.sleep(600)"
-    gang = a_pair(tmp_path, hosts, script)
+    gang = make_pair(tmp_path, hosts, script)
     with running(gang):
         end = gang.end()
     assert end.message == (
         f"rank 1 on {hosts[1].name}: ValueError: bad lr (exit code 1); the other process was stopped"
     )
     assert end.traceback.endswith("ValueError: bad lr")
-    assert (end.processes_left, gang.left()) == (0, [])
+    assert (end.processes_left, gang.remaining_pids()) == (0, [])
 
 
-def test_a_network_that_is_cut_for_a_while_harms_nobody(tmp_path, hosts):
-    """What is said meanwhile arrives later, once."""
+def test_a_temporary_network_failure_does_no_harm(tmp_path, hosts):
+    """Messages that were sent during the failure arrive later, once."""
     gates = [tmp_path / f"gate-{rank}" for rank in range(2)]
     script = UP + "import sys\nwhile not os.path.exists(sys.argv[1] + os.environ['RANK']): time.sleep(0.01)"
-    gang = a_pair(tmp_path, hosts, script, str(tmp_path / "gate-"))
+    gang = make_pair(tmp_path, hosts, script, str(tmp_path / "gate-"))
     with running(gang):
         gang.wait_for_line("_rank_0", "_rank_1")
         hosts[1].cut()
         gates[1].touch()
         wait_until(lambda: ended_ranks(gang, 1) == [1], "the rank to end behind the cut")
-        after(PATIENCE_S * 2 / 3)
+        wait(PEER_TIMEOUT_S * 2 / 3)
         assert all(agent.poll() is None for agent in gang.agents)
         assert ended_ranks(gang) == []
         hosts[1].mend()
-        wait_until(lambda: ended_ranks(gang) == [1], "the lead to hear of it")
+        wait_until(lambda: ended_ranks(gang) == [1], "the lead to receive it")
         gates[0].touch()
         end = gang.end()
     assert (end.reason, end.processes_left) == (EndReason.SUCCEEDED, 0)
     assert sorted(ended_ranks(gang)) == [0, 1]
 
 
-def test_a_host_that_stays_away_is_a_lost_node_and_stops_its_own_processes(tmp_path, hosts):
-    gang = a_pair(tmp_path, hosts, FOREVER)
+def test_an_unreachable_host_is_a_lost_node_and_stops_its_processes(tmp_path, hosts):
+    gang = make_pair(tmp_path, hosts, FOREVER)
     with running(gang):
         gang.wait_for_line("_rank_0", "_rank_1")
         hosts[1].cut()
-        end = gang.end_of_the_lead()
+        end = gang.lead_end()
         assert (end.reason, end.node) == (EndReason.NODE_LOST, hosts[1].name)
-        assert end.message.startswith(f"{hosts[1].name}: nothing was heard from it for 4.")
-        wait_until(lambda: not gang.left(), "the host that was cut off to stop its processes")
+        assert end.message.startswith(f"{hosts[1].name}: no message for 4.")
+        wait_until(lambda: not gang.remaining_pids(), "the host that was cut off to stop its processes")
 
 
-def test_the_next_attempt_takes_a_host_over_from_an_agent_that_was_cut_off(tmp_path, hosts):
-    """It does not know yet that its run is over."""
+def test_the_next_attempt_takes_over_from_an_agent_that_was_cut_off(tmp_path, hosts):
+    """The old agent does not know yet that its attempt has ended."""
     script = UP + "if os.environ['RUNYARD_ATTEMPT'] == '1': time.sleep(600)"
-    gang = a_pair(tmp_path, hosts, script)
+    gang = make_pair(tmp_path, hosts, script)
     gang.orders[1] = replace(gang.orders[1], peer_timeout_s=600.0)
     with running(gang):
         gang.wait_for_line("_rank_0", "_rank_1")
         hosts[1].cut()
-        assert gang.end_of_the_lead().reason is EndReason.NODE_LOST
-        again = Gang([replace(order, attempt=2, retry_reason="node lost") for order in gang.orders], hosts=hosts)
+        assert gang.lead_end().reason is EndReason.NODE_LOST
+        retried = Gang([replace(order, attempt=2, retry_reason="node lost") for order in gang.orders], hosts=hosts)
         hosts[1].mend()
-        with running(again):
-            wait_until(lambda: [e for e in again.events() if (e["event"], e["attempt"]) == ("script_ended", 2)])
-            assert again.end().reason is EndReason.SUCCEEDED
+        with running(retried):
+            wait_until(lambda: [e for e in retried.events() if (e["event"], e["attempt"]) == ("script_ended", 2)])
+            assert retried.end().reason is EndReason.SUCCEEDED
         assert [agent.wait(timeout=10) for agent in gang.agents] == [0, 0]
     assert gang.log("_rank_1").splitlines()[1] == "--- attempt 2: node lost ---"
 
 
 @pytest.mark.parametrize("victim", [0, 1])
-def test_a_killed_agent_takes_both_hosts_along_at_once(tmp_path, hosts, victim):
-    gang = a_pair(tmp_path, hosts, FOREVER, peer_timeout_s=90.0)
+def test_a_killed_agent_ends_the_run_on_both_hosts_immediately(tmp_path, hosts, victim):
+    gang = make_pair(tmp_path, hosts, FOREVER, peer_timeout_s=90.0)
     with running(gang):
         gang.wait_for_line("_rank_0", "_rank_1")
         gang.agents[victim].kill()
@@ -151,43 +151,43 @@ def test_a_killed_agent_takes_both_hosts_along_at_once(tmp_path, hosts, victim):
             assert (end.reason, end.node, end.processes_left) == (EndReason.NODE_LOST, hosts[1].name, 0)
         else:
             assert gang.agents[1].wait(timeout=30) == 0
-        wait_until(lambda: not gang.left(), "nothing to be left")
+        wait_until(lambda: not gang.remaining_pids(), "all processes to end")
 
 
-def test_strangers_are_not_let_in_and_disturb_nobody(tmp_path, hosts):
+def test_unauthenticated_connections_are_refused_and_do_no_harm(tmp_path, hosts):
     gate = tmp_path / "gate"
     script = UP + f"while not os.path.exists({str(gate)!r}): time.sleep(0.01)"
-    gang = a_pair(tmp_path, hosts, script)
-    call = (
+    gang = make_pair(tmp_path, hosts, script)
+    connect = (
         "import json, socket, sys\nhost, _, port = sys.argv[1].rpartition(':')\n"
         "with socket.create_connection((host, int(port))) as line:\n"
         "    line.settimeout(20)\n    line.recv(1000)\n    line.sendall(sys.argv[2].encode() + b'\\n')\n"
         "    print(line.recv(1000))"
     )
-    guess = json.dumps({"node": 1, "heard": 0, "nonce": "00", "proof": "00" * 32})
+    guess = json.dumps({"node": 1, "received": 0, "nonce": "00", "proof": "00" * 32})
     with running(gang):
         gang.wait_for_line("_rank_0", "_rank_1")
-        place = json.loads(gang.folder.lead.read_bytes())["place"]
-        assert place.startswith(f"{hosts[0].address}:")
-        answers = []
-        for said in (guess, "GET / HTTP/1.0", '{"node": "x"}', "[]"):
-            stranger = hosts[1].command(sys.executable, "-S", "-c", call, place, said)
-            answers.append(subprocess.run(stranger, capture_output=True, text=True, check=True).stdout)
-        assert "refused" in answers[0]
-        assert answers[1:] == ["b''\n"] * 3
+        address = json.loads(gang.folder.lead.read_bytes())["place"]
+        assert address.startswith(f"{hosts[0].address}:")
+        replies = []
+        for request in (guess, "GET / HTTP/1.0", '{"node": "x"}', "[]"):
+            stranger = hosts[1].command(sys.executable, "-S", "-c", connect, address, request)
+            replies.append(subprocess.run(stranger, capture_output=True, text=True, check=True).stdout)
+        assert "refused" in replies[0]
+        assert replies[1:] == ["b''\n"] * 3
         gate.touch()
         assert gang.end().reason is EndReason.SUCCEEDED
-    assert gang.orders[0].secret not in "".join(answers)
+    assert gang.orders[0].secret not in "".join(replies)
 
 
-def test_an_agent_with_another_secret_never_becomes_a_node(tmp_path, hosts):
-    gang = a_pair(tmp_path, hosts, FOREVER)
+def test_an_agent_with_another_secret_is_not_accepted(tmp_path, hosts):
+    gang = make_pair(tmp_path, hosts, FOREVER)
     with running(gang):
         gang.wait_for_line("_rank_0", "_rank_1")
         impostor = replace(gang.orders[1], folder=str(tmp_path / "impostor"), secret="a guess")
         other = Gang([gang.orders[0], impostor], hosts=hosts)
         other.start_node(1)
-        after(1.0)
+        wait(1.0)
         other.agents[0].terminate()
         assert other.agents[0].wait(timeout=30) == 0
         assert not (tmp_path / "impostor" / "azureml-logs").exists() or not list(other.folder_of(1).logs.iterdir())
@@ -195,13 +195,13 @@ def test_an_agent_with_another_secret_never_becomes_a_node(tmp_path, hosts):
         assert gang.end().reason is EndReason.CANCELED
 
 
-def test_mpi_over_two_hosts_needs_no_ssh_between_them(tmp_path, hosts, places):
+def test_mpi_over_two_hosts_works_without_ssh(tmp_path, hosts, prefixes):
     script = (
         "from mpi4py import MPI\nimport json, os\nworld = MPI.COMM_WORLD\n"
         "big = bytearray(5_000_000)\nworld.Bcast(big, root=1)\n"
         "print(json.dumps([world.allreduce(1), MPI.Get_processor_name(), os.getcwd()]))"
     )
-    gang = mpi_pair(tmp_path, hosts, places, script)
+    gang = mpi_pair(tmp_path, hosts, prefixes, script)
     with running(gang):
         end = gang.end()
     assert (end.reason, end.processes_left) == (EndReason.SUCCEEDED, 0), (gang.folder.mpirun_log).read_text()
@@ -211,9 +211,9 @@ def test_mpi_over_two_hosts_needs_no_ssh_between_them(tmp_path, hosts, places):
 
 
 @pytest.mark.parametrize("victim", ["rank", "node"])
-def test_whatever_of_mpi_is_killed_on_another_host_is_named_and_nothing_is_left(tmp_path, hosts, places, victim):
+def test_a_killed_part_of_mpi_on_another_host_is_named_and_all_processes_end(tmp_path, hosts, prefixes, victim):
     script = "from mpi4py import MPI\nMPI.COMM_WORLD.barrier()\n" + FOREVER
-    gang = mpi_pair(tmp_path, hosts, places, script)
+    gang = mpi_pair(tmp_path, hosts, prefixes, script)
     with running(gang):
         gang.wait_for_line(*(f"_rank_{rank}" for rank in range(4)))
         if victim == "rank":
@@ -221,23 +221,23 @@ def test_whatever_of_mpi_is_killed_on_another_host_is_named_and_nothing_is_left(
         else:
             gang.agents[1].kill()
         end = gang.end()
-        wait_until(lambda: not gang.left(), "nothing to be left")
+        wait_until(lambda: not gang.remaining_pids(), "all processes to end")
     assert end.node == hosts[1].name
     assert end.reason is (EndReason.KILLED if victim == "rank" else EndReason.NODE_LOST)
 
 
 @pytest.fixture
-def places(mpi: dict[str, str], tmp_path: Path) -> list[str]:
-    """Where the environment is: the other host has its own elsewhere."""
-    here, there = Path(mpi["mpirun"]).parents[1], tmp_path / "there"
-    there.symlink_to(here)
-    return [str(here), str(there)]
+def prefixes(mpi: dict[str, str], tmp_path: Path) -> list[str]:
+    """Paths of the environment, which differ between the hosts."""
+    first, second = Path(mpi["mpirun"]).parents[1], tmp_path / "second"
+    second.symlink_to(first)
+    return [str(first), str(second)]
 
 
-def mpi_pair(tmp_path: Path, hosts: tuple[Host, Host], places: list[str], script: str) -> Gang:
-    gang = a_pair(tmp_path, hosts, script, launch=Mpi(), processes_per_node=2)
+def mpi_pair(tmp_path: Path, hosts: tuple[Host, Host], prefixes: list[str], script: str) -> Gang:
+    gang = make_pair(tmp_path, hosts, script, launch=Mpi(), processes_per_node=2)
     gang.orders = [
-        replace(order, argv=(f"{place}/bin/python", *order.argv[2:]), mpirun=f"{place}/bin/mpirun")
-        for order, place in zip(gang.orders, places)
+        replace(order, argv=(f"{prefix}/bin/python", *order.argv[2:]), mpirun=f"{prefix}/bin/mpirun")
+        for order, prefix in zip(gang.orders, prefixes)
     ]
     return gang

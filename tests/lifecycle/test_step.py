@@ -105,7 +105,7 @@ def test_complete_ends_an_interactive_run() -> None:
 
 
 def test_a_run_that_exceeds_its_time_limit_is_canceled_with_the_reason() -> None:
-    end = End(EndReason.TIMED_OUT, "ran longer than its limit of 2 s")
+    end = End(EndReason.TIMED_OUT, "exceeded its limit of 2 s")
     life = walk(on.Submitted(), on.Prepared(), on.Placed(), on.ScriptStarted(), on.ScriptEnded(end), on.Finalized())
     assert (life.state, life.end) == (RunState.CANCELED, end)
 

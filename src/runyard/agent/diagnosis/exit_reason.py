@@ -21,8 +21,8 @@ _CHILD_WAS_KILLED = re.compile(r"killed by signal: Killed|SIGKILL|BrokenProcessP
 _PROGRAM_ERROR = re.compile(r"^\S+: error: ")
 
 _USUAL_CAUSES = {
-    "SIGSEGV": "invalid memory access in native code; usual causes: a package built for another version of Python or of "
-    "a library, or endless recursion",
+    "SIGSEGV": "invalid memory access in native code; usual causes: a package built for another version of Python or "
+    "of a library, or endless recursion",
     "SIGBUS": "mapped memory became inaccessible; usual causes: /dev/shm or a disk is full, or a file shrank",
     "SIGILL": "native code used an instruction that this CPU lacks; usual cause: a package built for a newer one",
     "SIGFPE": "division by zero in native code",
