@@ -1,1 +1,1 @@
-"""Runs as a table: rows straight from SQL, found by a small query language, with completion."""
+"""All runs as an in-memory table, with a small query language and its completion."""

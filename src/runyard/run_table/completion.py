@@ -1,17 +1,17 @@
-"""What may be written at a place of a query: fields, operators, values that runs really have."""
+"""Completion of queries: fields, operators, and values that occur in runs."""
 
 from __future__ import annotations
 
 import re
 
 from runyard.lifecycle.state import RunState
-from runyard.run_table.columns import groups_of
-from runyard.run_table.fields import FIELDS, SHORT, canonical
+from runyard.run_table.columns import candidate_columns
+from runyard.run_table.fields import ALIASES, FIELDS, canonical
 from runyard.run_table.table import RunTable
 from runyard.wire.run_table import CompletionOption, FieldView
 
-_MOST = 30
-_SIGNS = {
+_MAX_OPTIONS = 30
+_OPERATORS = {
     "text": ((":", "is"), ("~", "contains"), ("=", "is exactly"), ("!=", "is not")),
     "number": (
         ("<", "less than"),
@@ -28,55 +28,59 @@ _SAMPLES = {
     "time": (("1h", "an hour ago"), ("1d", "a day ago"), ("7d", "a week ago"), ("today", "since midnight")),
     "duration": (("1min", ""), ("10min", ""), ("1h", ""), ("1d", "")),
 }
-_BEFORE = re.compile(
+_BEFORE_CURSOR = re.compile(
     r"""(?P<name>(?:params|metrics|tags|param|metric|tag)\."[^"]*"|[^\s()"'<>=!:~]+)?   # a field, perhaps quoted
-        (?P<space>\s*)(?P<sign>>=|<=|!=|==|[><=:~])?\s*(?P<value>"[^"]*|[^\s()"']*)$""",
+        (?P<space>\s*)(?P<operator>>=|<=|!=|==|[><=:~])?\s*(?P<value>"[^"]*|[^\s()"']*)$""",
     re.VERBOSE,
 )
 
 
 def fields(table: RunTable) -> list[FieldView]:
     total = table.page(limit=0).total
-    own = [FieldView(name, kind, total) for name, kind in FIELDS.items()]
-    return own + [FieldView(name, "number" if numeric else "text", runs) for name, numeric, runs in table.names()]
+    run_fields = [FieldView(name, kind, total) for name, kind in FIELDS.items()]
+    labels = [FieldView(name, "number" if numeric else "text", runs) for name, numeric, runs in table.names()]
+    return run_fields + labels
 
 
-def complete(table: RunTable, query: str, at: int) -> tuple[int, int, list[CompletionOption]]:
-    """(from, to, options): the text between the two places is what an option replaces."""
-    before = query[:at]
-    found = _BEFORE.search(before)
-    name, sign = (found["name"] or "", found["sign"]) if found else ("", None)
-    if found is not None and sign and name:
-        begin = found.start("value")
-        return begin, _end_of_word(query, at), _values(table, _unquoted(name), found["value"])
+def complete(table: RunTable, query: str, cursor: int) -> tuple[int, int, list[CompletionOption]]:
+    """Return (begin, end, options): an option replaces the text between the two positions."""
+    before = query[:cursor]
+    match = _BEFORE_CURSOR.search(before)
+    if match is not None and match["operator"] and match["name"]:
+        begin = match.start("value")
+        return begin, _word_end(query, cursor), _values(table, _unquote_name(match["name"]), match["value"])
     word = re.search(r"""[^\s()"'<>=!:~]*$""", before)
-    begin = word.start() if word else at
-    return begin, _end_of_word(query, at), _names(table, before[begin:], known=fields(table))
+    begin = word.start() if word else cursor
+    return begin, _word_end(query, cursor), _names(before[begin:], fields(table))
 
 
-def _names(table: RunTable, typed: str, known: list[FieldView]) -> list[CompletionOption]:
-    wanted = typed.lower()
+def _names(typed: str, all_fields: list[FieldView]) -> list[CompletionOption]:
+    prefix = typed.lower()
     options: list[tuple[int, int, CompletionOption]] = []
-    shorter = {field: short for short, field in reversed(SHORT.items())}
-    for field in known:
-        text = shorter.get(field.name, field.name) if field.name.endswith(("_at", "_s", "_id")) else field.name
+    shortest = {field: alias for alias, field in reversed(ALIASES.items())}
+    for field in all_fields:
+        text = shortest.get(field.name, field.name) if field.name.endswith(("_at", "_s", "_id")) else field.name
         group, _, bare = field.name.partition(".")
         candidates = [text.lower(), field.name.lower(), bare.lower()]
         if bare and not typed.lower().startswith(group):
             detail = f"{group[:-1]} of {field.runs:,} runs" if field.runs != 1 else f"{group[:-1]} of a run"
         else:
             detail = field.kind if not bare else f"{field.kind}, {field.runs:,} runs"
-        if any(candidate.startswith(wanted) for candidate in candidates if candidate):
-            options.append((1 if bare else 0, -field.runs, CompletionOption(_quoted_name(text), detail)))
-        elif wanted and any(wanted in candidate for candidate in candidates):
-            options.append((2, -field.runs, CompletionOption(_quoted_name(text), detail)))
+        if any(candidate.startswith(prefix) for candidate in candidates if candidate):
+            options.append((1 if bare else 0, -field.runs, CompletionOption(_quote_name(text), detail)))
+        elif prefix and any(prefix in candidate for candidate in candidates):
+            options.append((2, -field.runs, CompletionOption(_quote_name(text), detail)))
     if typed:
         keywords = (("and", "both"), ("or", "either"), ("not", "the opposite"))
-        options += [(3, 0, CompletionOption(word, detail)) for word, detail in keywords if word.startswith(wanted)]
-        exact = next((field for field in known if canonical(typed) in (field.name, field.name.partition(".")[2])), None)
+        options += [(3, 0, CompletionOption(word, detail)) for word, detail in keywords if word.startswith(prefix)]
+        exact = next(
+            (field for field in all_fields if canonical(typed) in (field.name, field.name.partition(".")[2])), None
+        )
         if exact is not None:
-            options += [(-1, 0, CompletionOption(f"{typed}{sign}", detail)) for sign, detail in _SIGNS[exact.kind]]
-    return [option for _, _, option in sorted(options, key=lambda found: found[:2])][:_MOST]
+            options += [
+                (-1, 0, CompletionOption(f"{typed}{symbol}", detail)) for symbol, detail in _OPERATORS[exact.kind]
+            ]
+    return [option for _, _, option in sorted(options, key=lambda item: item[:2])][:_MAX_OPTIONS]
 
 
 def _values(table: RunTable, name: str, typed: str) -> list[CompletionOption]:
@@ -87,34 +91,35 @@ def _values(table: RunTable, name: str, typed: str) -> list[CompletionOption]:
     counts: dict[str, int] = {}
     if field == "status":
         counts = {state.value: 0 for state in RunState}
-    for place in groups_of(field):
-        for text, runs in table.values(place):
+    for column in candidate_columns(field):
+        for text, runs in table.values(column):
             counts[text] = counts.get(text, 0) + runs
-    wanted = typed.lstrip('"').lower()
-    rows = sorted(counts.items(), key=lambda item: (not item[0].lower().startswith(wanted), -item[1], item[0]))
-    found = [(text, runs) for text, runs in rows if wanted in text.lower()]
-    return [CompletionOption(_quoted(text), f"{runs:,} runs" if runs != 1 else "1 run") for text, runs in found][:_MOST]
+    fragment = typed.lstrip('"').lower()
+    matches = [(text, runs) for text, runs in counts.items() if fragment in text.lower()]
+    matches.sort(key=lambda item: (not item[0].lower().startswith(fragment), -item[1], item[0]))
+    options = [CompletionOption(_quote(text), f"{runs:,} runs" if runs != 1 else "1 run") for text, runs in matches]
+    return options[:_MAX_OPTIONS]
 
 
-def _end_of_word(query: str, at: int) -> int:
-    rest = re.match(r"""[^\s()"'<>=!:~]*""", query[at:])
-    return at + (rest.end() if rest else 0)
+def _word_end(query: str, cursor: int) -> int:
+    rest = re.match(r"""[^\s()"'<>=!:~]*""", query[cursor:])
+    return cursor + (rest.end() if rest else 0)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     if text and re.fullmatch(r"""[^\s()"',*]+""", text):
         return text
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
-def _quoted_name(name: str) -> str:
+def _quote_name(name: str) -> str:
     group, dot, rest = name.partition(".")
     if not dot or re.fullmatch(r"""[^\s()"'<>=!:~]+""", rest):
         return name
-    return f"{group}.{_quoted(rest)}"
+    return f"{group}.{_quote(rest)}"
 
 
-def _unquoted(name: str) -> str:
+def _unquote_name(name: str) -> str:
     group, dot, rest = name.partition(".")
     return f"{group}.{rest[1:-1]}" if dot and rest.startswith('"') else name

@@ -1,8 +1,8 @@
-"""The fields that every run has, and how people may write them."""
+"""The fields of every run, and their aliases in queries."""
 
 from __future__ import annotations
 
-# as they stand in a row, with what each is
+# name in a row -> kind
 FIELDS: dict[str, str] = {
     "run_id": "text",
     "number": "number",
@@ -21,14 +21,14 @@ FIELDS: dict[str, str] = {
     "ranks": "number",
     "reason": "text",
 }
-# A run that an MLflow client deleted is kept, with this tag, and shown only to who asks for the tag.
+# The tag of runs that an MLflow client deleted. They are hidden unless the query contains the tag.
 STAGE, DELETED = "mlflow.lifecycleStage", "deleted"
 GROUPS = ("params", "metrics", "tags")
 TIMES = frozenset(name for name, kind in FIELDS.items() if kind == "time")
 DURATIONS = frozenset(name for name, kind in FIELDS.items() if kind == "duration")
 NUMBERS = frozenset(name for name, kind in FIELDS.items() if kind == "number")
 
-SHORT = {
+ALIASES = {
     "id": "run_id",
     "run": "run_id",
     "display_name": "name",
@@ -47,12 +47,12 @@ SHORT = {
 
 
 def canonical(name: str) -> str:
-    """The field's own name; a name that is no field's is a parameter's, a metric's or a tag's, and stays bare."""
+    """Resolve aliases of fields and groups; names of parameters, metrics and tags are returned unchanged."""
     group, dot, rest = name.partition(".")
-    if dot and rest and SHORT.get(group.lower(), group.lower()) in GROUPS:
-        return f"{SHORT.get(group.lower(), group.lower())}.{rest}"
+    if dot and rest and ALIASES.get(group.lower(), group.lower()) in GROUPS:
+        return f"{ALIASES.get(group.lower(), group.lower())}.{rest}"
     lowered = name.lower()
     if lowered in FIELDS:
         return lowered
-    known = SHORT.get(lowered, "")
-    return known if known in FIELDS else name
+    field = ALIASES.get(lowered, "")
+    return field if field in FIELDS else name

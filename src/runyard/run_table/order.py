@@ -1,4 +1,4 @@
-"""The order of a table: by any field, several of them, each in either direction."""
+"""Sorts the table by one or several fields, each ascending or descending."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 
 from runyard.errors import UserErrorException
 from runyard.run_table.columns import Columns, Indices, Numbers
-from runyard.run_table.fields import FIELDS, GROUPS, SHORT, canonical
+from runyard.run_table.fields import ALIASES, FIELDS, GROUPS, canonical
 
 
-def in_order(columns: Columns, chosen: Indices, sort: str) -> Indices:
-    """Newest first where the fields are equal; runs that do not have a field come last, whatever the direction."""
-    order = chosen[::-1]
+def sort_rows(columns: Columns, rows: Indices, sort: str) -> Indices:
+    """Sort row indices. Equal runs are sorted newest first; runs without the field come last in both directions."""
+    order = rows[::-1]
     for key in reversed([part for part in sort.split(",") if part.strip()]):
         field, descending = canonical(key.strip().lstrip("-+")), key.strip().startswith("-")
         _check(field)
@@ -20,27 +20,27 @@ def in_order(columns: Columns, chosen: Indices, sort: str) -> Indices:
 
 
 def _sorted(columns: Columns, order: Indices, field: str, descending: bool) -> Indices:
-    """Numbers first, then texts, then those that have neither."""
-    numbered, rest = _by(columns.numbers(field), order, descending)
+    """Numbers come first, then texts, then rows without a value."""
+    with_number, rest = _sort_by(columns.numbers(field), order, descending)
     if not len(rest):
-        return numbered
-    named, nameless = _by(columns.texts(field).ranks(), rest, descending)
-    return np.concatenate([numbered, named, nameless])
+        return with_number
+    with_text, without = _sort_by(columns.texts(field).ranks(), rest, descending)
+    return np.concatenate([with_number, with_text, without])
 
 
-def _by(values: Numbers, order: Indices, descending: bool) -> tuple[Indices, Indices]:
-    """Those that have a value, sorted by it, and the rest as it stood."""
-    wanted = values[order]
-    without = np.isnan(wanted)
-    kept = wanted[~without]
-    return order[~without][np.argsort(-kept if descending else kept, kind="stable")], order[without]
+def _sort_by(values: Numbers, order: Indices, descending: bool) -> tuple[Indices, Indices]:
+    """Return the rows with a value, sorted by it, and the other rows in their old order."""
+    keys = values[order]
+    missing = np.isnan(keys)
+    present = keys[~missing]
+    return order[~missing][np.argsort(-present if descending else present, kind="stable")], order[missing]
 
 
 def _check(field: str) -> None:
     group, _, name = field.partition(".")
     if field not in FIELDS and not (group in GROUPS and name):
         raise UserErrorException(
-            f"runs cannot be sorted by {field!r}",
-            hint=f"by a field ({', '.join(FIELDS)}) or by params.NAME, metrics.NAME, tags.NAME; "
-            f"short: {', '.join(sorted(set(SHORT) - set(GROUPS)))}",
+            f"unknown sort field {field!r}",
+            hint=f"use a field ({', '.join(FIELDS)}) or params.NAME, metrics.NAME, tags.NAME; "
+            f"aliases: {', '.join(sorted(set(ALIASES) - set(GROUPS)))}",
         )

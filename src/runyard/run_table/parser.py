@@ -1,4 +1,4 @@
-"""The query language: `status:failed lr>0.01 (team:vision or not metrics.loss<0.3) "free text"`."""
+"""Parses the query language: `status:failed lr>0.01 (team:vision or not metrics.loss<0.3) "free text"`."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from typing import Union
 
 from runyard.run_table.fields import DURATIONS, NUMBERS, TIMES, canonical
-from runyard.run_table.tokenizer import QueryError, Word, words_of
+from runyard.run_table.tokenizer import QueryError, Token, tokenize
 
 _UNITS = {"s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|sec|min|m|h|d|w)")
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|sec|min|m|h|d|w)")
 _DAY = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ](\d{1,2}):(\d{2})(?::(\d{2}))?)?")
 
 
 @dataclass(frozen=True)
-class Compare:
-    field: str  # "status", "params.lr", or a bare name that is none of the fields
+class Comparison:
+    field: str  # "status", "params.lr", or the name of a parameter, metric or tag without its group
     operator: str
     text: str
     number: Union[float, None]
@@ -27,161 +27,158 @@ class Compare:
 
 
 @dataclass(frozen=True)
-class Words:
+class FreeText:
     text: str
 
 
 @dataclass(frozen=True)
 class Not:
-    part: Part
+    operand: Expression
 
 
 @dataclass(frozen=True)
-class All:
-    parts: tuple[Part, ...]
+class And:
+    operands: tuple[Expression, ...]
 
 
 @dataclass(frozen=True)
-class AnyOf:
-    parts: tuple[Part, ...]
+class Or:
+    operands: tuple[Expression, ...]
 
 
-Part = Union[Compare, Words, Not, All, AnyOf]
+Expression = Union[Comparison, FreeText, Not, And, Or]
 
 
-def parse(query: str, now: Callable[[], float] = time.time) -> Part:
-    """An empty query is met by every run."""
-    reader = _Reader(words_of(query), now)
-    part = reader.any_of()
-    left = reader.here
-    if left.kind == ")":
-        raise QueryError("this ) closes nothing", left.begin, "take it away, or open a ( before")
-    if left.kind != "end":
-        raise QueryError(f"{left.text!r} was not expected", left.begin)
-    return part
+def parse(query: str, now: Callable[[], float] = time.time) -> Expression:
+    """Parse a query; an empty one matches every run. Raises QueryError."""
+    parser = _Parser(tokenize(query), now)
+    expression = parser.parse_or()
+    token = parser.token
+    if token.kind == ")":
+        raise QueryError("unmatched )", token.begin, "remove it, or add a ( before it")
+    if token.kind != "end":
+        raise QueryError(f"unexpected {token.text!r}", token.begin)
+    return expression
 
 
-class _Reader:
-    def __init__(self, words: list[Word], now: Callable[[], float]) -> None:
-        self._words, self._at, self._now = words, 0, now
+class _Parser:
+    def __init__(self, tokens: list[Token], now: Callable[[], float]) -> None:
+        self._tokens, self._index, self._now = tokens, 0, now
 
     @property
-    def here(self) -> Word:
-        return self._words[self._at]
+    def token(self) -> Token:
+        return self._tokens[self._index]
 
-    def any_of(self) -> Part:
-        parts = [self._all()]
+    def parse_or(self) -> Expression:
+        operands = [self._parse_and()]
         while self._is_keyword("or"):
-            word = self._take()
-            if self.here.kind in ("end", ")"):
-                raise QueryError("something was expected after `or`", word.begin)
-            parts.append(self._all())
-        return parts[0] if len(parts) == 1 else AnyOf(tuple(parts))
+            token = self._take()
+            if self.token.kind in ("end", ")"):
+                raise QueryError("expected a condition after `or`", token.begin)
+            operands.append(self._parse_and())
+        return operands[0] if len(operands) == 1 else Or(tuple(operands))
 
-    def _all(self) -> Part:
-        parts: list[Part] = []
-        while self.here.kind not in ("end", ")") and not self._is_keyword("or"):
+    def _parse_and(self) -> Expression:
+        operands: list[Expression] = []
+        while self.token.kind not in ("end", ")") and not self._is_keyword("or"):
             if self._is_keyword("and"):
-                word = self._take()
-                if not parts or self.here.kind in ("end", ")"):
-                    raise QueryError("`and` stands between two conditions", word.begin)
+                token = self._take()
+                if not operands or self.token.kind in ("end", ")"):
+                    raise QueryError("expected a condition on both sides of `and`", token.begin)
                 continue
-            parts.append(self._one())
-        if not parts and self._is_keyword("or"):
-            raise QueryError("something was expected before `or`", self.here.begin)
-        return parts[0] if len(parts) == 1 else All(tuple(parts))
+            operands.append(self._parse_condition())
+        if not operands and self._is_keyword("or"):
+            raise QueryError("expected a condition before `or`", self.token.begin)
+        return operands[0] if len(operands) == 1 else And(tuple(operands))
 
-    def _one(self) -> Part:
-        word = self._take()
-        if word.kind == "name" and word.text.lower() == "not" and self.here.kind != "operator":
-            if self.here.kind in ("end", ")") or self._is_keyword("or") or self._is_keyword("and"):
-                raise QueryError("a condition was expected after `not`", word.begin)
-            return Not(self._one())
-        if word.kind == "(":
-            part = self.any_of()
-            if self.here.kind != ")":
-                raise QueryError("this ( is never closed", word.begin, "end it with a )")
+    def _parse_condition(self) -> Expression:
+        token = self._take()
+        if token.kind == "name" and token.text.lower() == "not" and self.token.kind != "operator":
+            if self.token.kind in ("end", ")") or self._is_keyword("or") or self._is_keyword("and"):
+                raise QueryError("expected a condition after `not`", token.begin)
+            return Not(self._parse_condition())
+        if token.kind == "(":
+            operand = self.parse_or()
+            if self.token.kind != ")":
+                raise QueryError("unclosed (", token.begin, "add a )")
             self._take()
-            return part
-        if word.kind == "operator":
-            raise QueryError(f"the name of a field was expected before {word.text!r}", word.begin)
-        if word.kind == "name" and self.here.kind == "operator":
-            return self._comparison(word)
-        return Words(word.text.lower())
+            return operand
+        if token.kind == "operator":
+            raise QueryError(f"expected a field name before {token.text!r}", token.begin)
+        if token.kind == "name" and self.token.kind == "operator":
+            return self._parse_comparison(token)
+        return FreeText(token.text.lower())
 
-    def _comparison(self, name: Word) -> Compare:
+    def _parse_comparison(self, name: Token) -> Comparison:
         operator = self._take()
-        if self.here.kind not in ("value", "quoted"):
-            raise QueryError(f"a value was expected after {operator.text!r}", operator.end)
+        if self.token.kind not in ("value", "quoted"):
+            raise QueryError(f"expected a value after {operator.text!r}", operator.end)
         value = self._take()
         field = canonical(name.text)
-        number = self._number(field, operator.text, value)
-        sign = "=" if operator.text == "==" else operator.text
-        return Compare(field, sign, value.text, number, value.kind == "quoted")
+        number = self._parse_value(field, operator.text, value)
+        symbol = "=" if operator.text == "==" else operator.text
+        return Comparison(field, symbol, value.text, number, value.kind == "quoted")
 
-    def _number(self, field: str, operator: str, value: Word) -> Union[float, None]:
+    def _parse_value(self, field: str, operator: str, value: Token) -> Union[float, None]:
         ordered = operator in ("<", ">", "<=", ">=")
         if field in TIMES:
-            at = self._time(value.text)
-            if at is None:
-                raise QueryError(f"{value.text!r} is no time", value.begin, "such as 2d, 12h, 2026-11-01, today")
-            return at
+            timestamp = self._parse_time(value.text)
+            if timestamp is None:
+                hint = "for example 2d, 12h, 2026-11-01, today"
+                raise QueryError(f"expected a time, got {value.text!r}", value.begin, hint)
+            return timestamp
         if field in DURATIONS:
-            span = _span(value.text)
-            if span is None:
-                raise QueryError(f"{value.text!r} is no duration", value.begin, "such as 90s, 5min, 1h, 2d")
-            return span
+            duration = _parse_duration(value.text)
+            if duration is None:
+                hint = "for example 90s, 5min, 1h, 2d"
+                raise QueryError(f"expected a duration, got {value.text!r}", value.begin, hint)
+            return duration
         try:
             return float(value.text)
         except ValueError:
             if (ordered or field in NUMBERS) and not (value.text == "*" and operator == ":"):
-                raise QueryError(
-                    f"{value.text!r} is no number", value.begin, f"{name_of(field)} is compared with numbers"
-                ) from None
+                hint = f"{field.partition('.')[2] or field} is compared with numbers"
+                raise QueryError(f"expected a number, got {value.text!r}", value.begin, hint) from None
             return None
 
-    def _time(self, text: str) -> Union[float, None]:
-        """A day, or how long ago."""
+    def _parse_time(self, text: str) -> Union[float, None]:
+        """Parse a day, or a duration before now."""
         today = time.localtime(self._now())
         if text.lower() in ("today", "yesterday"):
             begin = time.mktime((today.tm_year, today.tm_mon, today.tm_mday, 0, 0, 0, 0, 0, -1))
             return begin if text.lower() == "today" else begin - 86400
-        span = _span(text) if not text.replace(".", "", 1).isdigit() else None
-        if span is not None:
-            return self._now() - span
+        age = _parse_duration(text) if not text.replace(".", "", 1).isdigit() else None
+        if age is not None:
+            return self._now() - age
         day = _DAY.fullmatch(text)
         if day is None:
             try:
                 return float(text)
             except ValueError:
                 return None
-        year, month, date, hour, minute, second = (int(part or 0) for part in day.groups())
+        year, month, date, hour, minute, second = (int(group or 0) for group in day.groups())
         if not (1 <= month <= 12 and 1 <= date <= calendar.monthrange(year or 1, month)[1] and hour < 24):
             return None
         return time.mktime((year, month, date, hour, minute, second, 0, 0, -1))
 
     def _is_keyword(self, text: str) -> bool:
-        here = self.here
-        following = self._words[self._at + 1].kind if here.kind != "end" else "end"
-        return here.kind == "name" and here.text.lower() == text and following != "operator"
+        token = self.token
+        next_kind = self._tokens[self._index + 1].kind if token.kind != "end" else "end"
+        return token.kind == "name" and token.text.lower() == text and next_kind != "operator"
 
-    def _take(self) -> Word:
-        word = self.here
-        if word.kind != "end":
-            self._at += 1
-        return word
-
-
-def name_of(field: str) -> str:
-    return field.partition(".")[2] or field
+    def _take(self) -> Token:
+        token = self.token
+        if token.kind != "end":
+            self._index += 1
+        return token
 
 
-def _span(text: str) -> Union[float, None]:
+def _parse_duration(text: str) -> Union[float, None]:
     try:
         return float(text)
     except ValueError:
         pass
-    found = _SPAN.fullmatch(text.lower())
-    if found is None:
+    match = _DURATION.fullmatch(text.lower())
+    if match is None:
         return None
-    return float(found[1]) * (0.001 if found[2] == "ms" else _UNITS[found[2]])
+    return float(match[1]) * (0.001 if match[2] == "ms" else _UNITS[match[2]])

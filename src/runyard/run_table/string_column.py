@@ -1,4 +1,4 @@
-"""A column of texts: runs share few different ones, so each is kept, looked at and compared once."""
+"""A dictionary-encoded column of strings: few are distinct, so each is stored and compared once."""
 
 from __future__ import annotations
 
@@ -12,38 +12,37 @@ Mask = npt.NDArray[np.bool_]
 Ranks = npt.NDArray[np.float64]
 
 
-class Texts:
+class StringColumn:
     def __init__(self, texts: Iterable[Optional[str]], count: int) -> None:
-        self._codes_of: dict[Optional[str], int] = {}
+        self._codes_by_text: dict[Optional[str], int] = {}
         self._codes = np.fromiter((self._code(text) for text in texts), np.intp, count)
         self._ranks: Optional[Ranks] = None
 
-    def put(self, place: int, text: Optional[str]) -> None:
-        self._codes[place] = self._code(text)
+    def put(self, index: int, text: Optional[str]) -> None:
+        self._codes[index] = self._code(text)
 
-    def where(self, meets: Callable[[str], bool]) -> Mask:
-        """Whether each row's text meets a condition; no text meets none."""
-        verdicts = np.fromiter((text is not None and meets(text) for text in self._codes_of), np.bool_)
-        mask: Mask = verdicts[self._codes]
+    def where(self, predicate: Callable[[str], bool]) -> Mask:
+        """Evaluate a predicate for each row; False for rows without a text."""
+        results = np.fromiter((text is not None and predicate(text) for text in self._codes_by_text), np.bool_)
+        mask: Mask = results[self._codes]
         return mask
 
     def ranks(self) -> Ranks:
-        """A number for each row that sorts as its text does; NaN where there is none."""
+        """A number for each row that sorts like its text; NaN for rows without one."""
         if self._ranks is None:
-            known = sorted(text for text in self._codes_of if text)
-            self._ranks = np.full(len(self._codes_of), np.nan)
-            for rank, text in enumerate(known):
-                self._ranks[self._codes_of[text]] = rank
+            self._ranks = np.full(len(self._codes_by_text), np.nan)
+            for rank, text in enumerate(sorted(text for text in self._codes_by_text if text)):
+                self._ranks[self._codes_by_text[text]] = rank
         ranks: Ranks = self._ranks[self._codes]
         return ranks
 
     def counts(self) -> dict[str, int]:
-        found = np.bincount(self._codes, minlength=len(self._codes_of)).tolist()
-        return {text: found[code] for text, code in self._codes_of.items() if text and found[code]}
+        counts = np.bincount(self._codes, minlength=len(self._codes_by_text)).tolist()
+        return {text: counts[code] for text, code in self._codes_by_text.items() if text and counts[code]}
 
     def _code(self, text: Optional[str]) -> int:
-        code = self._codes_of.get(text)
+        code = self._codes_by_text.get(text)
         if code is None:
-            code = self._codes_of[text] = len(self._codes_of)
+            code = self._codes_by_text[text] = len(self._codes_by_text)
             self._ranks = None
         return code

@@ -1,7 +1,7 @@
-"""All runs in memory, as little of each as a table needs: the row as it is sent, and columns when asked for.
+"""All runs in memory: each row as encoded JSON, plus the columns that queries use.
 
-SQL is the truth. Before an answer, the rows that changed since the last one are read again by the number of their
-change, so that a table of 10,000 runs costs what has changed in it.
+The database is authoritative. Every request first reloads the rows that changed since the last one, so its cost
+depends on the number of changes, not on the number of runs.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 
 from runyard import clock
-from runyard.run_table.columns import Columns, is_number, parsed
-from runyard.run_table.evaluate import matching
+from runyard.run_table.columns import Columns, decode_head, is_number
+from runyard.run_table.evaluate import evaluate
 from runyard.run_table.fields import DELETED, GROUPS, STAGE
-from runyard.run_table.order import in_order
-from runyard.run_table.parser import All, Compare, Not, parse
-from runyard.run_table.rows import Row, encoded, read_rows
+from runyard.run_table.order import sort_rows
+from runyard.run_table.parser import And, Comparison, Not, parse
+from runyard.run_table.rows import Row, encode_json, read_rows
 from runyard.store.database import Database
 
-MOST_CHANGES = 500  # more than this at once, and a reader is better off reading its page anew
-_IS_DELETED = encoded({STAGE: DELETED})[1:-1]  # as it stands among the tags; within a text its quotes would be escaped
+MAX_CHANGES = 500  # with more changes than this, a client should reload its page
+_IS_DELETED = encode_json({STAGE: DELETED})[1:-1]  # as encoded in tags; inside a string its quotes would be escaped
 Activity = Callable[[str, str, Optional[str]], str]
 
 
@@ -34,17 +34,17 @@ class Page(NamedTuple):
 
 
 class RunTable:
-    """``activity(run_id, status, target)`` says what a run that has not ended is doing or waiting for."""
+    """``activity(run_id, status, target)`` describes the current step of a run that has not ended."""
 
     def __init__(self, database: Database, activity: Activity) -> None:
         self._database, self._activity = database, activity
         self._lock = threading.Lock()
         self._version = 0
-        self._places: dict[str, int] = {}
+        self._indices: dict[str, int] = {}
         self._heads: list[bytes] = []
         self._columns = Columns()
-        self._names: Counter[str] = Counter()  # how many runs have "metrics.loss"
-        self._number_names: Counter[str] = Counter()  # in how many of them it is a number
+        self._names: Counter[str] = Counter()  # number of runs that have "metrics.loss"
+        self._number_names: Counter[str] = Counter()  # number of those in which it is a number
 
     def page(
         self,
@@ -54,40 +54,40 @@ class RunTable:
         limit: int = 100,
         experiment: Optional[str] = None,
     ) -> Page:
-        wanted = parse(query)
+        expression = parse(query)
         if experiment is not None:
-            wanted = All((Compare("experiment", "=", experiment, None), wanted))
+            expression = And((Comparison("experiment", "=", experiment, None), expression))
         with self._lock:
             self._refresh()
             if self._names[f"tags.{STAGE}"] > 0 and STAGE not in query:
-                wanted = All((wanted, Not(Compare(f"tags.{STAGE}", "=", DELETED, None))))
-            self._columns.load(self._heads, wanted, sort)
-            chosen = np.flatnonzero(matching(self._columns, wanted))
-            shown = in_order(self._columns, chosen, sort)[offset : offset + limit].tolist()
-            return Page(len(chosen), self._told(shown), self._version)
+                expression = And((expression, Not(Comparison(f"tags.{STAGE}", "=", DELETED, None))))
+            self._columns.load(self._heads, expression, sort)
+            matches = np.flatnonzero(evaluate(self._columns, expression))
+            visible = sort_rows(self._columns, matches, sort)[offset : offset + limit].tolist()
+            return Page(len(matches), self._encode_rows(visible), self._version)
 
     def rows(self, run_ids: Iterable[str]) -> list[tuple[str, Optional[bytes]]]:
-        """Those that are there; None for one that was deleted."""
+        """Return the rows of the given runs that exist; None for deleted ones."""
         with self._lock:
             self._refresh()
-            known = [run_id for run_id in run_ids if run_id in self._places]
-            rows = self._told([self._places[run_id] for run_id in known])
-        return [(run_id, None if _IS_DELETED in row else row) for run_id, row in zip(known, rows)]
+            existing = [run_id for run_id in run_ids if run_id in self._indices]
+            rows = self._encode_rows([self._indices[run_id] for run_id in existing])
+        return [(run_id, None if _IS_DELETED in row else row) for run_id, row in zip(existing, rows)]
 
     def changed(self, after: int) -> tuple[int, Optional[list[str]]]:
-        """The version by now, and the runs that changed since ``after``, in order; None when they are too many."""
+        """Return the current version and the runs that changed since ``after``, in order; None if they are too many."""
         with self._lock:
             self._refresh()
             version = self._version
         if after == version:
             return version, []
         with self._database.read() as connection:
-            found = connection.exec_driver_sql(
-                "SELECT run_id FROM changes WHERE change > ? ORDER BY change LIMIT ?", (after, MOST_CHANGES + 1)
+            rows = connection.exec_driver_sql(
+                "SELECT run_id FROM changes WHERE change > ? ORDER BY change LIMIT ?", (after, MAX_CHANGES + 1)
             ).all()
-        if after > version or len(found) > MOST_CHANGES:  # a version of another database, or of long ago
+        if after > version or len(rows) > MAX_CHANGES:  # a version of another database, or a very old one
             return version, None
-        return version, [run_id for (run_id,) in found]
+        return version, [run_id for (run_id,) in rows]
 
     @property
     def version(self) -> int:
@@ -96,7 +96,7 @@ class RunTable:
             return self._version
 
     def names(self) -> list[tuple[str, bool, int]]:
-        """(name, whether it is a number, in how many runs) of every parameter, metric and tag."""
+        """List (name, is it mostly a number, number of runs) of every parameter, metric and tag."""
         with self._lock:
             self._refresh()
             return [
@@ -106,10 +106,10 @@ class RunTable:
             ]
 
     def values(self, field: str) -> list[tuple[str, int]]:
-        """All values of a field as texts, the commonest first, with how many runs have each."""
+        """List the values of a field as texts with their number of runs, most common first."""
         with self._lock:
             self._refresh()
-            self._columns.load_names(self._heads, [field])
+            self._columns.load_columns(self._heads, [field])
             counts = Counter(self._columns.texts(field).counts())
         return counts.most_common()
 
@@ -119,46 +119,46 @@ class RunTable:
             changes = connection.exec_driver_sql(query, (self._version,)).all()
             if not changes:
                 return
-            everything = self._version == 0
-            rows = read_rows(connection, None if everything else [run_id for _, run_id in changes])
+            is_first_load = self._version == 0
+            rows = read_rows(connection, None if is_first_load else [run_id for _, run_id in changes])
         for row in rows:
             self._put(row)
         self._version = changes[-1][0]
 
     def _put(self, row: Row) -> None:
         head = row.head()
-        place = self._places.get(row.run_id)
-        if place is None:
-            self._places[row.run_id] = len(self._heads)
+        index = self._indices.get(row.run_id)
+        if index is None:
+            self._indices[row.run_id] = len(self._heads)
             self._heads.append(head)
         else:
-            for name, value in labels_in(parsed(self._heads[place], place in self._columns.going_on)):
+            for name, value in row_labels(decode_head(self._heads[index], index in self._columns.live_rows)):
                 self._names[name] -= 1
                 self._number_names[name] -= is_number(value)
-            self._heads[place] = head
-        for name, value in row.labelled():
+            self._heads[index] = head
+        for name, value in row.labels():
             self._names[name] += 1
             self._number_names[name] += is_number(value)
-        self._columns.put(place, row)
+        self._columns.put(index, row)
 
-    def _told(self, places: list[int]) -> list[bytes]:
-        """Of a run that goes on, how long and what it does are as of now."""
+    def _encode_rows(self, indices: list[int]) -> list[bytes]:
+        """Return encoded rows; duration and activity of live runs are computed now."""
         now = clock.now()
-        going_on = self._columns.going_on
+        live_rows = self._columns.live_rows
         heads = self._heads
-        if not going_on:
-            return [heads[place] for place in places]
-        return [self._as_of(place, now) if place in going_on else heads[place] for place in places]
+        if not live_rows:
+            return [heads[index] for index in indices]
+        return [self._complete_row(index, now) if index in live_rows else heads[index] for index in indices]
 
-    def _as_of(self, place: int, now: float) -> bytes:
-        run_id, status, target = self._columns.about(place)
+    def _complete_row(self, index: int, now: float) -> bytes:
+        run_id, status, target = self._columns.status_fields(index)
         tail = {
-            "duration_s": self._columns.duration(place, now),
+            "duration_s": self._columns.duration(index, now),
             "reason": self._activity(run_id, status, target),
         }
-        return self._heads[place] + b"," + encoded(tail)[1:]
+        return self._heads[index] + b"," + encode_json(tail)[1:]
 
 
-def labels_in(row: dict[str, Any]) -> Iterator[tuple[str, object]]:
+def row_labels(row: dict[str, Any]) -> Iterator[tuple[str, object]]:
     for group in GROUPS:
         yield from ((f"{group}.{name}", value) for name, value in row[group].items())

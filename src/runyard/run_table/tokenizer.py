@@ -1,4 +1,4 @@
-"""A query cut into words, each with its place: errors and completion point at characters."""
+"""Splits a query into tokens with their positions, for error messages and completion."""
 
 from __future__ import annotations
 
@@ -15,63 +15,63 @@ _SPACE = re.compile(r"\s*")
 
 
 class QueryError(UserErrorException):
-    """What is wrong with a query, and at which character."""
+    """A syntax error in a query, with its position."""
 
     def __init__(self, message: str, position: int, hint: str = "") -> None:
         super().__init__(f"{message}, at character {position + 1}", hint=hint, position=position)
 
 
 @dataclass(frozen=True)
-class Word:
+class Token:
     kind: str  # "name", "quoted", "operator", "value", "(", ")", "end"
     text: str
     begin: int
     end: int
 
 
-def words_of(query: str) -> list[Word]:
-    """The last one is the end of the query."""
-    found: list[Word] = []
-    at = _past_space(query, 0)
-    while at < len(query):
-        word = _next(query, at, after_operator=bool(found) and found[-1].kind == "operator")
-        found.append(word)
-        at = _past_space(query, word.end)
-    return [*found, Word("end", "", len(query), len(query))]
+def tokenize(query: str) -> list[Token]:
+    """Split a query; the last token has the kind "end"."""
+    tokens: list[Token] = []
+    position = _skip_space(query, 0)
+    while position < len(query):
+        token = _next(query, position, after_operator=bool(tokens) and tokens[-1].kind == "operator")
+        tokens.append(token)
+        position = _skip_space(query, token.end)
+    return [*tokens, Token("end", "", len(query), len(query))]
 
 
-def _next(query: str, at: int, after_operator: bool) -> Word:
-    here = query[at]
-    if here in "()":
-        return Word(here, here, at, at + 1)
-    if here in "\"'":
-        text, end = _quoted(query, at)
-        return Word("quoted", text, at, end)
-    operator = None if after_operator else _OPERATOR.match(query, at)
+def _next(query: str, begin: int, after_operator: bool) -> Token:
+    character = query[begin]
+    if character in "()":
+        return Token(character, character, begin, begin + 1)
+    if character in "\"'":
+        text, end = _read_quoted(query, begin)
+        return Token("quoted", text, begin, end)
+    operator = None if after_operator else _OPERATOR.match(query, begin)
     if operator is not None:
-        return Word("operator", operator[0], at, operator.end())
-    word = (_VALUE if after_operator else _NAME).match(query, at)
+        return Token("operator", operator[0], begin, operator.end())
+    word = (_VALUE if after_operator else _NAME).match(query, begin)
     if word is None:
-        raise QueryError(f"a name or a word was expected, not {here!r}", at, "the operators: " + " ".join(OPERATORS))
+        raise QueryError(f"expected a name or a word, got {character!r}", begin, "operators: " + " ".join(OPERATORS))
     text, end = word[0], word.end()
     if not after_operator and text.endswith(".") and end < len(query) and query[end] in "\"'":
-        name, end = _quoted(query, end)  # metrics."val loss"
+        name, end = _read_quoted(query, end)  # metrics."val loss"
         text += name
-    return Word("value" if after_operator else "name", text, at, end)
+    return Token("value" if after_operator else "name", text, begin, end)
 
 
-def _quoted(query: str, begin: int) -> tuple[str, int]:
-    mark, text, at = query[begin], "", begin + 1
-    while at < len(query):
-        if query[at] == "\\" and at + 1 < len(query):
-            text, at = text + query[at + 1], at + 2
-        elif query[at] == mark:
-            return text, at + 1
+def _read_quoted(query: str, begin: int) -> tuple[str, int]:
+    quote, text, position = query[begin], "", begin + 1
+    while position < len(query):
+        if query[position] == "\\" and position + 1 < len(query):
+            text, position = text + query[position + 1], position + 2
+        elif query[position] == quote:
+            return text, position + 1
         else:
-            text, at = text + query[at], at + 1
-    raise QueryError(f"the quote {mark} is never closed", begin, f"end it with another {mark}")
+            text, position = text + query[position], position + 1
+    raise QueryError(f"unclosed quote {quote}", begin, f"end it with another {quote}")
 
 
-def _past_space(query: str, at: int) -> int:
-    space = _SPACE.match(query, at)
-    return space.end() if space else at
+def _skip_space(query: str, position: int) -> int:
+    space = _SPACE.match(query, position)
+    return space.end() if space else position

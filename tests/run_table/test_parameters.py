@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runyard.spec.parameters import number_in, parameters_of
+from runyard.spec.parameters import parse_number, parse_parameters
 
 
 @pytest.mark.parametrize(
-    ("arguments", "found"),
+    ("arguments", "expected"),
     [
         ("", {}),
         ("--lr 0.1 --epochs 5", {"lr": "0.1", "epochs": "5"}),
@@ -24,25 +24,25 @@ from runyard.spec.parameters import number_in, parameters_of
         ("-- --x", {"x": "true"}),
     ],
 )
-def test_arguments_are_parameters(arguments: str, found: dict[str, str]) -> None:
-    assert parameters_of(arguments.split()) == found
+def test_arguments_are_parameters(arguments: str, expected: dict[str, str]) -> None:
+    assert parse_parameters(arguments.split()) == expected
 
 
 @pytest.mark.parametrize(
     ("text", "number"),
     [("3", 3), ("-0.5", -0.5), ("1e-3", 0.001), (".5", 0.5), ("2.", 2.0), ("0", 0)],
 )
-def test_a_number_is_a_number(text: str, number: float) -> None:
-    assert number_in(text) == number
+def test_numbers_are_parsed(text: str, number: float) -> None:
+    assert parse_number(text) == number
 
 
 @pytest.mark.parametrize(
     "text", ["007", "", "1_000", "12345678901234567890", "nan", "0x10", "1e5000", "v1", " 1", None]
 )
-def test_what_only_looks_like_one_is_kept_as_it_was_written(text: str | None) -> None:
-    assert number_in(text) is None
+def test_texts_that_only_resemble_numbers_stay_texts(text: str | None) -> None:
+    assert parse_number(text) is None
 
 
 @given(st.lists(st.text(max_size=8)))
-def test_no_arguments_are_too_odd(arguments: list[str]) -> None:
-    parameters_of(arguments)
+def test_arbitrary_arguments_do_not_raise(arguments: list[str]) -> None:
+    parse_parameters(arguments)

@@ -1,4 +1,4 @@
-"""A few runs in a store, and their table."""
+"""Runs in a database, and their table."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from studio_support import columns_of
 class Runs:
     def __init__(self, database: Database) -> None:
         self.database, self.store = database, RunStore(database)
-        self.doing = {"r-queued": "waiting for 2 GPUs"}
-        self.table = RunTable(database, lambda run_id, status, target: self.doing.get(run_id, ""))
+        self.activities = {"r-queued": "waiting for 2 GPUs"}
+        self.table = RunTable(database, lambda run_id, status, target: self.activities.get(run_id, ""))
 
     def add(
         self,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from listing_support import Runs
+from run_table_support import Runs
 from runyard.store.open_store import open_database
 
 

@@ -1,4 +1,4 @@
-"""The query language, by the runs that it finds."""
+"""The query language, tested by its matches."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from listing_support import Runs
+from run_table_support import Runs
 from runyard.lifecycle.state import RunState
 from runyard.run_table.parser import parse
 from runyard.run_table.tokenizer import QueryError
 
 
 @pytest.fixture
-def four(runs: Runs) -> Runs:
+def four_runs(runs: Runs) -> Runs:
     now = time.time()
     runs.add("r-1", "--lr", "0.1", "--optimizer", "adam", created_at=now - 4 * 86400, loss=0.5, tags={"team": "vision"})
     runs.add("r-2", "--lr", "0.01", "--bright", created_at=now - 3600, took=7200, loss=0.2, tags={"team": "Audio"})
@@ -27,7 +27,7 @@ def four(runs: Runs) -> Runs:
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "expected"),
     [
         ("", "r-1 r-2 r-3 r-queued"),
         ("status:failed", "r-3"),
@@ -69,50 +69,50 @@ def four(runs: Runs) -> Runs:
         ("or:x", ""),
     ],
 )
-def test_a_query_finds(four: Runs, query: str, found: str) -> None:
-    assert four.find(query) == found.split()
+def test_a_query_matches(four_runs: Runs, query: str, expected: str) -> None:
+    assert four_runs.find(query) == expected.split()
 
 
 @pytest.mark.parametrize(
-    ("query", "position", "says"),
+    ("query", "position", "message"),
     [
-        ("lr>", 3, "a value was expected after '>'"),
+        ("lr>", 3, "expected a value after '>'"),
         ("status:failed or", 14, "after `or`"),
         ("or lr>1", 0, "before `or`"),
-        ("(lr>1", 0, "never closed"),
-        ("lr>1)", 4, "closes nothing"),
-        ("lr>fast", 3, "'fast' is no number"),
-        ("created>soon", 8, "'soon' is no time"),
-        ("created>2026-13-01", 8, "is no time"),
-        ("duration>long", 9, "is no duration"),
-        (">3", 0, "the name of a field"),
-        ('name:"open', 5, "never closed"),
+        ("(lr>1", 0, "unclosed ("),
+        ("lr>1)", 4, "unmatched )"),
+        ("lr>fast", 3, "expected a number, got 'fast'"),
+        ("created>soon", 8, "expected a time, got 'soon'"),
+        ("created>2026-13-01", 8, "expected a time"),
+        ("duration>long", 9, "expected a duration"),
+        (">3", 0, "expected a field name"),
+        ('name:"open', 5, "unclosed quote"),
         ("not", 0, "after `not`"),
-        ("a and", 2, "between two conditions"),
-        ("lr!0.1", 2, "a name or a word"),
+        ("a and", 2, "on both sides of `and`"),
+        ("lr!0.1", 2, "expected a name or a word"),
     ],
 )
-def test_an_error_points_at_the_character_and_says_what_was_expected(query: str, position: int, says: str) -> None:
-    with pytest.raises(QueryError, match=re.escape(says)) as caught:
+def test_an_error_has_its_position_and_the_expectation(query: str, position: int, message: str) -> None:
+    with pytest.raises(QueryError, match=re.escape(message)) as caught:
         parse(query)
     assert caught.value.facts["position"] == position
 
 
-def test_names_with_spaces_and_marks_are_quoted(runs: Runs) -> None:
+def test_names_with_spaces_and_symbols_can_be_quoted(runs: Runs) -> None:
     runs.add("r-1")
     runs.log("r-1", "val loss/mean", 0.25)
     assert runs.find('metrics."val loss/mean"<0.3') == ["r-1"]
     assert runs.find('metrics."val loss/mean">0.3') == []
 
 
-def test_a_field_of_every_run_comes_before_a_parameter_of_that_name(runs: Runs) -> None:
+def test_a_field_takes_precedence_over_a_parameter_of_the_same_name(runs: Runs) -> None:
     runs.add("r-1", "--status", "failed", "--nodes", "9")
     assert runs.find("status:failed") == []
     assert runs.find("params.status:failed params.nodes=9 nodes=1") == ["r-1"]
 
 
 @given(st.text(alphabet="ab.<>=!:~()\"' \\0129ornt*,-", max_size=30))
-def test_whatever_is_written_is_a_query_or_a_clear_error(text: str) -> None:
+def test_arbitrary_text_is_a_query_or_a_query_error(text: str) -> None:
     position = 0
     try:
         parse(text)

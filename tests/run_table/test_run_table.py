@@ -1,4 +1,4 @@
-"""The table of runs: rows as they are told, in any order, and kept up with what changes."""
+"""The run table: encoded rows, sorting, and updates."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from listing_support import Runs
+from run_table_support import Runs
 from runyard.errors import UserErrorException
 from runyard.lifecycle.state import End, EndReason, Life, RunState
-from runyard.run_table.table import MOST_CHANGES, RunTable
+from runyard.run_table.table import MAX_CHANGES, RunTable
 from runyard.store.open_store import open_database
 from runyard.wire.run_table import TableRow
 from studio_support import fill_home
 
 
-def test_a_row_has_every_field_that_the_wire_promises(runs: Runs) -> None:
+def test_a_row_has_every_field_of_the_response_type(runs: Runs) -> None:
     runs.add("r-1", "--lr", "0.1", tags={"team": None}, loss=0.5)
     (row,) = runs.rows()
     assert TableRow(**row) == TableRow(
@@ -53,42 +53,42 @@ def test_a_row_has_every_field_that_the_wire_promises(runs: Runs) -> None:
         ({"resources": {"nodes": 3, "processes_per_node": 2}, "launch": {"kind": "torch"}}, 3, 6),
     ],
 )
-def test_a_row_says_how_large_the_run_is(runs: Runs, spec: dict[str, Any], nodes: int, ranks: int) -> None:
+def test_a_row_has_the_number_of_nodes_and_ranks(runs: Runs, spec: dict[str, Any], nodes: int, ranks: int) -> None:
     runs.add("r-1", spec=spec)
     (row,) = runs.rows()
     assert (row["nodes"], row["ranks"]) == (nodes, ranks)
 
 
-def test_a_row_says_in_a_line_why_a_run_failed_or_what_it_waits_for(runs: Runs) -> None:
+def test_a_row_has_the_reason_for_failing_or_waiting_in_one_line(runs: Runs) -> None:
     runs.add("r-1", state=RunState.FAILED, message="ValueError: no\nsecond line")
     runs.add("r-queued", state=RunState.QUEUED, created_at=2000.0)
     first, second = runs.rows()
     assert first["reason"] == "script failed: ValueError: no"
     assert second["reason"] == "waiting for 2 GPUs"
-    runs.doing["r-queued"] = "waiting for 1 GPU"
+    runs.activities["r-queued"] = "waiting for 1 GPU"
     assert runs.rows()[1]["reason"] == "waiting for 1 GPU"
 
 
-def test_numbers_that_json_does_not_know_are_told_as_texts(runs: Runs) -> None:
+def test_numbers_that_json_lacks_are_strings(runs: Runs) -> None:
     runs.add("r-1", a=float("nan"), b=float("inf"), c=float("-inf"), d=1.5)
     assert runs.rows()[0]["metrics"] == {"a": "NaN", "b": "Infinity", "c": "-Infinity", "d": 1.5}
     assert runs.find("d>1", sort="-metrics.a") == ["r-1"]
 
 
-def test_text_that_is_no_unicode_does_not_spoil_the_table(runs: Runs) -> None:
+def test_invalid_unicode_in_labels_does_not_break_the_table(runs: Runs) -> None:
     runs.add("r-1", "--name", "\udcff", tags={"t": "plain"})
     runs.add("r-2", tags={"t": "\u202eodd\n\"'</script>"}, created_at=2000.0)
     assert runs.rows()[1]["tags"]["t"] == "\u202eodd\n\"'</script>"
     assert runs.find("tags.t:plain") == ["r-1"]
 
 
-def test_a_reason_that_names_a_file_without_a_unicode_name_does_not_spoil_the_table(runs: Runs) -> None:
+def test_invalid_unicode_in_a_reason_does_not_break_the_table(runs: Runs) -> None:
     runs.add("r-1", state=RunState.FAILED, message="ValueError: bad \udcff.csv")
     (row,) = runs.rows()
     assert row["reason"].startswith("script failed: ValueError: bad ")
 
 
-def test_sorted_by_anything_and_runs_without_it_come_last(runs: Runs) -> None:
+def test_sorting_puts_runs_without_the_field_last(runs: Runs) -> None:
     runs.add("r-1", "--lr", "0.1", loss=3, name="b")
     runs.add("r-2", "--lr", "0.02", loss=1, name="a", created_at=2000.0)
     runs.add("r-3", "--lr", "high", loss=2, created_at=3000.0)
@@ -99,11 +99,11 @@ def test_sorted_by_anything_and_runs_without_it_come_last(runs: Runs) -> None:
     assert runs.find(sort="-params.lr") == ["r-1", "r-2", "r-3", "r-4"]
     assert runs.find(sort="name") == ["r-2", "r-1", "r-4", "r-3"]
     assert runs.find(sort="experiment,-created") == ["r-4", "r-3", "r-2", "r-1"]
-    with pytest.raises(UserErrorException, match="cannot be sorted by 'colour'"):
+    with pytest.raises(UserErrorException, match="unknown sort field 'colour'"):
         runs.find(sort="colour")
 
 
-def test_pages_do_not_overlap_and_tell_the_total(runs: Runs) -> None:
+def test_pages_do_not_overlap_and_have_the_total(runs: Runs) -> None:
     for number in range(7):
         runs.add(f"r-{number}", created_at=float(number), experiment="a" if number % 2 else "b")
     first, second = (runs.table.page(sort="created_at", offset=offset, limit=4) for offset in (0, 4))
@@ -113,7 +113,7 @@ def test_pages_do_not_overlap_and_tell_the_total(runs: Runs) -> None:
     assert runs.table.page(offset=100).rows == []
 
 
-def test_what_changes_is_in_the_next_answer(runs: Runs) -> None:
+def test_changes_are_in_the_next_result(runs: Runs) -> None:
     runs.add("r-1", state=RunState.RUNNING, loss=0.5)
     assert runs.find("loss<0.3 or team:vision or status:completed") == []
     runs.log("r-1", "loss", 0.1)
@@ -129,7 +129,7 @@ def test_what_changes_is_in_the_next_answer(runs: Runs) -> None:
     assert runs.find("depth>1", sort="-params.depth") == ["r-2", "r-1"]
 
 
-def test_the_runs_that_changed_since_a_version_are_known_in_order(runs: Runs) -> None:
+def test_changed_runs_are_listed_in_order(runs: Runs) -> None:
     runs.add("r-1")
     runs.add("r-2")
     before = runs.table.version
@@ -143,8 +143,8 @@ def test_the_runs_that_changed_since_a_version_are_known_in_order(runs: Runs) ->
     assert runs.table.changed(version) == (version, [])
 
 
-def test_a_reader_from_long_ago_or_of_another_yard_reads_anew(tmp_path: Path) -> None:
-    fill_home(tmp_path, MOST_CHANGES + 1)
+def test_a_very_old_or_unknown_version_requires_a_reload(tmp_path: Path) -> None:
+    fill_home(tmp_path, MAX_CHANGES + 1)
     database = open_database(tmp_path / "yard.db")
     table = RunTable(database, lambda *_: "")
     assert table.changed(0)[1] is None
@@ -153,7 +153,7 @@ def test_a_reader_from_long_ago_or_of_another_yard_reads_anew(tmp_path: Path) ->
     database.close()
 
 
-def test_the_names_that_runs_have_are_counted_as_runs_change(runs: Runs) -> None:
+def test_label_names_are_counted_as_runs_change(runs: Runs) -> None:
     runs.add("r-1", "--lr", "0.1", "--optimizer", "adam", loss=1.0)
     runs.add("r-2", "--lr", "0.2", state=RunState.RUNNING)
     names = {name: (is_number, count) for name, is_number, count in runs.table.names()}
@@ -165,7 +165,7 @@ def test_the_names_that_runs_have_are_counted_as_runs_change(runs: Runs) -> None
     assert ("metrics.loss", True, 2) in runs.table.names()
 
 
-def test_what_agents_measured_is_no_metric_of_the_run(runs: Runs) -> None:
+def test_system_metrics_are_not_metrics_of_the_run(runs: Runs) -> None:
     runs.add("r-1", loss=1.0)
     version = runs.table.version
     runs.log("r-1/system", "local/cpu", 50.0)
@@ -173,7 +173,7 @@ def test_what_agents_measured_is_no_metric_of_the_run(runs: Runs) -> None:
     assert runs.rows()[0]["metrics"] == {"loss": 1.0}
 
 
-def test_a_run_that_an_mlflow_client_deleted_is_shown_to_who_asks_for_it(runs: Runs) -> None:
+def test_a_run_deleted_by_an_mlflow_client_is_hidden_unless_queried(runs: Runs) -> None:
     runs.add("r-1")
     runs.add("r-2", created_at=2000.0)
     runs.store.set_tags("r-1", {"mlflow.lifecycleStage": "deleted"})
@@ -186,7 +186,7 @@ def test_a_run_that_an_mlflow_client_deleted_is_shown_to_who_asks_for_it(runs: R
     assert runs.find() == ["r-1", "r-2"]
 
 
-def test_a_long_text_is_told_by_its_beginning(runs: Runs) -> None:
+def test_long_texts_are_truncated(runs: Runs) -> None:
     runs.add("r-1", "--prompt", "p" * 100_000, tags={"note": "n" * 100_000})
     (row,) = runs.rows()
     assert len(row["params"]["prompt"]) == len(row["tags"]["note"]) == 500
