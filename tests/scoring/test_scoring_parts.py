@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runyard.scoring import counters, onnx_model, schema
-from runyard.scoring.chunked_body import Chunks
+from runyard.scoring.chunked_body import ChunkedBody
 from runyard.scoring.counters import Counter
-from runyard.scoring.entry_script import Script
-from runyard.scoring.onnx_model import Misfit, OnnxModel
-from runyard.scoring.request_head import Refused, parse
+from runyard.scoring.entry_script import EntryScript
+from runyard.scoring.onnx_model import InputMismatch, OnnxModel
+from runyard.scoring.request_head import HttpError, parse
 
 
 def test_a_head_is_read() -> None:
@@ -65,7 +65,7 @@ def test_connections_are_kept_as_the_client_wants(head: bytes, keeps: bool) -> N
     ],
 )
 def test_what_two_programs_could_read_differently_is_refused(head: bytes, status: int) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(HttpError) as refused:
         parse(head)
     assert refused.value.status == status
 
@@ -78,7 +78,7 @@ def test_what_two_programs_could_read_differently_is_refused(head: bytes, status
 )
 def test_a_body_in_chunks_is_the_same_however_it_is_cut(parts: list[bytes], cuts: list[int], after: bytes) -> None:
     sent = b"".join(b"%x;note=1\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\nTrailer: x\r\n\r\n" + after
-    chunks, place, turn, rest = Chunks(10_000, "too large"), 0, 0, None
+    chunks, place, turn, rest = ChunkedBody(10_000, "too large"), 0, 0, None
     while rest is None:
         size = cuts[turn % len(cuts)]
         rest = chunks.feed(sent[place : place + size])
@@ -100,8 +100,8 @@ def test_a_body_in_chunks_is_the_same_however_it_is_cut(parts: list[bytes], cuts
     ],
 )
 def test_chunks_that_are_none_are_refused(sent: bytes, status: int) -> None:
-    with pytest.raises(Refused) as refused:
-        Chunks(100, "too large").feed(sent)
+    with pytest.raises(HttpError) as refused:
+        ChunkedBody(100, "too large").feed(sent)
     assert refused.value.status == status
 
 
@@ -117,21 +117,21 @@ def test_every_latency_has_a_bucket_that_holds_it(microseconds: int) -> None:
 def test_a_worker_counts_and_another_process_reads(tmp_path: Path) -> None:
     counter = Counter(tmp_path / "2-0")
     for milliseconds in range(1, 101):
-        counter.answered(200, milliseconds / 1e3, 10, 20)
-    counter.answered(404, 0.001, 0, 0)
-    counter.answered(503, 0.001, 0, 0)
-    counter.answered(500, 0.001, 0, 0)
+        counter.record(200, milliseconds / 1e3, 10, 20)
+    counter.record(404, 0.001, 0, 0)
+    counter.record(503, 0.001, 0, 0)
+    counter.record(500, 0.001, 0, 0)
     [(version, place, numbers)] = list(counters.read(tmp_path))
     assert (version, place, numbers[counters.REQUESTS], numbers[counters.OK]) == (2, 0, 103, 100)
-    assert (numbers[counters.REFUSED], numbers[counters.FAILED], numbers[counters.TURNED_AWAY]) == (1, 1, 1)
+    assert (numbers[counters.CLIENT_ERROR], numbers[counters.FAILED], numbers[counters.REJECTED]) == (1, 1, 1)
     assert counters.percentile(numbers, 0.5) == pytest.approx(0.049, rel=0.08)
     assert counters.percentile(numbers, 0.99) == pytest.approx(0.099, rel=0.08)
     text = counters.prometheus("digits", tmp_path)
     assert 'runyard_service_requests_total{service="digits",version="2",result="ok"} 100' in text
     assert 'runyard_service_latency_seconds_count{service="digits",version="2"} 103' in text
     again = Counter(tmp_path / "2-0")  # a worker that takes another's place counts on
-    again.answered(200, 0.001, 0, 0)
-    assert counters.added(row for _, _, row in counters.read(tmp_path))[counters.REQUESTS] == 104
+    again.record(200, 0.001, 0, 0)
+    assert counters.total(row for _, _, row in counters.read(tmp_path))[counters.REQUESTS] == 104
 
 
 def test_samples_say_what_is_taken() -> None:
@@ -141,17 +141,17 @@ def test_samples_say_what_is_taken() -> None:
     def run(who: dict[str, object], more: list[float] | None = None) -> str:
         return f"{who['name']} {more}"
 
-    signature = schema.of(run)
+    signature = schema.signature_of(run)
     assert signature is not None
     good = {"who": {"name": "b", "age": 2, "tall": False}}
     assert run(**signature.arguments(json.dumps(good).encode())) == "b None"
     assert run(**signature.arguments(json.dumps({**good, "more": [1, 2]}).encode())) == "b [1.0, 2.0]"
     for wrong, said in (
-        ({"who": {"name": "b", "age": True, "tall": False}}, "a whole number is taken"),
-        ({"who": {"name": "b", "age": 2}}, "lacks 'tall'"),
-        ({"who": [1]}, "an object is taken"),
-        ({**good, "more": "x"}, "a list is taken"),
-        ({}, "lacks 'who'"),
+        ({"who": {"name": "b", "age": True, "tall": False}}, "expected an integer"),
+        ({"who": {"name": "b", "age": 2}}, "missing 'tall'"),
+        ({"who": [1]}, "expected an object"),
+        ({**good, "more": "x"}, "expected a list"),
+        ({}, "missing 'who'"),
     ):
         with pytest.raises(schema.Mismatch, match=said):
             signature.arguments(json.dumps(wrong).encode())
@@ -177,14 +177,14 @@ def test_a_request_that_fails_is_answered_though_the_log_takes_no_more(
     body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "score_full.py").write_text(f"def init(): pass\ndef run(text): {body}\n")
-    script = Script(tmp_path / "score_full.py")
+    script = EntryScript(tmp_path / "score_full.py")
 
     def write(text: str) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
         patched.setattr(sys, "stderr", SimpleNamespace(write=write, flush=lambda: None))
-        answers = [script.answer(parse(b"POST /score HTTP/1.1"), b"{}", "r1"), onnx_model.failed("r1")]
+        answers = [script.score(parse(b"POST /score HTTP/1.1"), b"{}", "r1"), onnx_model.failed("r1")]
     assert [answer.status for answer in answers] == [500, 500]
 
 
@@ -216,5 +216,5 @@ def test_numbers_that_an_onnx_input_cannot_hold_are_refused(
     if fits:
         assert model.arrays(sent.encode())["x"].tolist() == json.loads(sent)
     else:
-        with pytest.raises(Misfit, match=f"'x' has numbers that {taken} does not hold"):
+        with pytest.raises(InputMismatch, match=f"'x': values out of range for {dtype}"):
             model.arrays(sent.encode())

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -63,7 +64,7 @@ def test_a_service_moves_to_another_port(workspace: Workspace, tmp_path: Path) -
     service = deployed(workspace, tmp_path, ECHO)
     before = Client(service)
     assert before.ask("x").status == 200
-    taken = {one._view["configuration"]["port"]: one.name for one in Webservice.list(workspace)}
+    taken = {urlsplit(service.scoring_uri).port: service.name for service in Webservice.list(workspace)}
     port = free_port("127.0.0.1", 0, taken)
     with pytest.raises(WebserviceException, match=r"cannot listen on port \d+ of 0\.0\.0\.0"):
         service.update(host="0.0.0.0")  # where its own port is taken, by itself

@@ -12,7 +12,7 @@ import pytest
 
 from runyard import InferenceConfig, LocalWebservice, Model, Webservice, Workspace
 from runyard.errors import WebserviceException
-from service_support import Client, a_factor, a_name, a_script, deployed, this_python
+from service_support import Client, a_factor, a_name, a_script, deployed, service_view, this_python
 from support import eventually
 
 pytestmark = pytest.mark.real
@@ -250,8 +250,7 @@ def test_a_crash_at_every_start_is_tried_again_with_patience(workspace: Workspac
         service.run("die")
 
     def restarts() -> int:
-        service.update_deployment_state()
-        return int(service._view["versions"][0]["workers"][0]["restarts"])
+        return int(service_view(service)["versions"][0]["workers"][0]["restarts"])
 
     eventually(lambda: restarts() >= 3, "it is started again and again", 60)
     eventually(lambda: service.state == "Unhealthy" or restarts() < 0, "it is not well", 60)

@@ -123,12 +123,12 @@ def test_a_schema_turns_json_into_arguments_and_refuses_what_does_not_fit(typed:
     client, key = Client(typed), f"Bearer {typed.get_keys()[0]}"
     for body, said in (
         ("this is no json", "the body is not JSON"),
-        ("[1]", "must be an object with 'scale', 'data'"),
-        ('{"data": [[1, 2]]}', "lacks 'scale'"),
-        ('{"data": [[1, 2]], "scale": 1, "more": 2}', "takes no 'more'"),
-        ('{"data": [[1, 2, 3]], "scale": 1}', "its shape is [1, 3]"),
-        ('{"data": [["a", "b"]], "scale": 1}', "not an array of float64"),
-        ('{"data": [[1, 2]], "scale": "x"}', "a number is taken"),
+        ("[1]", "expected an object with 'scale', 'data'"),
+        ('{"data": [[1, 2]]}', "missing 'scale'"),
+        ('{"data": [[1, 2]], "scale": 1, "more": 2}', "unexpected 'more'"),
+        ('{"data": [[1, 2, 3]], "scale": 1}', "got [1, 3]"),
+        ('{"data": [["a", "b"]], "scale": 1}', "expected an array of float64"),
+        ('{"data": [[1, 2]], "scale": "x"}', "expected a number"),
     ):
         answer = client.ask(body, Authorization=key)
         assert (answer.status, said in json.loads(answer.text)["error"]["message"]) == (400, True), answer.text

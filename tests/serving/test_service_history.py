@@ -23,8 +23,8 @@ def test_a_point_a_second_has_the_requests_and_latencies_of_that_second(tmp_path
     history, counter = History(), Counter(tmp_path / "1-0")
     history.sample("svc", tmp_path)
     for _ in range(20):
-        counter.answered(200, 0.010, 8, 8)
-    counter.answered(500, 1.0, 8, 8)
+        counter.record(200, 0.010, 8, 8)
+    counter.record(500, 1.0, 8, 8)
     history.sample("svc", tmp_path)
     (point,) = history.points("svc")
     assert point["requests_per_second"] == 21
@@ -36,12 +36,12 @@ def test_a_point_a_second_has_the_requests_and_latencies_of_that_second(tmp_path
 
 def test_lately_keeps_the_latency_of_the_last_second_that_had_requests(tmp_path: Path, seconds: None) -> None:
     history, counter = History(), Counter(tmp_path / "1-0")
-    assert history.lately("svc") == {"requests_per_second": 0}
+    assert history.recent("svc") == {"requests_per_second": 0}
     history.sample("svc", tmp_path)
     for _ in range(10):
-        counter.answered(200, 0.010, 8, 8)
+        counter.record(200, 0.010, 8, 8)
     history.sample("svc", tmp_path)
     history.sample("svc", tmp_path)
-    lately = history.lately("svc")
+    lately = history.recent("svc")
     assert lately["requests_per_second"] == 5  # ten in one of two seconds
     assert lately["p99_ms"] == pytest.approx(10, rel=0.1)

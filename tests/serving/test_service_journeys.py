@@ -21,7 +21,7 @@ from runyard import (
     Workspace,
 )
 from runyard.errors import WebserviceException
-from service_support import TIMES, Client, Load, a_factor, a_name, a_script, deployed
+from service_support import TIMES, Client, Load, a_factor, a_name, a_script, deployed, service_view
 from support import eventually, with_this_python
 
 pytestmark = pytest.mark.real
@@ -60,7 +60,7 @@ def test_from_training_to_answers(
     with pytest.raises(WebserviceException, match="is used by the service"):
         model.delete()
     service.delete()
-    with pytest.raises(WebserviceException, match="no service is named"):
+    with pytest.raises(WebserviceException, match="no service named"):
         Webservice(workspace, service.name)
     model.delete()
 
@@ -170,9 +170,8 @@ def test_keys_open_a_service_and_can_be_replaced(workspace: Workspace, tmp_path:
 
 
 def workers(service: Webservice) -> list[dict[str, object]]:
-    service.update_deployment_state()
-    found: list[dict[str, object]] = service._view["versions"][-1]["workers"]
-    return found
+    entries: list[dict[str, object]] = service_view(service)["versions"][-1]["workers"]
+    return entries
 
 
 def test_an_image_of_2018_is_deployed(

@@ -37,10 +37,10 @@ def test_an_onnx_model_is_served_without_code(workspace: Workspace, tmp_path: Pa
     client = Client(service)
     for body, said in (
         ("{", "the body is not JSON"),
-        ('{"data": [[1, 2, 3]]}', "has the shape [1, 3], and ['any', 2] is taken"),
-        ('{"data": [["a", "b"]]}', "is not an array of float32"),
-        ('{"data": [[null, 1]]}', "is not an array of float32"),
-        ('{"other": 1}', "must have 'data' or 'x'"),
+        ('{"data": [[1, 2, 3]]}', "expected shape ['any', 2], got [1, 3]"),
+        ('{"data": [["a", "b"]]}', "expected an array of float32"),
+        ('{"data": [[null, 1]]}', "expected an array of float32"),
+        ('{"other": 1}', "expected an object with 'data' or 'x'"),
     ):
         answer = client.ask(body)
         assert (answer.status, said in json.loads(answer.text)["error"]["message"]) == (400, True), answer.text

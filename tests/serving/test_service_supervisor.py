@@ -90,7 +90,7 @@ def test_starting_a_worker_is_retried_for_days_on_an_overloaded_machine(
     def fail_to_start(*args: object, **kwargs: object) -> int:
         raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(workers, "start", fail_to_start)
+    monkeypatch.setattr(workers, "spawn", fail_to_start)
     folder, state = ServiceFolder(tmp_path), desired_state()
     folder.version(1).mkdir(parents=True)
     folder.order(1).write_text(json.dumps(to_json(WorkerOrder(("python",), {}, "score.py"))))

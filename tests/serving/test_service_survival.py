@@ -12,7 +12,7 @@ import pytest
 
 from runyard import LocalWebservice, Model, Webservice, Workspace
 from runyard.errors import RunyardException
-from service_support import Client, Load, a_name, a_script, deployed
+from service_support import Client, Load, a_name, a_script, deployed, service_view
 from support import a_home, eventually, is_alive, lock_holder, stop_yard, yard_pid
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("services that survive")]
@@ -62,7 +62,7 @@ def test_a_service_whose_processes_are_all_gone_comes_back_at_the_same_place(
 ) -> None:
     """As after the machine was switched off."""
     service = deployed(workspace, tmp_path, "def init(): pass\ndef run(text): return 'here'\n", workers=2)
-    workers = [one["pid"] for one in service._view["versions"][0]["workers"]]
+    workers = [one["pid"] for one in service_view(service)["versions"][0]["workers"]]
     keeper = keeper_of(service)
     assert keeper is not None
     stop_yard(workspace.home, signal.SIGKILL)
@@ -128,8 +128,8 @@ def test_a_yard_that_is_killed_as_it_writes_down_a_success_is_no_failure(workspa
     database.close()
     service.update_deployment_state()
     service.wait_for_deployment()
-    assert (service.state, service._view["error"]) == ("Healthy", "")
-    assert [one["state"] for one in service._view["versions"]] == ["Healthy"]
+    assert (service.state, service_view(service)["error"]) == ("Healthy", "")
+    assert [one["state"] for one in service_view(service)["versions"]] == ["Healthy"]
     assert keeper_of(service) == keeper
 
 

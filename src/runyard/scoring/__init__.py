@@ -1,1 +1,1 @@
-"""What answers requests: the worker of a web service, inside the service's own Python. Standard library only."""
+"""The worker of a web service, which runs in the service's environment. Standard library only."""

@@ -1,7 +1,7 @@
-"""What a worker counts: numbers in a file that is mapped into its memory, so that counting is an addition.
+"""Counters of a worker in a memory-mapped file: counting is an addition, and other processes read the file.
 
-Whoever wants to know reads the file: the worker may be busy, or dead. Latencies are kept as a histogram whose buckets
-are an eighth of a power of two wide, so percentiles are right within seven per cent whatever their size.
+Readers do not depend on the worker, which may be busy or dead. Latencies are a histogram with eight buckets per power
+of two, so percentiles are accurate to within seven percent.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-PID, STARTED, REQUESTS, OK, REFUSED, FAILED, TURNED_AWAY, MICROSECONDS, BYTES_IN, BYTES_OUT = range(10)
-BUSY, CONNECTIONS, BATCHES, BATCHED, PASSED_ON = range(10, 15)
+PID, STARTED, REQUESTS, OK, CLIENT_ERROR, FAILED, REJECTED, MICROSECONDS, BYTES_IN, BYTES_OUT = range(10)
+BUSY, CONNECTIONS, BATCHES, BATCHED, FORWARDED = range(10, 15)
 _HEAD = 32
 _BUCKETS = 288
 _SLOTS = _HEAD + _BUCKETS
@@ -31,7 +31,7 @@ def bucket_of(microseconds: int) -> int:
 
 
 def upper_edge(bucket: int) -> int:
-    """The smallest number of microseconds that is above the bucket."""
+    """The smallest number of microseconds above the bucket."""
     if bucket < 16:
         return bucket + 1
     size, part = divmod(bucket - 16, 8)
@@ -39,7 +39,7 @@ def upper_edge(bucket: int) -> int:
 
 
 class Counter:
-    """The writing end: one process, and one thread of it."""
+    """The writer: used by one thread of one process."""
 
     def __init__(self, path: Path) -> None:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -50,11 +50,11 @@ class Counter:
             os.close(file)
         self.numbers = memoryview(self._map).cast("Q")
 
-    def answered(self, status: int, seconds: float, bytes_in: int, bytes_out: int) -> None:
+    def record(self, status: int, seconds: float, bytes_in: int, bytes_out: int) -> None:
         numbers = self.numbers
         microseconds = min(int(seconds * 1e6), _LONGEST_US)
         numbers[REQUESTS] += 1
-        numbers[OK if status < 400 else REFUSED if status < 500 else TURNED_AWAY if status == 503 else FAILED] += 1
+        numbers[OK if status < 400 else CLIENT_ERROR if status < 500 else REJECTED if status == 503 else FAILED] += 1
         numbers[MICROSECONDS] += microseconds
         numbers[BYTES_IN] += bytes_in
         numbers[BYTES_OUT] += bytes_out
@@ -62,50 +62,50 @@ class Counter:
 
 
 def read(folder: Path, version: int | None = None) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-    """Version, place and numbers of each worker that ever was."""
+    """Version, slot and counters of every worker, past and present."""
     try:
         names = sorted(path.name for path in folder.iterdir())
     except OSError:
         return
     for name in names:
-        which, _, place = name.partition("-")
-        if not (which.isdigit() and place.isdigit()) or (version is not None and int(which) != version):
+        number, _, slot = name.partition("-")
+        if not (number.isdigit() and slot.isdigit()) or (version is not None and int(number) != version):
             continue
         try:
             data = (folder / name).read_bytes()
         except OSError:
             continue
         if len(data) == _BYTES:
-            yield int(which), int(place), struct.unpack(f"={_SLOTS}Q", data)
+            yield int(number), int(slot), struct.unpack(f"={_SLOTS}Q", data)
 
 
-def added(many: Iterable[Sequence[int]]) -> tuple[int, ...]:
-    rows = list(many)
+def total(workers: Iterable[Sequence[int]]) -> tuple[int, ...]:
+    rows = list(workers)
     return tuple(map(sum, zip(*rows))) if rows else (0,) * _SLOTS
 
 
 def percentile(numbers: Sequence[int], share: float) -> float:
-    """In seconds: in the middle of the bucket that it falls into; 0 when there was no request."""
+    """A latency percentile in seconds: the middle of its bucket; 0 without requests."""
     buckets = numbers[_HEAD:]
-    left = share * sum(buckets)
+    remaining = share * sum(buckets)
     for bucket, count in enumerate(buckets):
-        left -= count
-        if count and left <= 0:
+        remaining -= count
+        if count and remaining <= 0:
             low = upper_edge(bucket - 1) if bucket else 0
             return (low + upper_edge(bucket)) / 2e6
     return 0.0
 
 
-def since(now: Sequence[int], before: Sequence[int]) -> tuple[int, ...]:
-    """What was counted between two looks."""
+def difference(now: Sequence[int], before: Sequence[int]) -> tuple[int, ...]:
+    """The increase between two readings."""
     return tuple(max(a - b, 0) for a, b in zip(now, before))
 
 
 def prometheus(service: str, folder: Path) -> str:
-    """The text that Prometheus reads."""
+    """All counters in the Prometheus text format."""
     rows = list(read(folder))
     versions = sorted({version for version, _, _ in rows})
-    by_version = {v: added(numbers for version, _, numbers in rows if version == v) for v in versions}
+    by_version = {v: total(numbers for version, _, numbers in rows if version == v) for v in versions}
     lines: list[str] = []
 
     def series(name: str, kind: str, text: str, values: Iterable[tuple[str, object]]) -> None:
@@ -115,28 +115,28 @@ def prometheus(service: str, folder: Path) -> str:
     def labels(version: int, more: str = "") -> str:
         return f'service="{service}",version="{version}"{more}'
 
-    codes = (("ok", OK), ("refused", REFUSED), ("failed", FAILED), ("turned_away", TURNED_AWAY))
+    codes = (("ok", OK), ("refused", CLIENT_ERROR), ("failed", FAILED), ("turned_away", REJECTED))
     series(
         "requests_total",
         "counter",
-        "Requests by how they ended.",
-        ((labels(v, f',result="{word}"'), n[place]) for v, n in by_version.items() for word, place in codes),
+        "Requests by result.",
+        ((labels(v, f',result="{word}"'), n[index]) for v, n in by_version.items() for word, index in codes),
     )
-    for name, place, text in (
+    for name, index, text in (
         ("received_bytes_total", BYTES_IN, "Bytes of request bodies."),
-        ("sent_bytes_total", BYTES_OUT, "Bytes of answers."),
-        ("batches_total", BATCHES, "Calls of the model for several requests together."),
-        ("batched_rows_total", BATCHED, "Rows in those calls."),
+        ("sent_bytes_total", BYTES_OUT, "Bytes of responses."),
+        ("batches_total", BATCHES, "Batched calls of the model."),
+        ("batched_rows_total", BATCHED, "Rows in batched calls."),
     ):
-        series(name, "counter", text, ((labels(v), n[place]) for v, n in by_version.items()))
-    alive = [(version, place, n) for version, place, n in rows if n[PID] and Path(f"/proc/{n[PID]}").exists()]
-    for name, place, text in (
-        ("busy_requests", BUSY, "Requests that are being answered."),
-        ("open_connections", CONNECTIONS, "Connections of clients."),
+        series(name, "counter", text, ((labels(v), n[index]) for v, n in by_version.items()))
+    alive = [(version, slot, n) for version, slot, n in rows if n[PID] and Path(f"/proc/{n[PID]}").exists()]
+    for name, index, text in (
+        ("busy_requests", BUSY, "Requests in progress."),
+        ("open_connections", CONNECTIONS, "Open client connections."),
     ):
-        series(name, "gauge", text, ((labels(v, f',worker="{w}"'), n[place]) for v, w, n in alive))
+        series(name, "gauge", text, ((labels(v, f',worker="{w}"'), n[index]) for v, w, n in alive))
     lines += [
-        "# HELP runyard_service_latency_seconds Time from a whole request to its answer.",
+        "# HELP runyard_service_latency_seconds Time from the complete request to the response.",
         "# TYPE runyard_service_latency_seconds histogram",
     ]
     for version, numbers in by_version.items():
@@ -145,7 +145,7 @@ def prometheus(service: str, folder: Path) -> str:
 
 
 def _histogram(labels: str, numbers: Sequence[int]) -> Iterator[str]:
-    """Every eighth edge is enough for a dashboard: a power of two, from 128 microseconds to a minute."""
+    """Powers of two from 128 microseconds to a minute: enough for a dashboard."""
     name, buckets = "runyard_service_latency_seconds", numbers[_HEAD:]
     for power in range(7, 27):
         edge = bucket_of(1 << power)

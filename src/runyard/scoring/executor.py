@@ -1,10 +1,8 @@
-"""Who runs the scoring function, and when.
+"""Runs the scoring function.
 
-The function always runs in the main thread: that is where scripts expect to be, with their sessions, graphs and
-database connections. As long as it is quick the event loop runs there too, and a request goes from the socket to the
-function and back without a thread in between, which would cost more than most small models do. When it is slow the
-loop moves to a thread of its own, so that whoever asks how the service is, or comes when it has too much to do, hears
-at once; and back when it is quick again.
+The function always runs in the main thread, where scripts expect to run with their sessions, graphs and database
+connections. While it is fast, the event loop runs there too: switching threads would cost more than most small models
+take. While it is slow, the loop runs in a separate thread, so that health checks and rejections stay responsive.
 """
 
 from __future__ import annotations
@@ -16,54 +14,54 @@ import time
 from collections.abc import Callable
 from typing import Any, Optional
 
-from runyard.scoring.dispatcher import Desk, Job
-from runyard.scoring.responses import Answer
+from runyard.scoring.dispatcher import Dispatcher, Job
+from runyard.scoring.responses import Response
 
-_SLOW_S = 0.1  # of eight calls together
-_QUICK_S = 0.002  # of one call on average, of sixty-four
-Work = Callable[[], "list[tuple[Job, Answer]]"]
+_SLOW_S = 0.1  # total of the last eight calls
+_FAST_S = 0.002  # average of 64 calls
+Work = Callable[[], "list[tuple[Job, Response]]"]
 
 
-class Turns:
-    """``do`` is called in the loop's thread; the answers are given there too."""
+class Executor:
+    """``submit`` is called in the loop's thread, and responses are delivered there."""
 
-    def __init__(self, desk: Desk, loop: asyncio.AbstractEventLoop) -> None:
-        self._desk, self._loop = desk, loop
-        self._apart = False
-        self._ended = False
+    def __init__(self, dispatcher: Dispatcher, loop: asyncio.AbstractEventLoop) -> None:
+        self._dispatcher, self._loop = dispatcher, loop
+        self._separate = False
+        self._stopped = False
         self._queue: queue.SimpleQueue[Optional[Work]] = queue.SimpleQueue()
         self._recent = [0.0] * 8
         self._calls = 0
         self._spent = 0.0
-        self._is_quick = False
-        self.began: Optional[float] = None  # when the call that is going on began
+        self._is_fast = False
+        self.call_started: Optional[float] = None  # start of the current call
         self.current: tuple[Job, ...] = ()
 
-    def do(self, jobs: tuple[Job, ...], work: Work) -> None:
-        if self._apart:
-            self._queue.put(lambda: self._called(jobs, work))
+    def submit(self, jobs: tuple[Job, ...], work: Work) -> None:
+        if self._separate:
+            self._queue.put(lambda: self._timed(jobs, work))
             return
-        for job, answer in self._called(jobs, work):
-            self._desk.scored(job, answer)
+        for job, response in self._timed(jobs, work):
+            self._dispatcher.complete(job, response)
         if self._is_slow():
-            self._apart, self._is_quick = True, False
+            self._separate, self._is_fast = True, False
             self._loop.stop()
 
     def run(self) -> None:
-        """In the main thread, until ``end``."""
-        while not self._ended:
-            if not self._apart:
+        """Run in the main thread until ``end`` is called."""
+        while not self._stopped:
+            if not self._separate:
                 self._loop.run_forever()
                 continue
             thread = threading.Thread(target=self._run_loop, name="requests", daemon=True)
             thread.start()
             self._work()
             thread.join()
-            self._come_back()
+            self._rejoin()
 
     def end(self) -> None:
-        """In the loop's thread."""
-        self._ended = True
+        """Stop; called in the loop's thread."""
+        self._stopped = True
         self._loop.stop()
         self._queue.put(None)
 
@@ -76,45 +74,45 @@ class Turns:
             work = self._queue.get()
             if work is None:
                 return
-            self._loop.call_soon_threadsafe(self._give, work())
+            self._loop.call_soon_threadsafe(self._deliver, work())
 
-    def _come_back(self) -> None:
-        """The loop stands still: what it asked for in its last moments is done before it runs here."""
-        self._apart = False
+    def _rejoin(self) -> None:
+        """Process what the stopped loop had queued before the loop continues in this thread."""
+        self._separate = False
         while not self._queue.empty():
             work = self._queue.get()
             if work is not None:
-                self._loop.call_soon(self._give, work())
+                self._loop.call_soon(self._deliver, work())
 
-    def _give(self, answers: list[tuple[Job, Answer]]) -> None:
-        for job, answer in answers:
-            self._desk.scored(job, answer)
-        if self._apart and self._is_quick and not self._ended:
-            self._is_quick = False
+    def _deliver(self, responses: list[tuple[Job, Response]]) -> None:
+        for job, response in responses:
+            self._dispatcher.complete(job, response)
+        if self._separate and self._is_fast and not self._stopped:
+            self._is_fast = False
             self._loop.stop()
             self._queue.put(None)
 
-    def _called(self, jobs: tuple[Job, ...], work: Work) -> list[tuple[Job, Answer]]:
+    def _timed(self, jobs: tuple[Job, ...], work: Work) -> list[tuple[Job, Response]]:
         self.current = jobs
-        self.began = began = time.monotonic()
+        self.call_started = started = time.monotonic()
         try:
             return work()
         finally:
-            self.began = None
-            taken = time.monotonic() - began
-            self._recent[self._calls & 7] = taken
+            self.call_started = None
+            duration = time.monotonic() - started
+            self._recent[self._calls & 7] = duration
             self._calls += 1
-            self._spent += taken
+            self._spent += duration
             if not self._calls & 63:
-                self._is_quick, self._spent = self._spent < 64 * _QUICK_S and not self._is_slow(), 0.0
+                self._is_fast, self._spent = self._spent < 64 * _FAST_S and not self._is_slow(), 0.0
 
     def _is_slow(self) -> bool:
         return sum(self._recent) > _SLOW_S
 
 
-class OneByOne:
-    def __init__(self, turns: Turns, scorer: Any) -> None:
-        self._turns, self._answer = turns, scorer.answer
+class SingleRequests:
+    def __init__(self, executor: Executor, scorer: Any) -> None:
+        self._executor, self._score = executor, scorer.score
 
     def __call__(self, job: Job) -> None:
-        self._turns.do((job,), lambda: [(job, self._answer(job.head, job.body, job.connection.request_id))])
+        self._executor.submit((job,), lambda: [(job, self._score(job.head, job.body, job.connection.request_id))])

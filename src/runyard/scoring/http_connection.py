@@ -1,7 +1,7 @@
-"""One connection of a client: HTTP/1.1, one request after another.
+"""One HTTP/1.1 connection of a client.
 
-Written for this one purpose, because the request path is what a service is judged by, and because whatever a worker
-needs would have to be installed into somebody else's Python. The head of a request that came before is not read again.
+A dedicated implementation, because the request path determines the speed of a service and dependencies would have to
+be installed into the user's environment. Heads of repeated requests are cached.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Optional, cast
 
-from runyard.scoring.chunked_body import Chunks
-from runyard.scoring.request_head import LONGEST, Head, Refused, parse
+from runyard.scoring.chunked_body import ChunkedBody
+from runyard.scoring.request_head import MAX_HEAD_BYTES, Head, HttpError, parse
 
 if TYPE_CHECKING:
-    from runyard.scoring.dispatcher import Desk
+    from runyard.scoring.dispatcher import Dispatcher
 
 REASONS = {
     200: "OK",
@@ -36,76 +36,76 @@ REASONS = {
     504: "Gateway Timeout",
     505: "HTTP Version Not Supported",
 }
-_PIPELINED = 256 * 1024
+_MAX_PIPELINED_BYTES = 256 * 1024
 _LINGER_S = 5.0
-_SLOWEST_BYTES_S = 64 * 1024
-_KNOWN_HEADS = 256
-_KNOWN_UP_TO = 2048
+_MIN_BYTES_PER_S = 64 * 1024
+_MAX_CACHED_HEADS = 256
+_MAX_CACHED_BYTES = 2048
 
-known_heads: dict[bytes, Head] = {}
+head_cache: dict[bytes, Head] = {}
 
 
 class Connection(asyncio.Protocol):
     __slots__ = (
-        *("_body", "_buffer", "_chunks", "_desk", "_discards", "_going", "_head", "_left", "_paused"),
-        *("_held", "_receives", "_transport"),
-        *("busy", "clogged", "deadline", "internal", "is_open", "request_id"),
+        *("_body", "_buffer", "_chunked_body", "_discarding", "_dispatcher", "_head", "_held_bytes", "_paused"),
+        *("_processing", "_receiving", "_remaining", "_transport"),
+        *("busy", "deadline", "internal", "is_open", "request_id", "write_blocked"),
     )
 
-    def __init__(self, desk: Desk, internal: bool = False) -> None:
-        self._desk = desk
-        self.internal = internal  # from another worker of this service, which has looked at the key
+    def __init__(self, dispatcher: Dispatcher, internal: bool = False) -> None:
+        self._dispatcher = dispatcher
+        self.internal = internal  # forwarded by another worker of this service, which has checked the key
         self._buffer = b""
         self._head: Optional[Head] = None
         self._body = bytearray()
-        self._left = 0
-        self._held = 0  # bytes that the desk counts as this connection's
-        self._chunks: Optional[Chunks] = None
-        self._discards = self._paused = self._going = self._receives = False
+        self._remaining = 0
+        self._held_bytes = 0  # this connection's share of dispatcher.held_bytes
+        self._chunked_body: Optional[ChunkedBody] = None
+        self._discarding = self._paused = self._processing = self._receiving = False
         self.busy = False
         self.is_open = True
-        self.clogged = False  # the client does not take what it was sent
-        self.deadline = 0.0  # for whatever is being waited for
+        self.write_blocked = False  # the client does not read what was sent
+        self.deadline = 0.0  # of the current wait
         self.request_id = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self.deadline = time.monotonic() + self._desk.limits.receive_s
-        self._desk.connected(self)
+        self.deadline = time.monotonic() + self._dispatcher.limits.receive_s
+        self._dispatcher.connected(self)
 
     def connection_lost(self, error: Optional[Exception]) -> None:
         self.is_open = False
-        self._hold(0)
-        self._desk.disconnected(self)
+        self._set_held_bytes(0)
+        self._dispatcher.disconnected(self)
 
     def data_received(self, data: bytes) -> None:
-        if self._discards:
+        if self._discarding:
             return
-        if self._left:
-            self._take(data)
+        if self._remaining:
+            self._receive_body(data)
             return
         self._buffer = self._buffer + data if self._buffer else data
         if self.busy:
-            if len(self._buffer) > _PIPELINED and not self._paused:
+            if len(self._buffer) > _MAX_PIPELINED_BYTES and not self._paused:
                 self._paused = True
                 self._transport.pause_reading()
             return
-        self._go_on()
+        self._process_buffer()
 
     def eof_received(self) -> bool:
-        return self.busy  # whoever has only closed its own half still gets its answer
+        return self.busy  # a client that has closed only its sending side still gets its response
 
     def pause_writing(self) -> None:
-        self.clogged = True
-        self.deadline = self._desk.now + self._desk.limits.receive_s
+        self.write_blocked = True
+        self.deadline = self._dispatcher.now + self._dispatcher.limits.receive_s
 
     def resume_writing(self) -> None:
-        self.clogged = False
-        self._rest()
+        self.write_blocked = False
+        self._set_idle()
         if self._buffer and not self.busy:
-            self._go_on()
+            self._process_buffer()
 
-    def answer(
+    def respond(
         self,
         status: int,
         body: bytes,
@@ -114,47 +114,47 @@ class Connection(asyncio.Protocol):
         close: bool = False,
         without_body: bool = False,
     ) -> None:
-        """``headers`` as lines, each with its end."""
+        """Send a response. ``headers`` are complete lines, including line ends."""
         if not self.is_open:
             self.busy = False
             return
-        desk = self._desk
+        dispatcher = self._dispatcher
         head = self._head
-        ends = close or desk.draining or head is None or not head.keep_alive
-        said = (
+        must_close = close or dispatcher.draining or head is None or not head.keep_alive
+        response_head = (
             f"HTTP/1.1 {status} {REASONS.get(status, 'Unknown')}\r\n"
-            f"content-type: {kind}\r\ncontent-length: {len(body)}\r\n{desk.common}"
-            f"x-request-id: {self.request_id}\r\n{headers}{'connection: close' if ends else 'connection: keep-alive'}"
-            "\r\n\r\n"
+            f"content-type: {kind}\r\ncontent-length: {len(body)}\r\n{dispatcher.common}"
+            f"x-request-id: {self.request_id}\r\n{headers}"
+            f"connection: {'close' if must_close else 'keep-alive'}\r\n\r\n"
         ).encode("latin-1", "replace")
-        self._transport.write(said if without_body else said + body)
-        self._done(ends)
+        self._transport.write(response_head if without_body else response_head + body)
+        self._finish_response(must_close)
 
-    def relay(self, answer: bytes) -> None:
-        """As another worker of this service wrote it."""
-        ends = self._desk.draining or self._head is None or not self._head.keep_alive
-        if ends:
-            answer = answer.replace(b"connection: keep-alive", b"connection: close", 1)
+    def relay_response(self, response: bytes) -> None:
+        """Send a response that was written by another worker of this service."""
+        must_close = self._dispatcher.draining or self._head is None or not self._head.keep_alive
+        if must_close:
+            response = response.replace(b"connection: keep-alive", b"connection: close", 1)
         if self.is_open:
-            self._transport.write(answer)
-        self._done(ends)
+            self._transport.write(response)
+        self._finish_response(must_close)
 
-    def refuse(self, status: int, message: str) -> None:
-        """And read no further: what follows may be the rest of a body that nobody wants."""
+    def reject(self, status: int, message: str) -> None:
+        """Send an error and stop reading: the rest of an unwanted body may follow."""
         self.busy = True
-        self._desk.refused(self, self._head, status, message)
-        self._discards = True
-        self._buffer, self._left, self._chunks = b"", 0, None
+        self._dispatcher.reject(self, self._head, status, message)
+        self._discarding = True
+        self._buffer, self._remaining, self._chunked_body = b"", 0, None
         self._body = bytearray()
 
     def expire(self) -> None:
         """The deadline has passed."""
-        if self.clogged or self._discards:
+        if self.write_blocked or self._discarding:
             self._transport.abort()
         elif self.busy:
-            self.deadline = 0.0  # the time for scoring is measured elsewhere
-        elif self._receives:
-            self.refuse(408, "the request did not arrive in time")
+            self.deadline = 0.0  # the scoring timeout is enforced elsewhere
+        elif self._receiving:
+            self.reject(408, "the request did not arrive in time")
         else:
             self._transport.close()
 
@@ -163,67 +163,67 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_idle(self) -> bool:
-        return not (self.busy or self._receives or self.clogged)
+        return not (self.busy or self._receiving or self.write_blocked)
 
     @property
     def socket(self) -> Any:
         return self._transport.get_extra_info("socket")
 
-    def _done(self, ends: bool) -> None:
+    def _finish_response(self, must_close: bool) -> None:
         self.busy = False
-        if self._held:
-            self._hold(0)
-        if ends:
-            self._discards = True
+        if self._held_bytes:
+            self._set_held_bytes(0)
+        if must_close:
+            self._discarding = True
             if self._transport.can_write_eof():
-                # closed at once, what the client is still sending would make the kernel take the answer back
+                # not close(): while the client is sending, the kernel would reset the connection and drop the response
                 self._transport.write_eof()
-            self.deadline = self._desk.now + _LINGER_S
+            self.deadline = self._dispatcher.now + _LINGER_S
             return
-        self._rest()
+        self._set_idle()
         if self._paused:
             self._paused = False
             self._transport.resume_reading()
-        if self._buffer and not self._going and not self.clogged:
-            self._go_on()
+        if self._buffer and not self._processing and not self.write_blocked:
+            self._process_buffer()
 
-    def _rest(self) -> None:
-        self._receives = False
-        self.deadline = self._desk.now + self._desk.limits.idle_s
+    def _set_idle(self) -> None:
+        self._receiving = False
+        self.deadline = self._dispatcher.now + self._dispatcher.limits.idle_s
 
-    def _go_on(self) -> None:
-        self._going = True
+    def _process_buffer(self) -> None:
+        self._processing = True
         try:
-            while self._buffer and not (self.busy or self._discards or self.clogged):
-                if not self._begin():
+            while self._buffer and not (self.busy or self._discarding or self.write_blocked):
+                if not self._start_request():
                     return
-        except Refused as why:
-            self.refuse(why.status, why.message)
+        except HttpError as error:
+            self.reject(error.status, error.message)
         finally:
-            self._going = False
+            self._processing = False
 
-    def _begin(self) -> bool:
-        """Serves the next request if it is there as a whole."""
-        desk, data = self._desk, self._buffer
-        if self._chunks is not None:
+    def _start_request(self) -> bool:
+        """Serve the next request if it is complete."""
+        dispatcher, data = self._dispatcher, self._buffer
+        if self._chunked_body is not None:
             self._buffer = b""
             return self._chunked(data)
         end = data.find(b"\r\n\r\n")
-        if end < 0 or end > LONGEST:
+        if end < 0 or end > MAX_HEAD_BYTES:
             self._head, self.request_id = None, ""
-            if len(data) > LONGEST:
-                raise Refused(431, f"the head of a request has at most {LONGEST} bytes")
-            self._expects_more(0)
+            if len(data) > MAX_HEAD_BYTES:
+                raise HttpError(431, f"request head exceeds {MAX_HEAD_BYTES} bytes")
+            self._extend_deadline(0)
             return False
-        self._head, self.request_id = None, desk.new_id()
+        self._head, self.request_id = None, dispatcher.new_id()
         self._head = head = _read(data[:end])
         start = end + 4
         if head.request_id:
             self.request_id = head.request_id
-        desk.look_at(self, head)
+        dispatcher.check_head(self, head)
         if head.chunked:
-            self._chunks, self._buffer = Chunks(desk.largest_body, desk.too_large), b""
-            self._expects_more(0)
+            self._chunked_body, self._buffer = ChunkedBody(dispatcher.largest_body, dispatcher.too_large), b""
+            self._extend_deadline(0)
             if head.expects:
                 self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             return self._chunked(data[start:])
@@ -232,68 +232,68 @@ class Connection(asyncio.Protocol):
             body = data[start : start + length]
             self._buffer = data[start + length :]
             self.busy = True
-            desk.serve(self, head, body, time.perf_counter())
+            dispatcher.serve(self, head, body, time.perf_counter())
             return True
-        self._hold(length)
+        self._set_held_bytes(length)
         self._body = bytearray(data[start:])
-        self._left = length - len(self._body)
+        self._remaining = length - len(self._body)
         self._buffer = b""
-        self._expects_more(length)
+        self._extend_deadline(length)
         if head.expects:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         return False
 
-    def _take(self, data: bytes) -> None:
-        if len(data) > self._left:
-            self._buffer = data[self._left :]
-            data = data[: self._left]
+    def _receive_body(self, data: bytes) -> None:
+        if len(data) > self._remaining:
+            self._buffer = data[self._remaining :]
+            data = data[: self._remaining]
         self._body += data
-        self._left -= len(data)
-        if self._left == 0:
+        self._remaining -= len(data)
+        if self._remaining == 0:
             body, self._body = bytes(self._body), bytearray()
             assert self._head is not None
-            self.busy = self._going = True
-            self._desk.serve(self, self._head, body, time.perf_counter())
-            self._going = False
+            self.busy = self._processing = True
+            self._dispatcher.serve(self, self._head, body, time.perf_counter())
+            self._processing = False
             if self._buffer and not self.busy:
-                self._go_on()
+                self._process_buffer()
 
     def _chunked(self, data: bytes) -> bool:
-        assert self._chunks is not None
+        assert self._chunked_body is not None
         assert self._head is not None
-        before = len(self._chunks.body)
-        rest = self._chunks.feed(data)
+        before = len(self._chunked_body.body)
+        rest = self._chunked_body.feed(data)
         if rest is None:
-            self.deadline += (len(self._chunks.body) - before) / _SLOWEST_BYTES_S
-            self._hold(len(self._chunks.body))
+            self.deadline += (len(self._chunked_body.body) - before) / _MIN_BYTES_PER_S
+            self._set_held_bytes(len(self._chunked_body.body))
             return False
-        self._buffer, body, self._chunks = rest, bytes(self._chunks.body), None
+        self._buffer, body, self._chunked_body = rest, bytes(self._chunked_body.body), None
         self.busy = True
-        self._desk.serve(self, self._head, body, time.perf_counter())
+        self._dispatcher.serve(self, self._head, body, time.perf_counter())
         return True
 
-    def _hold(self, count: int) -> None:
-        """Many large bodies at once are more than a machine has, though each of them may be sent."""
-        desk = self._desk
-        desk.held += count - self._held
-        self._held = count
-        if count and desk.held > max(desk.limits.bodies_mb, desk.limits.body_mb) * 1e6:
-            raise Refused(503, "this service has more to read than it can hold: come back in a moment")
+    def _set_held_bytes(self, count: int) -> None:
+        """Update the total size of incomplete bodies, which is limited in addition to the size of each body."""
+        dispatcher = self._dispatcher
+        dispatcher.held_bytes += count - self._held_bytes
+        self._held_bytes = count
+        if count and dispatcher.held_bytes > max(dispatcher.limits.bodies_mb, dispatcher.limits.body_mb) * 1e6:
+            raise HttpError(503, "too many large requests: try again later")
 
-    def _expects_more(self, size: int) -> None:
-        """From the first byte on: a client that sends one more now and then does not get more time for it."""
-        if not self._receives:
-            self._receives = True
-            self.deadline = time.monotonic() + self._desk.limits.receive_s
-        self.deadline += size / _SLOWEST_BYTES_S
+    def _extend_deadline(self, size: int) -> None:
+        """Start the deadline at the first byte: sending a byte now and then does not extend it."""
+        if not self._receiving:
+            self._receiving = True
+            self.deadline = time.monotonic() + self._dispatcher.limits.receive_s
+        self.deadline += size / _MIN_BYTES_PER_S
 
 
 def _read(data: bytes) -> Head:
-    head = known_heads.get(data)
+    head = head_cache.get(data)
     if head is None:
         head = parse(data)
-        if len(data) <= _KNOWN_UP_TO:
-            if len(known_heads) >= _KNOWN_HEADS:
-                known_heads.clear()
-            known_heads[data] = head
+        if len(data) <= _MAX_CACHED_BYTES:
+            if len(head_cache) >= _MAX_CACHED_HEADS:
+                head_cache.clear()
+            head_cache[data] = head
     return head

@@ -1,4 +1,4 @@
-"""Names that scoring scripts import and that need not be installed: they are found here when they are nowhere else."""
+"""Import hook for ``inference_schema``: provides its names if the package is not installed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Optional
 
-# module -> where its names come from
-_OURS = {
+# module -> (implementing module, names)
+_PROVIDED = {
     "inference_schema.schema_decorators": ("runyard.scoring.schema", ("input_schema", "output_schema")),
     "inference_schema.parameter_types.abstract_parameter_type": (
         "runyard.scoring.schema",
@@ -25,11 +25,11 @@ _OURS = {
         ("StandardPythonParameterType",),
     ),
 }
-_ABOVE = {name.rsplit(".", depth)[0] for name in _OURS for depth in range(1, name.count(".") + 1)}
+_PARENTS = {name.rsplit(".", depth)[0] for name in _PROVIDED for depth in range(1, name.count(".") + 1)}
 
 
 def install() -> None:
-    """Asked last: a package that is installed is the one that a script gets."""
+    """Append the finder, so that an installed package takes precedence."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.append(_Finder())
 
@@ -38,18 +38,18 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, name: str, path: Optional[Sequence[str]] = None, target: Optional[ModuleType] = None
     ) -> Optional[ModuleSpec]:
-        if name in _OURS or name in _ABOVE:
-            return ModuleSpec(name, _Maker(), is_package=name in _ABOVE)
+        if name in _PROVIDED or name in _PARENTS:
+            return ModuleSpec(name, _Loader(), is_package=name in _PARENTS)
         return None
 
 
-class _Maker(Loader):
+class _Loader(Loader):
     def create_module(self, spec: ModuleSpec) -> None:
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        if module.__name__ in _OURS:
-            home, names = _OURS[module.__name__]
+        if module.__name__ in _PROVIDED:
+            home, names = _PROVIDED[module.__name__]
             source = importlib.import_module(home)
             for name in names:
                 setattr(module, name, getattr(source, name))

@@ -1,4 +1,4 @@
-"""The description of a service: OpenAPI 3, from what the scoring script says of itself."""
+"""The OpenAPI 3 document of a service, from the schemas of its scoring script."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any, Optional
 def document(
     service: str,
     version: int,
-    takes: Optional[dict[str, Any]],
-    gives: Optional[dict[str, Any]],
+    input_schema: Optional[dict[str, Any]],
+    output_schema: Optional[dict[str, Any]],
     methods: tuple[str, ...],
     needs_key: bool,
     description: str = "",
 ) -> dict[str, Any]:
-    """``takes`` and ``gives`` are schemas; None = nothing is known of it."""
+    """Build the document. A schema is None if the script does not declare it."""
     problem = {"$ref": "#/components/schemas/Problem"}
 
-    def answers(*codes: tuple[int, str]) -> dict[str, Any]:
+    def errors(*codes: tuple[int, str]) -> dict[str, Any]:
         return {
             str(code): {"description": text, "content": {"application/json": {"schema": problem}}}
             for code, text in codes
@@ -29,25 +29,25 @@ def document(
             "headers": {"x-request-id": {"schema": {"type": "string"}}},
             "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ServiceOutput"}}},
         },
-        **answers((400, "the body is not what the service takes"), (413, "the body is too large")),
-        **answers((408, "the request did not arrive in time"), (500, "the scoring script failed")),
-        **answers((503, "too much at once: come back in a moment"), (504, "it took too long")),
+        **errors((400, "the request body does not match the schema"), (413, "the request body is too large")),
+        **errors((408, "the request did not arrive in time"), (500, "the scoring script failed")),
+        **errors((503, "too many requests: try again later"), (504, "the scoring script exceeded the time limit")),
     }
     if needs_key:
-        result.update(answers((401, "a key is missing, or not one of this service's")))
+        result.update(errors((401, "missing or invalid key")))
     score: dict[str, Any] = {"operationId": "RunMLService", "summary": "Score", "responses": result}
     if len(methods) == 1:
         content = {"schema": {"$ref": "#/components/schemas/ServiceInput"}}
         score["requestBody"] = {"required": True, "content": {"application/json": content}}
-    else:  # a script that is given the request itself: it alone knows what it answers
-        score["responses"] = {"default": {"description": "whatever the scoring script answers"}}
+    else:  # rawhttp: only the script knows its responses
+        score["responses"] = {"default": {"description": "defined by the scoring script"}}
         result["default"] = score["responses"]["default"]
     if needs_key:
         score["security"] = [{"key": []}]
     components: dict[str, Any] = {
         "schemas": {
-            "ServiceInput": takes if takes is not None else {"description": "whatever the scoring script reads"},
-            "ServiceOutput": gives if gives is not None else {"description": "whatever the scoring script gives"},
+            "ServiceInput": input_schema if input_schema is not None else {"description": "not declared"},
+            "ServiceOutput": output_schema if output_schema is not None else {"description": "not declared"},
             "Problem": {
                 "type": "object",
                 "required": ["error"],
@@ -67,12 +67,12 @@ def document(
         "openapi": "3.0.3",
         "info": {
             "title": service,
-            "description": description or f"The service {service}, by Runyard.",
+            "description": description or f"Runyard service {service}",
             "version": str(version),
         },
         "paths": {
-            "/": {"get": _plain("ServiceHealthCheck", "Whether it is well", "text/plain")},
-            "/healthz": {"get": _plain("Health", "Whether it is well, and which version answers", "application/json")},
+            "/": {"get": _plain("ServiceHealthCheck", "Health check", "text/plain")},
+            "/healthz": {"get": _plain("Health", "Health check with the serving version", "application/json")},
             "/score": {
                 method.lower(): {**score, "operationId": f"RunMLService{'' if method == 'POST' else method.title()}"}
                 for method in methods
@@ -85,5 +85,5 @@ def document(
 
 def _plain(name: str, summary: str, kind: str) -> dict[str, Any]:
     schema = {"type": "string"} if kind == "text/plain" else {"type": "object"}
-    answer = {"description": "it is well", "content": {kind: {"schema": schema}}}
-    return {"operationId": name, "summary": summary, "responses": {"200": answer}}
+    response = {"description": "healthy", "content": {kind: {"schema": schema}}}
+    return {"operationId": name, "summary": summary, "responses": {"200": response}}

@@ -1,4 +1,4 @@
-"""Requests and answers as a scoring script sees them that was written with ``rawhttp``."""
+"""Request and response objects for scoring scripts that use ``rawhttp``."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MARK = "_runyard_rawhttp"
 
 
 class Headers(dict[str, str]):
-    """By name, however it is written."""
+    """Case-insensitive headers."""
 
-    def __init__(self, given: Mapping[str, str]) -> None:
-        super().__init__({name.title(): value for name, value in given.items()})
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        super().__init__({name.title(): value for name, value in headers.items()})
 
     def __getitem__(self, name: str) -> str:
         return super().__getitem__(name.title())
@@ -29,13 +29,13 @@ class Headers(dict[str, str]):
 
 
 class Part(io.BytesIO):
-    """A file of a form."""
+    """An uploaded file of a form."""
 
     filename: Optional[str] = None
 
 
 class AMLRequest:
-    """What scripts use of the request object that they were given: method, headers, args, data, JSON."""
+    """The request: method, headers, query arguments, data, JSON and forms."""
 
     def __init__(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> None:
         self.method = method
@@ -88,17 +88,17 @@ class AMLRequest:
         from email.policy import HTTP
 
         head = f"content-type: {self.content_type}\r\n\r\n".encode("latin-1")
-        found = []
+        parts = []
         for part in BytesParser(policy=HTTP).parsebytes(head + self.data).iter_parts():
             content: Any = part.get_payload(decode=True)
             file = Part(content or b"")
             file.filename = part.get_filename()
-            found.append((str(part.get_param("name", "", header="content-disposition")), file))
-        return found
+            parts.append((str(part.get_param("name", "", header="content-disposition")), file))
+        return parts
 
 
 class AMLResponse:
-    """An answer that says more than its content."""
+    """A response with a status code and headers."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class AMLResponse:
         self.json_str = json_str
 
     def encoded(self, dumps: Callable[[Any], bytes]) -> tuple[bytes, str]:
-        """Its body, and of what kind that is."""
+        """The body and its content type."""
         kind = next((value for name, value in self.headers.items() if name.lower() == "content-type"), None)
         if isinstance(self.message, (bytes, bytearray)):
             return bytes(self.message), kind or "application/octet-stream"
@@ -126,11 +126,11 @@ class AMLResponse:
 
 
 def rawhttp(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The decorated ``run`` is given the request itself, and may be called by any method."""
+    """Decorator for a ``run`` function that takes an AMLRequest and accepts every HTTP method."""
 
     @functools.wraps(function)
-    def called(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
-    setattr(called, MARK, True)
-    return called
+    setattr(wrapper, MARK, True)
+    return wrapper

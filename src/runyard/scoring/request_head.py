@@ -1,4 +1,4 @@
-"""The head of a request, read strictly: what two programs could read differently is refused."""
+"""Strict parser for request heads: ambiguous requests are rejected, because a proxy may read them differently."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 from typing import Optional
 from urllib.parse import unquote
 
-LONGEST = 32 * 1024
+MAX_HEAD_BYTES = 32 * 1024
 _NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _TARGET = re.compile(rb"[!-~]+")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 
-class Refused(Exception):
-    """A request that is answered without being looked at further."""
+class HttpError(Exception):
+    """An error response that ends the processing of a request."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -44,36 +44,36 @@ class Head:
         self.keep_alive = "keep-alive" in connection if is_old else "close" not in connection
         self.expects = headers.get("expect", "").lower() == "100-continue"
         self.length, self.chunked = _length(headers)
-        given = headers.get("x-request-id", "")
-        self.request_id = given if given and _REQUEST_ID.fullmatch(given) else ""
+        request_id = headers.get("x-request-id", "")
+        self.request_id = request_id if _REQUEST_ID.fullmatch(request_id) else ""
         scheme, _, token = headers.get("authorization", "").partition(" ")
         self.token: Optional[str] = token.strip() if scheme.lower() == "bearer" else None
 
 
 def parse(data: bytes) -> Head:
-    """Without the empty line at its end. Raises Refused."""
+    """Parse a head without the empty line at its end. Raises HttpError."""
     lines = data.split(b"\r\n")
     words = lines[0].split(b" ")
     if len(words) != 3 or not _NAME.fullmatch(words[0]) or not _TARGET.fullmatch(words[1]):
-        raise Refused(400, "the request line is not one of HTTP/1.1")
+        raise HttpError(400, "invalid HTTP/1.1 request line")
     if words[2] not in (b"HTTP/1.1", b"HTTP/1.0"):
-        raise Refused(505, "this service speaks HTTP/1.1")
+        raise HttpError(505, "only HTTP/1.1 is supported")
     headers: dict[str, str] = {}
     for line in lines[1:]:
         name, colon, value = line.partition(b":")
         if not colon or not _NAME.fullmatch(name):
-            raise Refused(400, "a header line is not one of HTTP/1.1")
+            raise HttpError(400, "invalid header line")
         text = value.strip(b" \t").decode("latin-1")
         if "\n" in text or "\r" in text or "\0" in text:
-            raise Refused(400, "a header holds a character that it may not")
+            raise HttpError(400, "invalid character in a header")
         key = name.decode("ascii").lower()
         if key in headers:
             if key in ("content-length", "transfer-encoding", "host", "authorization"):
-                raise Refused(400, f"the header {key} was sent twice")
+                raise HttpError(400, f"duplicate header {key}")
             text = f"{headers[key]}, {text}"
         headers[key] = text
     target = words[1].decode("ascii")
-    if "://" in target.partition("?")[0]:  # the form for proxies: everything before the path is who was called
+    if "://" in target.partition("?")[0]:  # absolute form, used with proxies
         target = "/" + target.split("://", 1)[1].partition("/")[2]
     return Head(words[0].decode("ascii"), target, headers, words[2] == b"HTTP/1.0")
 
@@ -81,13 +81,13 @@ def parse(data: bytes) -> Head:
 def _length(headers: dict[str, str]) -> tuple[int, bool]:
     coding, length = headers.get("transfer-encoding"), headers.get("content-length")
     if coding is not None:
-        if length is not None:  # of two lengths, two programs would each believe another
-            raise Refused(400, "a request has either a content-length or a transfer-encoding")
+        if length is not None:  # two lengths allow request smuggling
+            raise HttpError(400, "both content-length and transfer-encoding were sent")
         if coding.lower() != "chunked":
-            raise Refused(501, "the only transfer-encoding here is chunked")
+            raise HttpError(501, "only chunked transfer-encoding is supported")
         return 0, True
     if length is None:
         return 0, False
     if not (length.isascii() and length.isdigit()) or len(length) > 18:
-        raise Refused(400, "content-length must be a number")
+        raise HttpError(400, "content-length must be a number")
     return int(length), False

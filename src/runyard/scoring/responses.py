@@ -1,4 +1,4 @@
-"""What goes back to a client."""
+"""HTTP responses of a service."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import json
 from typing import NamedTuple
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     status: int
     body: bytes
     kind: str = "application/json"
-    headers: str = ""  # lines, each with its end
+    headers: str = ""  # complete lines, including line ends
 
 
-def problem(status: int, message: str, request_id: str) -> Answer:
+def problem(status: int, message: str, request_id: str) -> Response:
     body = json.dumps({"error": {"message": message, "request_id": request_id}}).encode()
     headers = "retry-after: 1\r\n" if status == 503 else "www-authenticate: Bearer\r\n" if status == 401 else ""
-    return Answer(status, body, "application/json", headers)
+    return Response(status, body, "application/json", headers)

@@ -1,7 +1,6 @@
-"""``input_schema`` and ``output_schema``: what a scoring function takes and gives, said by samples.
+"""``input_schema`` and ``output_schema``: declare inputs and outputs of a scoring function by samples.
 
-The names are those that scripts know from ``inference_schema``. A body that does not fit is refused with the reason,
-before the function is called.
+Compatible with ``inference_schema``. A request that does not match is rejected before the function is called.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _JSON_TYPES: dict[type, str] = {bool: "boolean", int: "integer", float: "number"
 
 
 class Mismatch(Exception):
-    """What was sent is not what the sample says."""
+    """The request does not match the sample."""
 
 
 class Signature:
@@ -26,33 +25,33 @@ class Signature:
         self.output: Any = None
 
     def arguments(self, body: bytes) -> dict[str, Any]:
-        """For the function, from the body of a request. Raises Mismatch."""
+        """The function's arguments from a request body. Raises Mismatch."""
         try:
-            given = json.loads(body)
+            data = json.loads(body)
         except (ValueError, RecursionError) as error:
             raise Mismatch(f"the body is not JSON: {error}") from error
-        if not isinstance(given, dict):
-            raise Mismatch(f"the body must be an object with {_list(self.inputs)}")
-        absent = [name for name, kind in self.inputs.items() if name not in given and not _optional(kind)]
+        if not isinstance(data, dict):
+            raise Mismatch(f"expected an object with {_list(self.inputs)}")
+        absent = [name for name, kind in self.inputs.items() if name not in data and not _optional(kind)]
         if absent:
-            raise Mismatch(f"the body lacks {_list(absent)}")
-        unknown = [name for name in given if name not in self.inputs]
+            raise Mismatch(f"missing {_list(absent)}")
+        unknown = [name for name in data if name not in self.inputs]
         if unknown:
-            raise Mismatch(f"the function takes no {_list(unknown)}, but {_list(self.inputs)}")
-        return {name: _converted(self.inputs[name], value, name) for name, value in given.items()}
+            raise Mismatch(f"unexpected {_list(unknown)}; expected {_list(self.inputs)}")
+        return {name: _convert(self.inputs[name], value, name) for name, value in data.items()}
 
     def input_schema(self) -> dict[str, Any]:
         properties = {name: kind.input_to_swagger() for name, kind in self.inputs.items()}
-        needed = [name for name, kind in self.inputs.items() if not _optional(kind)]
-        described: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
-        if needed:
-            described["required"] = needed
-        described["example"] = {name: part.get("example") for name, part in properties.items()}
-        return described
+        required = [name for name, kind in self.inputs.items() if not _optional(kind)]
+        result: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+        if required:
+            result["required"] = required
+        result["example"] = {name: part.get("example") for name, part in properties.items()}
+        return result
 
 
-def of(function: Callable[..., Any]) -> Optional[Signature]:
-    """None when it takes the text of the request."""
+def signature_of(function: Callable[..., Any]) -> Optional[Signature]:
+    """None if the function takes the raw text of the request."""
     signature = getattr(function, _SIGNATURE, None)
     return signature if isinstance(signature, Signature) and signature.inputs else None
 
@@ -66,18 +65,18 @@ def input_schema(
     param_name: str, param_type: Any, convert_to_provided_type: bool = True, optional: bool = False
 ) -> Any:
     if not isinstance(param_type, AbstractParameterType):
-        raise TypeError(f"param_type of {param_name!r} must be one of the parameter types, not {param_type!r}")
+        raise TypeError(f"param_type of {param_name!r} must be a parameter type, got {param_type!r}")
     param_type.converts, param_type.optional = convert_to_provided_type, optional
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        return _decorated(function, lambda signature: signature.inputs.update({param_name: param_type}))
+        return _annotate(function, lambda signature: signature.inputs.update({param_name: param_type}))
 
     return decorate
 
 
 def output_schema(output_type: Any) -> Any:
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        return _decorated(function, lambda signature: setattr(signature, "output", output_type))
+        return _annotate(function, lambda signature: setattr(signature, "output", output_type))
 
     return decorate
 
@@ -101,7 +100,7 @@ class AbstractParameterType:
 
 class StandardPythonParameterType(AbstractParameterType):
     def deserialize_input(self, input_data: Any) -> Any:
-        return _of_sample(self.sample_input, input_data)
+        return _match_sample(self.sample_input, input_data)
 
     def input_to_swagger(self) -> dict[str, Any]:
         return _swagger(self.sample_input)
@@ -122,13 +121,13 @@ class NumpyParameterType(AbstractParameterType):
             with numpy.errstate(over="ignore"):
                 array = numpy.array(input_data, dtype=sample.dtype if self.enforce_column_type else None)
         except (ValueError, TypeError, OverflowError) as error:
-            raise Mismatch(f"it is not an array of {sample.dtype}: {error}") from error
+            raise Mismatch(f"expected an array of {sample.dtype}: {error}") from error
         if array.dtype == object:
-            raise Mismatch("its rows are not of the same length")
+            raise Mismatch("rows have different lengths")
         if sample.ndim > 1 and array.shape == (0,):
             array = array.reshape(0, *sample.shape[1:])  # no rows
         if self.enforce_shape and (array.ndim != sample.ndim or array.shape[1:] != sample.shape[1:]):
-            raise Mismatch(f"its shape is {list(array.shape)}, and {['any', *sample.shape[1:]]} is taken")
+            raise Mismatch(f"expected shape {['any', *sample.shape[1:]]}, got {list(array.shape)}")
         return array
 
     def input_to_swagger(self) -> dict[str, Any]:
@@ -164,19 +163,19 @@ class PandasParameterType(AbstractParameterType):
             else:
                 frame = pandas.DataFrame(input_data)
         except (ValueError, TypeError, AttributeError) as error:
-            raise Mismatch(f"it is not a table: {error}") from error
+            raise Mismatch(f"expected a table: {error}") from error
         if self.enforce_shape and len(frame.columns) != len(sample.columns):
-            raise Mismatch(f"it has {len(frame.columns)} columns, and {len(sample.columns)} are taken")
+            raise Mismatch(f"expected {len(sample.columns)} columns, got {len(frame.columns)}")
         if self.apply_column_names:
             frame.columns = sample.columns
         absent = [str(name) for name in sample.columns if name not in frame.columns]
         if absent:
-            raise Mismatch(f"its columns {_list(absent)} are missing")
+            raise Mismatch(f"missing columns {_list(absent)}")
         if self.enforce_column_type:
             try:
                 frame = frame.astype({name: sample[name].dtype for name in sample.columns})
             except (ValueError, TypeError) as error:
-                raise Mismatch(f"a column is of another type: {error}") from error
+                raise Mismatch(f"wrong column type: {error}") from error
         return frame
 
     def input_to_swagger(self) -> dict[str, Any]:
@@ -190,56 +189,56 @@ class PandasParameterType(AbstractParameterType):
 
 
 class SparkParameterType(PandasParameterType):
-    """There is no Spark here: a script gets the table as a pandas one."""
+    """Provides a pandas data frame, because services do not run Spark."""
 
 
-def _decorated(function: Callable[..., Any], note: Callable[[Signature], None]) -> Callable[..., Any]:
+def _annotate(function: Callable[..., Any], update: Callable[[Signature], None]) -> Callable[..., Any]:
     signature = getattr(function, _SIGNATURE, None)
     if signature is None:
 
         @functools.wraps(function)
-        def called(*args: Any, **kwargs: Any) -> Any:
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
             return function(*args, **kwargs)
 
         signature = Signature()
-        setattr(called, _SIGNATURE, signature)
-        note(signature)
-        return called
-    note(signature)
+        setattr(wrapper, _SIGNATURE, signature)
+        update(signature)
+        return wrapper
+    update(signature)
     return function
 
 
-def _converted(kind: Any, value: Any, name: str) -> Any:
+def _convert(kind: Any, value: Any, name: str) -> Any:
     if not kind.converts:
         return value
     try:
         return kind.deserialize_input(value)
-    except Mismatch as why:
-        raise Mismatch(f"{name!r}: {why}") from why
-    except (ValueError, TypeError, KeyError) as error:  # of a parameter type that the script defines itself
+    except Mismatch as error:
+        raise Mismatch(f"{name!r}: {error}") from error
+    except (ValueError, TypeError, KeyError) as error:  # a parameter type defined by the script
         raise Mismatch(f"{name!r}: {error}") from error
 
 
-def _of_sample(sample: Any, value: Any) -> Any:
+def _match_sample(sample: Any, value: Any) -> Any:
     if isinstance(sample, AbstractParameterType):
         return sample.deserialize_input(value)
     if sample is None:
         return value
     if isinstance(sample, dict):
         if not isinstance(value, dict):
-            raise Mismatch("an object is taken")
+            raise Mismatch(f"expected an object, got {_excerpt(value)}")
         absent = [name for name in sample if name not in value]
         if absent:
-            raise Mismatch(f"it lacks {_list(absent)}")
-        return {name: _of_sample(sample.get(name), item) for name, item in value.items()}
+            raise Mismatch(f"missing {_list(absent)}")
+        return {name: _match_sample(sample.get(name), item) for name, item in value.items()}
     if isinstance(sample, (list, tuple)):
         if not isinstance(value, list):
-            raise Mismatch("a list is taken")
-        return [_of_sample(sample[0], item) for item in value] if sample else value
+            raise Mismatch(f"expected a list, got {_excerpt(value)}")
+        return [_match_sample(sample[0], item) for item in value] if sample else value
     if isinstance(sample, bool):
         return _expect(value, isinstance(value, bool), "true or false")
     if isinstance(sample, int):
-        return _expect(value, isinstance(value, int) and not isinstance(value, bool), "a whole number")
+        return _expect(value, isinstance(value, int) and not isinstance(value, bool), "an integer")
     if isinstance(sample, float):
         return float(_expect(value, isinstance(value, (int, float)) and not isinstance(value, bool), "a number"))
     if isinstance(sample, datetime.date):
@@ -247,13 +246,17 @@ def _of_sample(sample: Any, value: Any) -> Any:
             return type(sample).fromisoformat(str(value).replace("Z", "+00:00"))
         except ValueError as error:
             raise Mismatch(str(error)) from error
-    return _expect(value, isinstance(value, str) or not isinstance(sample, str), "a text")
+    return _expect(value, isinstance(value, str) or not isinstance(sample, str), "a string")
 
 
-def _expect(value: Any, fits: bool, what: str) -> Any:
+def _expect(value: Any, fits: bool, expected: str) -> Any:
     if not fits:
-        raise Mismatch(f"{what} is taken, not {json.dumps(value)[:60]}")
+        raise Mismatch(f"expected {expected}, got {_excerpt(value)}")
     return value
+
+
+def _excerpt(value: Any) -> str:
+    return json.dumps(value)[:60]
 
 
 def _swagger(sample: Any) -> dict[str, Any]:
@@ -264,8 +267,8 @@ def _swagger(sample: Any) -> dict[str, Any]:
         example = {name: part.get("example") for name, part in parts.items()}
         return {"type": "object", "properties": parts, "required": list(parts), "example": example}
     if isinstance(sample, (list, tuple)):
-        item = _swagger(sample[0]) if sample else {}
-        return {"type": "array", "items": item, "example": [_swagger(one).get("example") for one in sample]}
+        items = _swagger(sample[0]) if sample else {}
+        return {"type": "array", "items": items, "example": [_swagger(item).get("example") for item in sample]}
     if isinstance(sample, datetime.datetime):
         return {"type": "string", "format": "date-time", "example": sample.isoformat()}
     if isinstance(sample, datetime.date):
@@ -275,7 +278,7 @@ def _swagger(sample: Any) -> dict[str, Any]:
 
 
 def _item(kind: str) -> dict[str, Any]:
-    """Of a numpy type; whole numbers are numbers too, and text that is a number is taken as one."""
+    """The JSON schema of a numpy kind."""
     return {"b": {"type": "boolean"}, "i": {"type": "integer"}, "u": {"type": "integer"}}.get(
         kind, {"type": "number"} if kind == "f" else {}
     )
@@ -292,25 +295,25 @@ def _range(dtype: Any) -> dict[str, int]:
 
 
 def _expect_items(value: Any, dtype: Any) -> None:
-    """numpy would make a number of a text and of nothing, and a whole number of any."""
+    """Check item types strictly: numpy would convert text and null to numbers, and fractions to integers."""
     allowed: Any = {"f": {int, float}, "i": {int, float}, "u": {int, float}, "b": {bool}}.get(dtype.kind)
     if allowed is None:
         return
-    ahead = [value]
-    while ahead:
-        part = ahead.pop()
+    stack = [value]
+    while stack:
+        part = stack.pop()
         if not isinstance(part, list):
             part = [part]
         elif any(type(item) is list for item in part):
             if not all(type(item) is list for item in part):
-                raise Mismatch(f"it is not an array of {dtype}: some of its rows are no lists")
-            ahead.extend(part)
+                raise Mismatch(f"expected an array of {dtype}: some rows are not lists")
+            stack.extend(part)
             continue
-        odd = next((item for item in part if type(item) not in allowed), None)
-        if odd is not None or None in part:
-            raise Mismatch(f"it is not an array of {dtype}: it has {json.dumps(odd)[:60]} in it")
+        invalid = next((item for item in part if type(item) not in allowed), None)
+        if invalid is not None or None in part:
+            raise Mismatch(f"expected an array of {dtype}: it contains {_excerpt(invalid)}")
         if dtype.kind in "iu" and any(type(item) is float and not item.is_integer() for item in part):
-            raise Mismatch(f"it is not an array of {dtype}: it has a fraction in it")
+            raise Mismatch(f"expected an array of {dtype}: it contains a fraction")
 
 
 def _optional(kind: Any) -> bool:

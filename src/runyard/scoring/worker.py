@@ -1,7 +1,7 @@
-"""``python -m runyard.scoring.worker SETTINGS``: one process of a service, in the service's own Python.
+"""``python -m runyard.scoring.worker SETTINGS``: one worker process of a service.
 
-It loads what it serves, says over its control socket that it is ready or why it cannot be, and takes requests from the
-listening socket that it shares with the other workers. Lines of JSON both ways:
+Loads the scoring script or model, reports over its control socket that it is ready or why it is not, and accepts
+requests from the listening socket that it shares with the other workers. Control messages are JSON lines:
 
     {"ready": true}    {"failed": text}    {"applied": 3}
     {"go": {limits, keys, shares}, "number": 2}    {"settings": {…}, "number": 3}
@@ -25,20 +25,21 @@ import time
 from pathlib import Path
 from typing import Any, Optional
 
+from runyard.posix.atomic_write import write_text
 from runyard.scoring import import_shims, openapi, schema
-from runyard.scoring.dispatcher import Desk
-from runyard.scoring.entry_script import Script, Unusable, begin
-from runyard.scoring.executor import OneByOne, Turns
+from runyard.scoring.dispatcher import Dispatcher
+from runyard.scoring.entry_script import CannotServe, EntryScript, initialize
+from runyard.scoring.executor import Executor, SingleRequests
 from runyard.scoring.http_connection import Connection
-from runyard.scoring.responses import Answer, problem
-from runyard.scoring.traffic_split import Sharing
+from runyard.scoring.responses import Response, problem
+from runyard.scoring.traffic_split import TrafficSplit
 from runyard.spec.json import from_json
 from runyard.spec.service import Batching, Limits, ServiceFolder, WorkerOrder
 
-_LOOK_S = 0.25
-_REST_S = 0.1
-_IDLE_BEFORE_END_S = 3.0
-_LARGEST_LINE = 1 << 20
+_WATCH_S = 0.25
+_ACCEPT_RETRY_S = 0.1
+_IDLE_DRAIN_S = 3.0
+_MAX_MESSAGE_BYTES = 1 << 20
 
 
 class Worker:
@@ -49,132 +50,133 @@ class Worker:
         self._control = socket.socket(fileno=int(settings["control"]))
         self._listening = socket.socket(fileno=int(settings["listening"]))
         self._is_internal = self._listening.family == socket.AF_UNIX
-        self._desk = Desk(self._folder, settings["service"], self._version, int(settings["place"]))
+        self._dispatcher = Dispatcher(self._folder, settings["service"], self._version, int(settings["place"]))
         self._loop = _new_loop()
-        self._turns = Turns(self._desk, self._loop)
-        self._heard = b""
-        self._accepts = False
-        self._ends_at: Optional[float] = None
+        self._executor = Executor(self._dispatcher, self._loop)
+        self._buffer = b""
+        self._accepting = False
+        self._drain_deadline: Optional[float] = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def main(self) -> int:
         try:
             self._load()
-        except Unusable as why:
-            self._say({"failed": str(why)})
+        except CannotServe as error:
+            self._send({"failed": str(error)})
             return 3
-        self._loop.set_exception_handler(_unexpected)
-        self._desk.begin(self._loop)
+        self._loop.set_exception_handler(_handle_loop_error)
+        self._dispatcher.attach(self._loop)
         self._control.setblocking(False)
-        self._loop.add_reader(self._control.fileno(), self._hear)
+        self._loop.add_reader(self._control.fileno(), self._receive)
         self._loop.call_soon(self._tick)
         threading.Thread(target=self._watch, name="watch", daemon=True).start()
-        self._say({"ready": True})
-        self._turns.run()
-        self._desk.write_log()
+        self._send({"ready": True})
+        self._executor.run()
+        self._dispatcher.write_log()
         return 0
 
     def _load(self) -> None:
         order = from_json(WorkerOrder, json.loads(self._folder.order(self._version).read_bytes()))
-        work, desk = self._folder.work(self._version), self._desk
-        takes: Optional[dict[str, Any]] = None
-        gives: Optional[dict[str, Any]] = None
+        work, dispatcher = self._folder.work(self._version), self._dispatcher
+        input_schema: Optional[dict[str, Any]] = None
+        output_schema: Optional[dict[str, Any]] = None
         if order.model:
-            from runyard.scoring.onnx_model import OnnxModel, threads_of
+            from runyard.scoring.onnx_model import OnnxModel, threads_per_worker
 
-            model = OnnxModel(work / order.model, threads_of(int(self._settings["workers"])))
-            desk.methods, takes = model.methods, model.takes()
-            desk.score = OneByOne(self._turns, model)
+            model = OnnxModel(work / order.model, threads_per_worker(int(self._settings["workers"])))
+            dispatcher.methods, input_schema = model.methods, model.input_schema()
+            dispatcher.score = SingleRequests(self._executor, model)
             if self._settings.get("batching"):
-                from runyard.scoring.batching import Batches
+                from runyard.scoring.batching import Batcher
 
-                how = from_json(Batching, self._settings["batching"])
-                desk.score = Batches(self._turns, desk, self._loop, model, how)
+                batching = from_json(Batching, self._settings["batching"])
+                dispatcher.score = Batcher(self._executor, dispatcher, self._loop, model, batching)
         else:
             import_shims.install()
             sys.path.insert(0, str(work))
             path = work / order.entry_script
-            script = Script(path)
-            begin(script, path)
-            desk.methods = script.methods
-            desk.score = OneByOne(self._turns, script)
-            takes = script.signature.input_schema() if script.signature is not None else None
+            script = EntryScript(path)
+            initialize(script, path)
+            dispatcher.methods = script.methods
+            dispatcher.score = SingleRequests(self._executor, script)
+            input_schema = script.signature.input_schema() if script.signature is not None else None
             output = script.output
-            gives = output.input_to_swagger() if isinstance(output, schema.AbstractParameterType) else None
+            output_schema = output.input_to_swagger() if isinstance(output, schema.AbstractParameterType) else None
         needs_key = bool(self._settings["auth"])
         text = str(order.details.get("description") or "")
-        desk.openapi = openapi.document(desk.service, self._version, takes, gives, desk.methods, needs_key, text)
-        self._keep_description()
+        dispatcher.openapi = openapi.document(
+            dispatcher.service, self._version, input_schema, output_schema, dispatcher.methods, needs_key, text
+        )
+        self._write_openapi()
 
-    def _keep_description(self) -> None:
-        path = self._folder.openapi(self._version)
-        draft = path.with_name(f"{path.name}.{os.getpid()}")
-        with contextlib.suppress(OSError):  # a full disk: it serves all the same
-            draft.write_text(json.dumps(self._desk.openapi), encoding="utf-8")
-            draft.replace(path)
+    def _write_openapi(self) -> None:
+        with contextlib.suppress(OSError):  # serve even if the disk is full
+            write_text(self._folder.openapi(self._version), json.dumps(self._dispatcher.openapi))
 
-    def _say(self, word: dict[str, Any]) -> None:
+    def _send(self, message: dict[str, Any]) -> None:
         try:
-            self._control.sendall(json.dumps(word).encode() + b"\n")
-        except OSError:  # the keeper is gone, and so is this process, at once
+            self._control.sendall(json.dumps(message).encode() + b"\n")
+        except OSError:  # the supervisor has ended: end immediately
             os._exit(1)
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         try:
-            data = self._control.recv(_LARGEST_LINE)
+            data = self._control.recv(_MAX_MESSAGE_BYTES)
         except BlockingIOError:
             return
         except OSError:
             data = b""
         if not data:
             os._exit(1)
-        *lines, self._heard = (self._heard + data).split(b"\n")
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
         for line in lines:
-            word = json.loads(line)
-            if "go" in word or "settings" in word:
-                self._apply(word.get("go") or word["settings"])
-                if "go" in word:
+            message = json.loads(line)
+            if "go" in message or "settings" in message:
+                self._apply(message.get("go") or message["settings"])
+                if "go" in message:
                     self._accept()
-                self._say({"applied": word["number"]})
-            elif "drain" in word:
-                self._drain(float(word["drain"]))
-            elif "reopen" in word:
-                self._desk.reopen()
+                self._send({"applied": message["number"]})
+            elif "drain" in message:
+                self._drain(float(message["drain"]))
+            elif "reopen" in message:
+                self._dispatcher.reopen()
                 log = os.open(self._folder.service_log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
                 os.dup2(log, 1)
                 os.dup2(log, 2)
                 os.close(log)
 
-    def _apply(self, said: dict[str, Any]) -> None:
-        desk = self._desk
-        desk.apply(from_json(Limits, said["limits"]), frozenset(said["keys"]))
-        shares = {int(version): int(share) for version, share in said["shares"].items()}
-        if desk.sharing is not None:
-            desk.sharing.close()
-        others = [version for version, share in shares.items() if version != self._version and share]
-        desk.sharing = Sharing(desk, self._loop, shares) if others and not self._is_internal else None
+    def _apply(self, settings: dict[str, Any]) -> None:
+        dispatcher = self._dispatcher
+        dispatcher.apply(from_json(Limits, settings["limits"]), frozenset(settings["keys"]))
+        shares = {int(version): int(share) for version, share in settings["shares"].items()}
+        if dispatcher.traffic_split is not None:
+            dispatcher.traffic_split.close()
+        other_versions = [version for version, share in shares.items() if version != self._version and share]
+        dispatcher.traffic_split = (
+            TrafficSplit(dispatcher, self._loop, shares) if other_versions and not self._is_internal else None
+        )
 
     def _accept(self) -> None:
-        if not self._accepts:
-            self._accepts = True
+        if not self._accepting:
+            self._accepting = True
             self._listening.setblocking(False)
-            self._loop.add_reader(self._listening.fileno(), self._take_one)
+            self._loop.add_reader(self._listening.fileno(), self._accept_one)
 
-    def _take_one(self) -> None:
-        """One at a time: a worker that took all that wait would leave the others with nothing to do."""
+    def _accept_one(self) -> None:
+        """Accept a single connection, so that the other workers get their share of a burst."""
         try:
             client, _ = self._listening.accept()
-        except OSError as error:  # another worker was faster, or the client has gone
+        except OSError as error:  # another worker accepted it, or the client disconnected
             if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
-                # the socket stays readable: asked again at once, it would be asked all the time
+                # the socket stays readable: retrying immediately would be a busy loop
                 self._loop.remove_reader(self._listening.fileno())
-                self._loop.call_later(_REST_S, self._look_again)
+                self._loop.call_later(_ACCEPT_RETRY_S, self._resume_accepting)
             return
-        if len(self._desk.connections) >= self._desk.limits.connections:
+        if len(self._dispatcher.connections) >= self._dispatcher.limits.connections:
             with client:
                 client.setblocking(False)
                 try:
-                    client.send(self._desk.too_many())
+                    client.send(self._dispatcher.too_many_connections())
                 except OSError:
                     return
             return
@@ -185,92 +187,94 @@ class Worker:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _look_again(self) -> None:
-        if self._ends_at is None:
-            self._loop.add_reader(self._listening.fileno(), self._take_one)
+    def _resume_accepting(self) -> None:
+        if self._drain_deadline is None:
+            self._loop.add_reader(self._listening.fileno(), self._accept_one)
 
     def _protocol(self) -> Connection:
-        return Connection(self._desk, self._is_internal)
+        return Connection(self._dispatcher, self._is_internal)
 
     def _drain(self, within_s: float) -> None:
-        """No new connections; those that are open get an answer to what they have sent, and are told to go."""
+        """Stop accepting connections; answer the requests of open ones, then close them."""
         self._loop.remove_reader(self._listening.fileno())
-        self._desk.draining = True
-        if self._desk.sharing is not None:
-            # the other version may be on its way to another socket: what is passed on now would wait for nobody
-            self._desk.sharing.close()
-            self._desk.sharing = None
-        self._ends_at = time.monotonic() + within_s
-        self._idle_until = time.monotonic() + _IDLE_BEFORE_END_S
-        self._leave()
+        self._dispatcher.draining = True
+        if self._dispatcher.traffic_split is not None:
+            # the other version may be moving to another socket: a forwarded request could be lost
+            self._dispatcher.traffic_split.close()
+            self._dispatcher.traffic_split = None
+        self._drain_deadline = time.monotonic() + within_s
+        self._idle_until = time.monotonic() + _IDLE_DRAIN_S
+        self._finish_draining()
 
-    def _leave(self) -> None:
-        desk, now = self._desk, time.monotonic()
-        assert self._ends_at is not None
+    def _finish_draining(self) -> None:
+        dispatcher, now = self._dispatcher, time.monotonic()
+        assert self._drain_deadline is not None
         if now > self._idle_until:
-            # not at once: a client may be sending its next request over this connection at this very moment
-            for connection in [one for one in desk.connections if one.is_idle]:
+            # delayed: a client may be sending its next request on this connection right now
+            for connection in [open_ for open_ in dispatcher.connections if open_.is_idle]:
                 connection.close()
-        if (not desk.connections and not self._tasks) or now > self._ends_at:
-            self._turns.end()
+        if (not dispatcher.connections and not self._tasks) or now > self._drain_deadline:
+            self._executor.end()
             return
-        self._loop.call_later(0.05, self._leave)
+        self._loop.call_later(0.05, self._finish_draining)
 
     def _tick(self) -> None:
-        self._desk.tick()
+        self._dispatcher.tick()
         self._loop.call_later(1.0, self._tick)
 
     def _watch(self) -> None:
-        """A function that does not come back cannot be ended; the process that it holds can."""
+        """End the process if a scoring call exceeds the time limit: a running function cannot be interrupted."""
         while True:
-            time.sleep(_LOOK_S)
-            began = self._turns.began
-            late = began is not None and time.monotonic() - began > self._desk.limits.timeout_s
-            if late and self._turns.began == began:
-                self._give_up()
+            time.sleep(_WATCH_S)
+            started = self._executor.call_started
+            is_late = started is not None and time.monotonic() - started > self._dispatcher.limits.timeout_s
+            if is_late and self._executor.call_started == started:
+                self._handle_timeout()
 
-    def _give_up(self) -> None:
-        limit = self._desk.limits.timeout_s
-        stuck = {job.connection: job for job in self._turns.current}
+    def _handle_timeout(self) -> None:
+        limit = self._dispatcher.limits.timeout_s
+        stuck = {job.connection: job for job in self._executor.current}
         ids = ", ".join(connection.request_id for connection in stuck)
-        sys.stderr.write(f"request {ids} took longer than {limit:g} s: this worker ends, and another one begins\n")
+        sys.stderr.write(f"request {ids} took longer than {limit:g} s: restarting this worker\n")
         faulthandler.dump_traceback(sys.stderr, all_threads=True)
         sys.stderr.flush()
-        for connection in list(self._desk.connections):
+        for connection in list(self._dispatcher.connections):
             if connection in stuck:
-                said = problem(504, f"the scoring function took longer than {limit:g} s", connection.request_id)
-                self._desk.gave_up(stuck[connection], said)
-                _send_last(connection, said)
-            elif connection.busy or _has_sent(connection):
-                busy = "this worker was busy with another request: come back in a moment"
-                _send_last(connection, problem(503, busy, connection.request_id))
+                response = problem(504, f"the scoring function took longer than {limit:g} s", connection.request_id)
+                self._dispatcher.record_timeout(stuck[connection], response)
+                _send_directly(connection, response)
+            elif connection.busy or _has_pending_data(connection):
+                busy = "this worker was busy with another request: try again"
+                _send_directly(connection, problem(503, busy, connection.request_id))
         os._exit(4)
 
 
-def _send_last(connection: Connection, said: Answer) -> None:
-    """Past the event loop, which stands still."""
+def _send_directly(connection: Connection, response: Response) -> None:
+    """Send without the event loop, which is blocked."""
     head = (
-        f"HTTP/1.1 {said.status} -\r\ncontent-type: {said.kind}\r\ncontent-length: {len(said.body)}\r\n{said.headers}"
+        f"HTTP/1.1 {response.status} -\r\ncontent-type: {response.kind}\r\n"
+        f"content-length: {len(response.body)}\r\n{response.headers}"
+        f"x-request-id: {connection.request_id}\r\nconnection: close\r\n\r\n"
     )
-    whole = f"{head}x-request-id: {connection.request_id}\r\nconnection: close\r\n\r\n".encode() + said.body
+    data = head.encode() + response.body
     try:
-        os.write(connection.socket.fileno(), whole)
+        os.write(connection.socket.fileno(), data)
     except OSError:
         return
 
 
-def _has_sent(connection: Connection) -> bool:
+def _has_pending_data(connection: Connection) -> bool:
     try:
-        with socket.fromfd(connection.socket.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as peeked:
-            return bool(peeked.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+        with socket.fromfd(connection.socket.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as duplicate:
+            return bool(duplicate.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
     except OSError:
         return False
 
 
-def _unexpected(loop: asyncio.AbstractEventLoop, about: dict[str, Any]) -> None:
-    error = about.get("exception")
-    if not isinstance(error, (ConnectionError, TimeoutError)):  # a client that has gone is nobody's error
-        loop.default_exception_handler(about)
+def _handle_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    error = context.get("exception")
+    if not isinstance(error, (ConnectionError, TimeoutError)):  # a disconnected client is not an error
+        loop.default_exception_handler(context)
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
@@ -278,15 +282,15 @@ def _new_loop() -> asyncio.AbstractEventLoop:
         import uvloop
     except ImportError:
         return asyncio.new_event_loop()
-    made: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-    return made
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
 
 
 def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     faulthandler.enable()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:  # a shell's 1,024 files are not enough for as many connections
+    if soft != hard:  # the usual limit of 1,024 files is not enough for the connections
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536) if hard > 0 else 65536, hard))
     return Worker(json.loads(sys.argv[1])).main()
@@ -295,4 +299,4 @@ def main() -> int:
 if __name__ == "__main__":
     code = main()
     sys.stdout.flush()
-    os._exit(code)  # threads of somebody's library must not keep a worker that has ended
+    os._exit(code)  # threads of a library must not keep the process alive

@@ -17,7 +17,7 @@ from runyard import clock
 from runyard.environments.manager import Prepared
 from runyard.errors import WebserviceException
 from runyard.launch.variables import PROCESS_TAG, clean_environment
-from runyard.models.layout import lay_out
+from runyard.models.layout import create_model_folder
 from runyard.models.registry import Models
 from runyard.orchestrator.components import Components
 from runyard.posix.atomic_write import write_text
@@ -57,7 +57,7 @@ def prepare(
         report=report,
         canceled=canceled,
         run_folder=folder.version(version.version),
-        kit=components.kit,
+        node_package=components.node_package,
         run_id=f"{version.name} (service)",
     )
     work = folder.work(version.version)
@@ -73,7 +73,7 @@ def prepare(
     model_folder = work
     if version.models:
         report(f"models: {', '.join(record.id for record in records)}")
-        model_folder = lay_out(models, [(name, int(number)) for name, number in version.models], work)
+        model_folder = create_model_folder(models, [(name, int(number)) for name, number in version.models], work)
     served = "" if spec.entry_script else f"{model_folder}/{validation.onnx_file(models, records[0])}"
     order = _order(components, supervisor, spec, prepared, work, model_folder, served)
     write_text(folder.order(version.version), json.dumps(to_json(order)))
@@ -90,7 +90,7 @@ def _order(
     served: str,
 ) -> WorkerOrder:
     variables = {
-        "PYTHONPATH": ":".join(part for part in (str(components.kit), prepared.variables.get("PYTHONPATH", "")) if part),
+        "PYTHONPATH": ":".join(part for part in (str(components.node_package), prepared.variables.get("PYTHONPATH", "")) if part),
         "PYTHONUNBUFFERED": "1",
         "AZUREML_MODEL_DIR": str(model_folder),
         "AZUREML_ENTRY_SCRIPT": spec.entry_script,

@@ -21,13 +21,13 @@ class History:
         self._before: dict[str, tuple[float, tuple[int, ...]]] = {}
 
     def sample(self, name: str, folder: Path) -> None:
-        now, numbers = clock.now(), counters.added(row for _, _, row in counters.read(folder))
+        now, numbers = clock.now(), counters.total(row for _, _, row in counters.read(folder))
         with self._lock:
             at, before = self._before.get(name, (now, numbers))
             self._before[name] = (now, numbers)
             if now <= at:
                 return
-            point = {"at": now, **_figures(counters.since(numbers, before), now - at)}
+            point = {"at": now, **_figures(counters.difference(numbers, before), now - at)}
             self._points.setdefault(name, deque(maxlen=_MAX_POINTS)).append(point)
 
     def forget(self, name: str) -> None:
@@ -58,13 +58,13 @@ def stats(folder: Path) -> dict[str, Any]:
 
 
 def _totals(rows: list[tuple[int, ...]]) -> dict[str, Any]:
-    numbers = counters.added(rows)
+    numbers = counters.total(rows)
     return {
         "requests": numbers[counters.REQUESTS],
         "ok": numbers[counters.OK],
-        "refused": numbers[counters.REFUSED],
+        "refused": numbers[counters.CLIENT_ERROR],
         "failed": numbers[counters.FAILED],
-        "turned_away": numbers[counters.TURNED_AWAY],
+        "turned_away": numbers[counters.REJECTED],
         "bytes_in": numbers[counters.BYTES_IN],
         "bytes_out": numbers[counters.BYTES_OUT],
         "batches": numbers[counters.BATCHES],
@@ -81,6 +81,6 @@ def _latencies(numbers: tuple[int, ...]) -> dict[str, float]:
 def _figures(numbers: tuple[int, ...], seconds: float) -> dict[str, float]:
     return {
         "requests_per_second": round(numbers[counters.REQUESTS] / seconds, 2),
-        "failed_per_second": round((numbers[counters.FAILED] + numbers[counters.TURNED_AWAY]) / seconds, 2),
+        "failed_per_second": round((numbers[counters.FAILED] + numbers[counters.REJECTED]) / seconds, 2),
         **_latencies(numbers),
     }

@@ -59,7 +59,7 @@ class ServiceManager:
         self._stopped = threading.Event()
         self._any_port: set[str] = set()  # services whose port may still change, because they have never served
         self.history = History()
-        models.watch_use(self._services_by_model)
+        models.set_user_lookup(self._services_by_model)
 
     def start(self) -> None:
         """Recover after a restart: resume deployments, finish deletions, restart supervisors."""
