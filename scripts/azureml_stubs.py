@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from runyard.sdk.azureml.module_finder import home_of
+from runyard.sdk.azureml.module_finder import runyard_name
 from runyard.sdk.azureml.names import MODULES
 
 FOLDER = Path(__file__).parent.parent / "distributions" / "runyard-azureml" / "src" / "azureml-stubs"
@@ -31,7 +31,7 @@ def stubs() -> dict[str, str]:
 def _sorted(names: str) -> list[tuple[str, str, str]]:
     rows = []
     for name in names.split():
-        home = home_of(name)
+        home = runyard_name(name)
         assert home is not None, f"{name} has no home"
         rows.append((name, *home))
     return sorted(rows, key=lambda row: (row[1], row[0]))

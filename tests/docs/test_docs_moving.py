@@ -57,7 +57,7 @@ def test_what_is_refused_is_what_migrating_calls_azures_alone(
     for name in named(names):
         service = services_of(name)
         assert service is not None, name
-        assert (service.what, service.remedy) == (why, instead)
+        assert (service.description, service.alternative) == (why, instead)
         line = f"import {name}" if name.islower() else f"from azureml.core import {name}"
         (tmp_path / "train.py").write_text(line)
         (file,) = examine(tmp_path).files
@@ -67,7 +67,11 @@ def test_what_is_refused_is_what_migrating_calls_azures_alone(
 
 def test_every_service_that_is_refused_is_told() -> None:
     told = {row[1] for row in table("names", "why")}
-    known = {service.what for tables in (cloud_services.MODULES, cloud_services.CLASSES) for service in tables.values()}
+    known = {
+        service.description
+        for tables in (cloud_services.MODULES, cloud_services.CLASSES)
+        for service in tables.values()
+    }
     assert told == known
 
 
@@ -98,4 +102,4 @@ def test_modules_that_are_refused_cannot_be_imported_and_say_what_to_do_instead(
         service = cloud_services.of_module(name)
         assert service is not None, name
         assert name.rpartition(".")[0] in line
-        assert line.endswith(f"it stands for {service.what}. Instead: {service.remedy}")
+        assert line.endswith(f"it belongs to {service.description}. Instead: {service.alternative}")

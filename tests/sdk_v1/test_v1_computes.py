@@ -10,8 +10,9 @@ import pytest
 
 from runyard import AmlCompute, ComputeTarget, Estimator, Experiment, RemoteCompute, Workspace
 from runyard.errors import ComputeTargetException, UserErrorException
+from runyard.sdk.compute.amlcompute import BatchAiCompute, DsvmCompute
 from runyard.sdk.compute.amlcompute_status import AmlComputeStatus
-from runyard.sdk.compute.legacy import BatchAiCompute, DsvmCompute, HDInsightCompute
+from runyard.sdk.compute.hdinsight import HDInsightCompute
 
 _names = (f"v1-{number}" for number in itertools.count())
 KEYS = """
@@ -66,7 +67,7 @@ def test_a_cluster_by_its_first_name_is_of_that_class(workspace: Workspace) -> N
     assert type(found) is BatchAiCompute
     assert type(workspace.compute_targets()[name]) is BatchAiCompute
     assert found.status.serialize()["scaleSettings"]["maxNodeCount"] == 2
-    with pytest.raises(ComputeTargetException, match="service that is gone"):
+    with pytest.raises(ComputeTargetException, match="service that no longer exists"):
         BatchAiCompute.attach(workspace, "other", "/subscriptions/1")
     found.delete()
 

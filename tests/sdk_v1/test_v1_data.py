@@ -41,9 +41,9 @@ def test_there_are_three_modes(workspace: Workspace) -> None:
     from azureml.data.data_reference import DataReference
 
     store = workspace.get_default_datastore()
-    with pytest.raises(UserErrorException, match="mode takes 'mount', 'download' or 'upload'"):
+    with pytest.raises(UserErrorException, match="mode must be 'mount', 'download' or 'upload'"):
         DataReference(store, "x", mode="stream")
-    with pytest.raises(UserErrorException, match="mode takes 'mount', 'download' or 'upload'"):
+    with pytest.raises(UserErrorException, match="mode must be 'mount', 'download' or 'upload'"):
         DataReferenceConfiguration(datastore_name=store.name, mode="hdfs")
     assert store.path("a").as_download(overwrite=True).overwrite is False
 

@@ -84,7 +84,7 @@ def test_beside_the_real_sdk_it_refuses_and_says_what_to_do(python: Path) -> Non
     for statement in ("import azureml.core", "from azureml.core import Run"):
         done = said(python, statement)
         assert done.returncode == 1
-        assert "azureml-core, the real SDK, is installed here" in done.stderr
+        assert "azureml-core, the real SDK, is installed in" in done.stderr
         assert "pip uninstall azureml-core, or pip uninstall runyard-azureml" in done.stderr
     assert said(python, "import runyard; print(runyard.Run.__name__)").stdout == "Run\n"
     uv("pip", "uninstall", "--quiet", "--python", str(python), "runyard-azureml")

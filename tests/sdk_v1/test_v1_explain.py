@@ -14,7 +14,7 @@ from runyard import AmlCompute, ComputeTarget, Environment, Estimator, Experimen
 from runyard.sdk.azureml import no_effect
 from runyard.sdk.environment.sections import ContainerRegistry
 from runyard.sdk.training.run_configuration import RunConfiguration
-from support import with_this_python
+from support import run_view, with_this_python
 
 
 def test_it_is_said_once_and_never_a_secret(caplog: pytest.LogCaptureFixture) -> None:
@@ -41,7 +41,7 @@ def test_a_registry_is_kept_and_who_signs_in_to_it_is_not(project: Callable[...,
         custom_docker_image="team/train:1",
         image_registry_details=registry,
     )
-    spec = estimator._submission().spec
+    spec = estimator.to_spec()
     assert spec.environment.container is not None
     assert spec.environment.container.registry == "registry.example.org"
     told = {note.argument: note.value for note in spec.no_effect}
@@ -54,7 +54,7 @@ def test_settings_of_an_environment_that_only_azure_read_are_told(project: Calla
     environment.spark.precache_packages = False
     environment.spark.repositories = ["https://mmlspark.azureedge.net/maven"]
     config = ScriptRunConfig(project(train="print(1)"), "train.py", environment=environment)
-    told = {(note.owner, note.argument) for note in config._submission().spec.no_effect}
+    told = {(note.owner, note.argument) for note in config.to_spec().no_effect}
     assert told == {
         ("Environment", "inferencing_stack_version"),
         ("SparkSection", "precache_packages"),
@@ -62,7 +62,7 @@ def test_settings_of_an_environment_that_only_azure_read_are_told(project: Calla
     }
     assert environment.inferencing_stack_version == "latest"
     plain = ScriptRunConfig(project(train="print(1)"), "train.py", environment=Environment("plain"))
-    assert plain._submission().spec.no_effect == ()
+    assert plain.to_spec().no_effect == ()
 
 
 def test_explain_shows_what_the_run_its_workspace_and_its_target_were_told(
@@ -80,12 +80,12 @@ def test_explain_shows_what_the_run_its_workspace_and_its_target_were_told(
     )
     run = Experiment(workspace, "explained").submit(estimator)
     run.wait_for_completion()
-    kept = {(note["owner"], note["argument"]) for note in run._view["spec"]["no_effect"]}
+    kept = {(note["owner"], note["argument"]) for note in run_view(run)["spec"]["no_effect"]}
     assert {("Workspace.create", "key_vault"), ("Estimator", "vm_size")} <= kept
     cli = CommandLine(home, tmp_path)
     said = cli("explain", run.id).text
     assert "no effect here:" in said
-    assert "Estimator(vm_size='STANDARD_D2')\n      compute_target says where it runs" in said
+    assert "Estimator(vm_size='STANDARD_D2')\n      compute_target selects the machine" in said
     assert "AmlCompute.provisioning_configuration(vm_priority='lowpriority')" in said
     assert "Workspace.create(key_vault=…)" in said
     assert "target       explained: AmlCompute, up to 2 nodes, vm_size STANDARD_NC6 kept as a label" in said

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from runyard import Experiment, Run, Workspace
-from runyard.environments.node_package import kit
-from runyard.sdk.azureml.module_finder import VERSION, home_of
+from runyard.environments.node_package import create_node_package
+from runyard.sdk.azureml.module_finder import VERSION, runyard_name
 from runyard.sdk.azureml.names import HOMES, MODULES
 from support import pythons, with_this_python
 
@@ -27,7 +27,7 @@ def test_every_name_of_the_table_leads_somewhere(module: str) -> None:
     found = importlib.import_module(module)
     assert found.__all__ == MODULES[module].split()
     for name in found.__all__:
-        home = home_of(name)
+        home = runyard_name(name)
         assert home is not None, f"{module}.{name} has no home"
         assert getattr(found, name) is getattr(importlib.import_module(home[0]), home[1])
 
@@ -61,9 +61,7 @@ def test_the_version_says_both_versions() -> None:
 
 
 def test_what_is_not_there_is_said_to_be_missing_by_runyard() -> None:
-    with pytest.raises(
-        ModuleNotFoundError, match=r"No module named 'azureml.core.nothing': Runyard answers for a part"
-    ):
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'azureml.core.nothing': Runyard provides a part"):
         importlib.import_module("azureml.core.nothing")
     with pytest.raises(ImportError, match=r"cannot import name 'Nothing' from 'azureml\.core'"):
         exec("from azureml.core import Nothing", {})
@@ -74,29 +72,29 @@ def test_what_is_not_there_is_said_to_be_missing_by_runyard() -> None:
 @pytest.mark.parametrize(
     ("line", "error", "words"),
     [
-        ("import azureml.automl", ModuleNotFoundError, "No module named 'azureml.automl': it stands for automated ML"),
-        ("import azureml.opendatasets", ModuleNotFoundError, "Instead: put the files into a datastore once"),
-        ("from azureml.pipeline.core import Pipeline", ModuleNotFoundError, "Instead: submit the steps one after"),
-        ("from azureml.train.automl import AutoMLConfig", ModuleNotFoundError, "HyperDriveConfig is here"),
+        ("import azureml.automl", ModuleNotFoundError, "No module named 'azureml.automl': it belongs to automated ML"),
+        ("import azureml.opendatasets", ModuleNotFoundError, "Instead: upload the files to a datastore once"),
+        ("from azureml.pipeline.core import Pipeline", ModuleNotFoundError, "Instead: submit each step as a run"),
+        ("from azureml.train.automl import AutoMLConfig", ModuleNotFoundError, "scripts with HyperDriveConfig"),
         (
             "from azureml.core import Keyvault",
             ImportError,
-            "cannot import name 'Keyvault' from 'azureml.core': it stands",
+            "cannot import name 'Keyvault' from 'azureml.core': it belongs",
         ),
-        ("from azureml.core.compute import AksCompute", ImportError, "Instead: a service on this machine"),
+        ("from azureml.core.compute import AksCompute", ImportError, "Instead: deploy on this machine"),
         ("import azureml.core\nazureml.core.Keyvault", AttributeError, "run.get_secret(name) reads them there"),
         (
             "from azureml.data import OutputFileDatasetConfig",
             ImportError,
-            "'azureml.data': it stands for outputs that Azure made datasets of. Instead: datastore.path('results')",
+            "'azureml.data': it belongs to outputs that Azure converted to datasets. Instead: datastore.path(",
         ),
         (
             "from azureml.core.model import ModelPackage",
             ImportError,
-            "'azureml.core.model': it stands for images that Azure built of models. Instead: Model.deploy(…)",
+            "'azureml.core.model': it belongs to images that Azure built of models. Instead: Model.deploy(…)",
         ),
         ("import azureml.contrib.notebook", ModuleNotFoundError, "nbconvert"),
-        ("import azureml.contrib.nothing", ModuleNotFoundError, "azureml.contrib.services and azureml.contrib.tens"),
+        ("import azureml.contrib.nothing", ModuleNotFoundError, "azureml.contrib.services or azureml.contrib.tens"),
     ],
 )
 def test_what_is_refused_says_why_and_what_to_do_instead(line: str, error: type[Exception], words: str) -> None:
@@ -122,7 +120,7 @@ def test_whether_a_refused_name_is_there_can_still_be_asked() -> None:
 
 
 def test_the_old_name_loads_nothing_that_the_new_one_does_not(tmp_path: Path) -> None:
-    folder = kit(tmp_path)
+    folder = create_node_package(tmp_path)
     new = loaded_by("from runyard import Run", folder)
     old = loaded_by("from azureml.core import Run", folder)
     answering = {name for name in old if name.split(".")[0] == "azureml"} | {
@@ -137,7 +135,7 @@ def test_the_old_name_loads_nothing_that_the_new_one_does_not(tmp_path: Path) ->
 
 def test_the_names_work_from_the_kit_with_nothing_installed(tmp_path: Path) -> None:
     done = bare_python(
-        kit(tmp_path),
+        create_node_package(tmp_path),
         "import azureml\nfrom azureml.core import Run\nfrom azureml.core.run import Run as Same\n"
         "from azureml.core.script_run_config import ScriptRunConfig\n"
         "print(Run is Same, azureml.core.Run is Run, type(Run.get_context()).__name__)",
@@ -151,7 +149,7 @@ def test_every_name_is_in_the_kit_on_the_oldest_python_of_this_machine(tmp_path:
         "for module, names in MODULES.items():\n"
         "    for name in names.split():\n        getattr(importlib.import_module(module), name)\nprint('all')"
     )
-    done = bare_python(kit(tmp_path), code, pythons()[0].path)
+    done = bare_python(create_node_package(tmp_path), code, pythons()[0].path)
     assert done.stdout == "all\n", done.stderr
 
 

@@ -144,7 +144,7 @@ def test_a_run_goes_on_from_the_outputs_of_another(experiment: Experiment, proje
     second = experiment.submit(Estimator(folder, resume_from=place, **settings))
     second.wait_for_completion()
     assert (first.get_metrics(), second.get_metrics()) == ({"epoch": 1}, {"epoch": 2})
-    named = ScriptRunConfig(folder, script="train.py", arguments=["--x", 1], resume_from=place)._submission().spec
+    named = ScriptRunConfig(folder, script="train.py", arguments=["--x", 1], resume_from=place).to_spec()
     assert named.arguments == ("--x", "1", "--resume-from", "$AZUREML_DATAREFERENCE_MODEL_LOCATION")
     with pytest.raises(UserErrorException, match="resume_from must be a DataPath"):
         Estimator(folder, resume_from="outputs", **settings)
@@ -166,7 +166,7 @@ def test_what_else_could_be_asked_of_a_run(
         run.get_snapshot_id()
     monkeypatch.setenv("MY_SECRET", "s3")
     assert run.get_secrets(["MY_SECRET"]) == {"MY_SECRET": "s3"}
-    with pytest.raises(UserErrorException, match="there is no secret 'OTHER'") as caught:
+    with pytest.raises(UserErrorException, match="no secret 'OTHER'") as caught:
         run.get_secret("OTHER")
     assert "environment_variables" in caught.value.hint
     run.complete()
@@ -213,16 +213,16 @@ def test_an_environment_and_a_run_configuration_come_back_from_their_files(tmp_p
     (tmp_path / "old.runconfig").write_text(old)
     assert RunConfiguration.load(tmp_path / "old.runconfig").environment.docker.enabled is True
     RunConfiguration.delete(tmp_path, "big")
-    with pytest.raises(UserErrorException, match="there is no run configuration 'big'"):
+    with pytest.raises(UserErrorException, match="no run configuration 'big'"):
         RunConfiguration.load(tmp_path, "big")
 
 
 def test_chainer_needs_a_python_that_has_it(project: Callable[..., Path]) -> None:
     folder = project(train="print(1)")
     with pytest.raises(TrainingException, match="Chainer cannot be installed"):
-        Chainer(folder, compute_target="local", entry_script="train.py")._submission()
+        Chainer(folder, compute_target="local", entry_script="train.py").to_spec()
     mine = Chainer(folder, compute_target="local", entry_script="train.py", user_managed=True)
-    assert mine._submission().spec.script == "train.py"
+    assert mine.to_spec().script == "train.py"
     assert Chainer.get_supported_versions() == ["5.1.0", "7.0.0"]
     with pytest.raises(TrainingException, match="does not work with Chainer"):
         Chainer(folder, compute_target="local", node_count=2, distributed_training=_nccl())

@@ -168,7 +168,7 @@ def test_labels_of_an_experiment_stay_and_an_archived_one_is_not_listed(workspac
     assert kept.archived_time
     kept.reactivate()
     assert kept.archived_time is None
-    with pytest.raises(UserErrorException, match="view_type takes"):
+    with pytest.raises(UserErrorException, match="view_type must be"):
         Experiment.list(workspace, view_type="Some")
 
 
@@ -176,5 +176,5 @@ def test_deleting_an_experiment_takes_it_out_of_the_list_and_needs_one(workspace
     Experiment(workspace, "unwanted").tag("team", "vision")
     Experiment.delete(workspace, "unwanted")
     assert "unwanted" not in [e.name for e in Experiment.list(workspace)]
-    with pytest.raises(UserErrorException, match="there is no experiment 'no-such-id' in workspace"):
+    with pytest.raises(UserErrorException, match="no experiment 'no-such-id' in workspace"):
         Experiment.delete(workspace, "no-such-id")

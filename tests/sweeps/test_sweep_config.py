@@ -158,7 +158,7 @@ def test_the_largest_seed_is_taken() -> None:
 @pytest.mark.parametrize("goal", ["MAXIMIZE", "maximize", None])
 def test_a_goal_that_is_no_goal_names_the_two_that_there_are_and_is_an_attribute_error_too(goal: Any) -> None:
     """B13.83."""
-    with pytest.raises(HyperDriveConfigException, match=r"PrimaryMetricGoal\.MAXIMIZE or .*\.MINIMIZE, not") as caught:
+    with pytest.raises(HyperDriveConfigException, match=r"PrimaryMetricGoal\.MAXIMIZE or .*\.MINIMIZE, got") as caught:
         config(primary_metric_goal=goal)
     assert isinstance(caught.value, AttributeError)
 
@@ -173,8 +173,8 @@ def test_a_goal_that_is_no_goal_names_the_two_that_there_are_and_is_an_attribute
 def test_a_value_that_the_sweep_varies_is_said_to_be_unused_where_it_was_given(
     given: Any, where: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    config(**given)._say_what_is_overridden(("--lr", "1"))
-    assert caplog.messages == [f"--lr is varied by the sweep: the value in {where} is not used"]
+    config(**given)._warn_overridden(("--lr", "1"))
+    assert caplog.messages == [f"the sweep varies --lr: the value in {where} is not used"]
 
 
 @pytest.mark.parametrize("top", ["a", None, 1.5, True])
@@ -187,11 +187,11 @@ def test_how_many_children_are_wanted_is_a_number(experiment: Experiment, tmp_pa
 def test_what_a_sweep_cannot_go_on_from_is_named(sweep_of: Callable[..., HyperDriveRun]) -> None:
     failed = sweep_of("raise SystemExit(1)", max_total_runs=1)
     failed.wait_for_completion(raise_on_error=False)
-    with pytest.raises(HyperDriveConfigException, match="is Failed: only one that is Completed or Canceled can be"):
+    with pytest.raises(HyperDriveConfigException, match="is Failed: only a Completed or Canceled sweep can be"):
         config(resume_from=[failed])
     opened = failed.child_run("of a person")
     opened.complete()
-    with pytest.raises(HyperDriveConfigException, match=f"run {opened.id} has no values to try again"):
+    with pytest.raises(HyperDriveConfigException, match=f"run {opened.id} has no hyperparameters"):
         config(resume_child_runs=[opened])
 
 

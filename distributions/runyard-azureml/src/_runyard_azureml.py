@@ -1,20 +1,20 @@
-"""The door of `import azureml`, set up by `runyard-azureml.pth` when Python starts: it imports nothing by itself.
+"""Import hook of `import azureml`, installed by `runyard-azureml.pth` when Python starts. It imports nothing until then.
 
-It is a finder and no package: a folder `azureml` of its own would mix with that of the real SDK, were it here too.
+It is a finder and not a package: a folder `azureml` would mix with that of the real SDK, if both are installed.
 """
 
 import sys
 
 
-class Door:
+class AzuremlFinder:
     @staticmethod
     def find_spec(name, path=None, target=None):
         if name != "azureml":
             return None
         from runyard.sdk.azureml import module_finder
 
-        module_finder.refuse_beside_the_sdk()
-        return module_finder.answer().find_spec(name)
+        module_finder.check_no_real_sdk()
+        return module_finder.install().find_spec(name)
 
 
-sys.meta_path.insert(0, Door)
+sys.meta_path.insert(0, AzuremlFinder)

@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 from runyard.errors import HyperDriveConfigException, UserErrorException
-from runyard.sdk.core.validation import nearest
+from runyard.sdk.core.validation import did_you_mean
 from runyard.spec.space import grid_size
-from runyard.spec.space_checks import EXAMPLES, whole
+from runyard.spec.space_checks import EXAMPLES, validate_count
 from runyard.spec.sweep import MAXIMIZE, MINIMIZE
 
 # key of the section -> what it takes, for people
@@ -75,7 +75,7 @@ def sweep_of(estimator: Any, said: dict[str, Any], *, in_file: bool = False) -> 
     kind = word.lower()
     if kind not in kinds:
         raise UserErrorException(
-            f"there is no sampling {word!r}", hint=nearest(kind, kinds) + f"samplings: {', '.join(kinds)}"
+            f"there is no sampling {word!r}", hint=did_you_mean(kind, kinds) + f"samplings: {', '.join(kinds)}"
         )
     if "seed" in named:
         raise UserErrorException(f"{how}: the seed has a place of its own", hint=_HINTS["seed"][in_file])
@@ -95,12 +95,12 @@ def sweep_of(estimator: Any, said: dict[str, Any], *, in_file: bool = False) -> 
                 f"the grid has {total:,} points, and the sweep does not say how many of them to try",
                 hint=_HINTS["max_total_runs"][in_file],
             )
-    whole("max_total_runs", total)
+    validate_count("max_total_runs", total)
     goal = str(said.get("goal") or MAXIMIZE).lower()
     if goal not in (MAXIMIZE, MINIMIZE):
         raise UserErrorException(
             f"the goal is {MAXIMIZE} or {MINIMIZE}, not {goal!r}",
-            hint=nearest(goal, (MAXIMIZE, MINIMIZE)) + _HINTS["goal"][in_file],
+            hint=did_you_mean(goal, (MAXIMIZE, MINIMIZE)) + _HINTS["goal"][in_file],
         )
     at_once = said.get("max_concurrent_runs")
     more = {key: said[key] for key in ("max_duration_minutes", "max_failures_in_a_row") if said.get(key) is not None}
@@ -116,7 +116,7 @@ def sweep_of(estimator: Any, said: dict[str, Any], *, in_file: bool = False) -> 
     )
 
 
-def parameters_of(given: list[str]) -> dict[str, Any]:
+def parse_parameters(given: list[str]) -> dict[str, Any]:
     """``lr=loguniform(-6,-1)`` for each."""
     found: dict[str, Any] = {}
     for text in given:
@@ -170,7 +170,7 @@ def _expression(name: str, word: str, arguments: list[Any], keywords: dict[str, 
     if word not in EXAMPLES:
         raise UserErrorException(
             f"{name}: there is no expression {word!r}",
-            hint=nearest(word, EXAMPLES) + f"expressions: {', '.join(EXAMPLES)}",
+            hint=did_you_mean(word, EXAMPLES) + f"expressions: {', '.join(EXAMPLES)}",
         )
     return _named(name, _checked(name, word, getattr(hyperdrive, word), arguments, keywords, EXAMPLES[word]))
 
@@ -200,7 +200,7 @@ def policy_of(text: str, where: str = "--policy") -> Any:
     word, arguments, keywords = _call_or_name(text, where, ", ".join(_POLICY_EXAMPLES.values()))
     if word.lower() not in policies:
         raise UserErrorException(
-            f"there is no policy {word!r}", hint=nearest(word, policies) + f"policies: {', '.join(policies)}"
+            f"there is no policy {word!r}", hint=did_you_mean(word, policies) + f"policies: {', '.join(policies)}"
         )
     word = word.lower()
     return _checked(where, word, policies[word], arguments, keywords, _POLICY_EXAMPLES[word])()
@@ -215,7 +215,7 @@ def _checked(
     unknown = [name for name in keywords if name not in names]
     if unknown:
         raise UserErrorException(
-            f"{where}: {word} has no {unknown[0]!r}", hint=nearest(unknown[0], names) + f"it takes: {', '.join(names)}"
+            f"{where}: {word} has no {unknown[0]!r}", hint=did_you_mean(unknown[0], names) + f"it takes: {', '.join(names)}"
         )
     try:
         signature.bind(*arguments, **keywords)

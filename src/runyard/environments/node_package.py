@@ -13,7 +13,7 @@ from pathlib import Path
 import runyard
 
 # Standard library only, Python 3.9 and newer; relative to the folder that `runyard` is installed in.
-PARTS = (
+PACKAGE_FILES = (
     "runyard/__init__.py",
     "runyard/agent",
     "runyard/client",
@@ -33,16 +33,16 @@ PARTS = (
 )
 
 # `from azureml.core import Run` works in every job, whatever is installed there.
-MADE = {
+GENERATED_FILES = {
     "azureml/__init__.py": b"from runyard.sdk.azureml import module_finder\n\n"
-    b"module_finder.answer()\nmodule_finder.fill(__import__(__name__))\n"
+    b"module_finder.install()\nmodule_finder.fill(__import__(__name__))\n"
 }
 
 
-def kit(root: Path) -> Path:
+def create_node_package(root: Path) -> Path:
     """The folder for PYTHONPATH: ``root/<hash of the content>``, copied when it is not there yet."""
     installed = Path(runyard.__file__).parent.parent
-    files = sorted(name for part in PARTS for name in _files(installed, part))
+    files = sorted(name for part in PACKAGE_FILES for name in _files(installed, part))
     folder = root / _content_hash(installed, files)
     if folder.is_dir():
         return folder
@@ -52,7 +52,7 @@ def kit(root: Path) -> Path:
             target = half / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(installed / name, target)
-        for name, content in MADE.items():
+        for name, content in GENERATED_FILES.items():
             (half / name).parent.mkdir(parents=True, exist_ok=True)
             (half / name).write_bytes(content)
         half.rename(folder)
@@ -72,7 +72,7 @@ def _files(installed: Path, part: str) -> list[str]:
 
 def _content_hash(installed: Path, files: list[str]) -> str:
     digest = hashlib.sha256()
-    contents = {**{name: (installed / name).read_bytes() for name in files}, **MADE}
+    contents = {**{name: (installed / name).read_bytes() for name in files}, **GENERATED_FILES}
     for name, content in contents.items():
         digest.update(f"{name}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()[:16]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from runyard.sdk.azureml import refused
-from runyard.sdk.azureml.refused import CLASSES, KEYS, OTHERWISE, SPARK, Service
+from runyard.sdk.azureml.refused import CLASSES, KEYS, RENAMED, SPARK, Service
 
-__all__ = ["CLASSES", "COMMANDS", "MEMBERS", "MODULES", "OTHERWISE", "Service", "of_module"]
+__all__ = ["CLASSES", "COMMANDS", "MEMBERS", "MODULES", "RENAMED", "Service", "of_module"]
 
 _STORAGE = Service(
     "Azure's storage by its own client", "a datastore: ws.get_default_datastore(), or one registered under a name"
@@ -39,4 +39,4 @@ COMMANDS = {
 
 
 def of_module(path: str) -> Service | None:
-    return refused.of_module(path, MODULES)
+    return refused.find_module(path, MODULES)

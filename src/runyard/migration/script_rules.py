@@ -79,7 +79,8 @@ def commands(lines: Iterable[tuple[int, str]]) -> Iterator[Finding]:
             continue
         service = cloud_services.COMMANDS.get(words[0])
         if service is not None:
-            yield Finding("azure-only", WARNING, f"!{words[0]}", f"{words[0]}: {service.what}", service.remedy, line)
+            message = f"{words[0]}: {service.description}"
+            yield Finding("azure-only", WARNING, f"!{words[0]}", message, service.alternative, line)
         brought = [word for word in words if re.match(r"azureml[-\[\w]*", word)]
         if "install" in words and brought and {"pip", "pip3", "conda"} & set(words):
             yield Finding(

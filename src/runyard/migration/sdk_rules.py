@@ -9,7 +9,7 @@ from runyard.migration import cloud_services
 from runyard.migration.names import Class, Function, Instance, Module, Names, Value, is_sdk
 from runyard.migration.report import ERROR, Finding
 from runyard.migration.sdk_surface import Callable, Surface
-from runyard.sdk.core.validation import nearest
+from runyard.sdk.core.validation import did_you_mean
 
 _GUIDE = "the guide on moving from the retired SDK says what is here"
 
@@ -65,7 +65,7 @@ class SdkRules:
             if service is not None:
                 yield _azure(full, service, node.lineno)
             else:
-                remedy = _otherwise(alias.name) or nearest(alias.name, here).strip() or _GUIDE
+                remedy = _otherwise(alias.name) or did_you_mean(alias.name, here).strip() or _GUIDE
                 yield _unknown(full, f"is not in {path}", remedy, node.lineno)
 
     def _attribute(self, node: ast.Attribute) -> Iterator[Finding]:
@@ -100,7 +100,7 @@ class SdkRules:
             return None
         if node.attr.startswith("_"):
             return _unknown(title, "is a private name of the SDK's", "ask for it by a public name", node.lineno)
-        close = nearest(node.attr, [name for name in members if not name.startswith("_")])
+        close = did_you_mean(node.attr, [name for name in members if not name.startswith("_")])
         return _unknown(title, f"is not a member of {owner.name} here", close.strip() or _GUIDE, node.lineno)
 
     def _keywords(self, node: ast.Call) -> Iterator[Finding]:
@@ -113,7 +113,7 @@ class SdkRules:
             if name and not name.startswith("_") and all(each.refuses(name) for each in called):
                 shown = f"{title}({name}=…)"
                 known = ", ".join(each for each in takes if not each.startswith("_")) or "nothing"
-                remedy = _REMOVED_KEYWORDS.get(shown) or nearest(name, takes).strip() or f"it takes {known}"
+                remedy = _REMOVED_KEYWORDS.get(shown) or did_you_mean(name, takes).strip() or f"it takes {known}"
                 line = keyword.value.lineno
                 yield Finding("unknown-keyword", ERROR, shown, f"{title} takes no {name!r}", remedy, line)
 
@@ -128,11 +128,11 @@ class SdkRules:
 
 
 def _otherwise(name: str) -> str:
-    return cloud_services.OTHERWISE[name].remedy if name in cloud_services.OTHERWISE else ""
+    return cloud_services.RENAMED[name].alternative if name in cloud_services.RENAMED else ""
 
 
 def _azure(name: str, service: cloud_services.Service, line: int) -> Finding:
-    return Finding("azure-only", ERROR, name, f"{name}: {service.what}", service.remedy, line)
+    return Finding("azure-only", ERROR, name, f"{name}: {service.description}", service.alternative, line)
 
 
 def _unknown(name: str, why: str, remedy: str, line: int) -> Finding:

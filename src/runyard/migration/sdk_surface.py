@@ -15,7 +15,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from runyard.sdk.azureml.module_finder import home_of
+from runyard.sdk.azureml.module_finder import runyard_name
 from runyard.sdk.azureml.names import MODULES
 
 ANY = "?"  # what is given by something that says of itself that it gives anything
@@ -76,7 +76,7 @@ def surface() -> Surface:
     for module, names in MODULES.items():
         found.modules[module] = {}
         for name in names.split():
-            home = home_of(name)
+            home = runyard_name(name)
             if home is not None:
                 value = getattr(import_module(home[0]), home[1])
                 key = value.__name__ if inspect.isclass(value) or inspect.isfunction(value) else name

@@ -14,7 +14,7 @@ from runyard.cli.formatting import count_text, size_text
 from runyard.cli.run_lookup import RunArgument, complete_file, find_run
 from runyard.client.connection import Connection
 from runyard.errors import UserErrorException
-from runyard.sdk.core.validation import nearest
+from runyard.sdk.core.validation import did_you_mean
 
 app = new_verb()
 _LOGS = "azureml-logs/"
@@ -61,7 +61,7 @@ def _chosen(run_id: str, files: list[dict[str, Any]], names: list[str], all: boo
         if not below:
             shown = ", ".join(list(known)[:8]) + (", …" if len(known) > 8 else "")
             raise UserErrorException(
-                f"run {run_id} has no file {name!r}", hint=f"{nearest(name, known)}its files: {shown or 'none yet'}"
+                f"run {run_id} has no file {name!r}", hint=f"{did_you_mean(name, known)}its files: {shown or 'none yet'}"
             )
         chosen.update({file["name"]: file for file in below})
     return list(chosen.values())

@@ -12,7 +12,7 @@ from runyard.cli.progress import counting
 from runyard.cli.run_lookup import complete_run, find_run
 from runyard.client.connection import Connection
 from runyard.errors import RunNotFound, UserErrorException
-from runyard.sdk.core.validation import nearest
+from runyard.sdk.core.validation import did_you_mean
 
 app = new_verb()
 
@@ -73,5 +73,5 @@ def _chosen(connection: Connection, what: str | None) -> Any:
         known = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
         raise UserErrorException(
             f"there is no run and no experiment {what!r}",
-            hint=f"{nearest(what, names)}experiments: {known or 'none yet'}",
+            hint=f"{did_you_mean(what, names)}experiments: {known or 'none yet'}",
         ) from None

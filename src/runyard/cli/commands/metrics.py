@@ -12,7 +12,7 @@ from runyard.cli.run_lookup import Json, RunArgument, find_run, print_json
 from runyard.cli.table import print_table
 from runyard.client.connection import Connection
 from runyard.errors import UserErrorException
-from runyard.sdk.core.validation import nearest
+from runyard.sdk.core.validation import did_you_mean
 from runyard.spec.json import replace_non_finite
 
 app = new_verb()
@@ -35,7 +35,7 @@ def metrics(
         known = list(connection.get(f"/api/runs/{run_id}/summary")["metrics"])
         raise UserErrorException(
             f"run {run_id} has no metric {name!r}",
-            hint=f"{nearest(name, known)}its metrics: {', '.join(known[:10])}" if known else "it logged none",
+            hint=f"{did_you_mean(name, known)}its metrics: {', '.join(known[:10])}" if known else "it logged none",
         )
     if as_json:
         print_json(found)

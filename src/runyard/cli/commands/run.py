@@ -172,7 +172,7 @@ class Gang:
 
     def distribution(self) -> Any:
         from runyard.errors import UserErrorException
-        from runyard.sdk.core.validation import nearest
+        from runyard.sdk.core.validation import did_you_mean
         from runyard.sdk.training import distributed
 
         if not self.backend:
@@ -190,7 +190,7 @@ class Gang:
         if self.backend not in made:
             raise UserErrorException(
                 f"there is no backend {self.backend!r}",
-                hint=nearest(self.backend, made) + "backends: mpi, gloo, nccl, ps",
+                hint=did_you_mean(self.backend, made) + "backends: mpi, gloo, nccl, ps",
             )
         return made[self.backend]()
 
@@ -263,7 +263,7 @@ def estimator_class(framework: str) -> tuple[Any, dict[str, str]]:
     """The class for ``pytorch==2.12``, and its version as a keyword."""
     from runyard import Estimator, PyTorch, SKLearn, TensorFlow
     from runyard.errors import UserErrorException
-    from runyard.sdk.core.validation import nearest
+    from runyard.sdk.core.validation import did_you_mean
 
     if not framework:
         return Estimator, {}
@@ -273,7 +273,7 @@ def estimator_class(framework: str) -> tuple[Any, dict[str, str]]:
     if name.strip().lower() not in known:
         raise UserErrorException(
             f"there is no framework {name!r}",
-            hint=nearest(name.lower(), known) + "frameworks: pytorch, tensorflow, scikit-learn",
+            hint=did_you_mean(name.lower(), known) + "frameworks: pytorch, tensorflow, scikit-learn",
         )
     return known[name.strip().lower()], {"framework_version": version.strip()} if version else {}
 

@@ -1,6 +1,6 @@
-"""The modules of the SDK v1 as Python finds them: made from a table when they are imported, their names when used.
+"""Import hook for the modules of the SDK v1: they are created from a table, and their names resolve on first use.
 
-`from azureml.core import Run` in a training script costs what `from runyard import Run` does.
+`from azureml.core import Run` in a training script costs as much as `from runyard import Run`.
 """
 
 from __future__ import annotations
@@ -18,44 +18,44 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-VERSION = f"1.61.0+runyard.{__version__}"  # that of the SDK whose signatures these are, and ours
-_homes: dict[str, tuple[str, str]] = {}
+VERSION = f"1.61.0+runyard.{__version__}"  # version of the SDK with these signatures, and of Runyard
+_index: dict[str, tuple[str, str]] = {}
 
 
-def answer() -> _Finder:
-    """From now on `azureml` and everything below it is what the table says."""
-    found = next((finder for finder in sys.meta_path if isinstance(finder, _Finder)), None)
-    if found is None:
-        found = _Finder()
-        sys.meta_path.insert(0, found)
-    if "RUNYARD_RUN_ID" not in os.environ:  # what a run failed of is read from the last line of its traceback
+def install() -> _Finder:
+    """Install the import hook for `azureml`."""
+    finder = next((finder for finder in sys.meta_path if isinstance(finder, _Finder)), None)
+    if finder is None:
+        finder = _Finder()
+        sys.meta_path.insert(0, finder)
+    if "RUNYARD_RUN_ID" not in os.environ:  # in a run, the error is read from the last line of the traceback
         RunyardException.shown_as_v1 = True
-    return found
+    return finder
 
 
-def refuse_beside_the_sdk() -> None:
-    """Two answers to one name would be a mixture of both: half of a notebook here, half of it in the cloud."""
+def check_no_real_sdk() -> None:
+    """Raise ImportError if azureml-core is installed: half of a notebook would run here and half in the cloud."""
     for folder in dict.fromkeys(sys.path):
         if os.path.isfile(os.path.join(folder, "azureml", "core", "__init__.py")):  # noqa: PTH113, PTH118
             raise ImportError(
-                f"azureml-core, the real SDK, is installed here ({folder}), and runyard-azureml too: "
-                "`import azureml` cannot mean both. "
+                f"azureml-core, the real SDK, is installed in {folder}, and runyard-azureml too: "
+                "`import azureml` cannot load both. "
                 "Keep one of them: pip uninstall azureml-core, or pip uninstall runyard-azureml"
             )
 
 
-def home_of(name: str) -> tuple[str, str] | None:
-    """The module of Runyard and the name in it: ``("runyard.errors", "RunyardException")`` for AzureMLException."""
-    if not _homes:
+def runyard_name(name: str) -> tuple[str, str] | None:
+    """Return module and name in Runyard: ``("runyard.errors", "RunyardException")`` for AzureMLException."""
+    if not _index:
         for module, names in HOMES.items():
-            for word in names.split():
-                here, _, there = word.partition("=")
-                _homes[here] = (module, there or here)
-    return _homes.get(name)
+            for entry in names.split():
+                v1_name, _, own_name = entry.partition("=")
+                _index[v1_name] = (module, own_name or v1_name)
+    return _index.get(name)
 
 
 class _Finder:
-    """Finds `azureml.…` in the table, and says of other names of the SDK why they are not there."""
+    """Finds `azureml.…` in the table; the error for other names of the SDK explains why they are missing."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name != "azureml" and not name.startswith("azureml."):
@@ -63,18 +63,18 @@ class _Finder:
         if name in MODULES:
             from importlib.machinery import ModuleSpec
 
-            # each a package: of a name that a plain module has not, Python says in its own words that it is not there
+            # all are packages: for a missing name in a plain module, Python would raise its own error
             return ModuleSpec(name, _Loader(), origin="runyard.sdk.azureml.names", is_package=True)  # type: ignore[arg-type]
         parent, _, last = name.rpartition(".")
         if last in MODULES.get(parent, "").split():
-            return None  # a class, asked for as a module: Python says by itself that it is none
-        from runyard.sdk.azureml.refused import of_class, why_not
+            return None  # a class, imported as a module: Python raises its own error
+        from runyard.sdk.azureml.refused import find_class, refusal
 
-        if of_class(last) and parent in MODULES:
-            # `from azureml.core import Keyvault`: of a ModuleNotFoundError Python would say in its own words, without
-            # the reason, that it cannot import the name
-            raise ImportError(f"cannot import name {last!r} from {parent!r}: {why_not(name)}", name=parent)
-        raise ModuleNotFoundError(f"No module named {name!r}: {why_not(name)}", name=name)
+        if find_class(last) and parent in MODULES:
+            # `from azureml.core import Keyvault`: Python would replace a ModuleNotFoundError by its own error, without
+            # the reason
+            raise ImportError(f"cannot import name {last!r} from {parent!r}: {refusal(name)}", name=parent)
+        raise ModuleNotFoundError(f"No module named {name!r}: {refusal(name)}", name=name)
 
 
 class _Loader:
@@ -86,33 +86,33 @@ class _Loader:
 
 
 def fill(module: ModuleType) -> None:
-    """Makes a module hold the names that the table gives it, each resolved when it is first used."""
+    """Give a module the names in the table, each resolved on first use."""
     name = module.__name__
     names = MODULES[name].split()
-    below = [other.rpartition(".")[2] for other in MODULES if other.rpartition(".")[0] == name]
+    submodules = [other.rpartition(".")[2] for other in MODULES if other.rpartition(".")[0] == name]
 
-    def resolve(wanted: str) -> Any:
-        home = home_of(wanted) if wanted in names else None
-        if home is not None:
-            value = getattr(import_module(home[0]), home[1])
-        elif wanted in below:
-            value = import_module(f"{name}.{wanted}")
+    def resolve(attribute: str) -> Any:
+        target = runyard_name(attribute) if attribute in names else None
+        if target is not None:
+            value = getattr(import_module(target[0]), target[1])
+        elif attribute in submodules:
+            value = import_module(f"{name}.{attribute}")
         else:
-            raise AttributeError(f"module {name!r} has no attribute {wanted!r}{_why_no_class(name, wanted)}")
-        setattr(module, wanted, value)
+            raise AttributeError(f"module {name!r} has no attribute {attribute!r}{_missing_reason(name, attribute)}")
+        setattr(module, attribute, value)
         return value
 
     vars(module).update(
         __all__=names,
-        __dir__=lambda: sorted({*vars(module), *names, *below}),
-        __doc__=f"{name} of the SDK v1, answered by Runyard.",
+        __dir__=lambda: sorted({*vars(module), *names, *submodules}),
+        __doc__=f"{name} of the SDK v1, provided by Runyard.",
         __getattr__=resolve,
     )
 
 
-def _why_no_class(module: str, wanted: str) -> str:
-    if not wanted[:1].isupper():  # Python itself asks modules for `__path__` and the like: nothing is loaded for that
+def _missing_reason(module: str, name: str) -> str:
+    if not name[:1].isupper():  # Python reads `__path__` and the like: load nothing for that
         return ""
-    from runyard.sdk.azureml.refused import of_class, why_not
+    from runyard.sdk.azureml.refused import find_class, refusal
 
-    return f": {why_not(f'{module}.{wanted}')}" if of_class(wanted) else ""
+    return f": {refusal(f'{module}.{name}')}" if find_class(name) else ""

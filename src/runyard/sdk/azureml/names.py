@@ -1,11 +1,11 @@
-"""Where each name of the SDK v1 is in Runyard: the whole of what the `azureml` modules hold.
+"""Table of the names in the `azureml` modules and their modules in Runyard.
 
-A table and nothing else, since every training script that says `from azureml.core import Run` reads it.
+It contains nothing else, because every training script with `from azureml.core import Run` imports it.
 """
 
 from __future__ import annotations
 
-# a module of the SDK v1 -> the names in it; a module whose name others begin with is a package
+# module of the SDK v1 -> its names
 MODULES = {
     "azureml": "",
     "azureml.contrib": "",
@@ -112,7 +112,7 @@ MODULES = {
     "azureml.widgets.run_details": "RunDetails",
 }
 
-# a module of Runyard -> the names that are there; `here=there` where Runyard has it under another name
+# module of Runyard -> its names; `v1_name=runyard_name` where they differ
 HOMES = {
     "runyard.errors": """
         ActivityFailedException AuthenticationException=UserErrorException AzureMLException=RunyardException

@@ -1,6 +1,6 @@
-"""Names of the SDK v1 that nothing here answers to: what Azure did behind them, and what to do instead.
+"""Names of the SDK v1 that Runyard does not provide: the Azure service behind each, and the alternative.
 
-Read when one of them is asked for, so that a training script which asks for none does not pay for it.
+Imported only when one of them is used, so that other training scripts do not pay for it.
 """
 
 from __future__ import annotations
@@ -11,23 +11,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Service:
-    what: str
-    remedy: str
+    description: str
+    alternative: str
 
 
-_PIPELINES = Service(
-    "pipelines of Azure ML", "submit the steps one after another: each is a run, its outputs the next one's data"
-)
-_AUTOML = Service("automated ML, a service of Azure", "a sweep over scripts of your own: HyperDriveConfig is here")
+_PIPELINES = Service("pipelines of Azure ML", "submit each step as a run, with the outputs of the previous one as data")
+_AUTOML = Service("automated ML, a service of Azure", "run a sweep over your own scripts with HyperDriveConfig")
 KEYS = Service(
-    "Azure Key Vault", "give secrets to a run with environment_variables; run.get_secret(name) reads them there"
+    "Azure Key Vault", "pass secrets to a run with environment_variables; run.get_secret(name) reads them there"
 )
-SPARK = Service("Spark clusters of Azure", "run Spark's own programs in a script, with pyspark among its pip_packages")
-_KUBERNETES = Service(
-    "Kubernetes clusters of Azure", "a service on this machine: AciWebservice and AksWebservice are here"
-)
-_EXPLAIN = Service("explanations kept in Azure", "use the package that it wraps, and keep what it says under outputs/")
-_DATA = Service("open datasets served by Azure", "put the files into a datastore once: Datastore.upload")
+SPARK = Service("Spark clusters of Azure", "run Spark in a script, with pyspark in its pip_packages")
+_KUBERNETES = Service("Kubernetes clusters of Azure", "deploy on this machine with AciWebservice or AksWebservice")
+_EXPLAIN = Service("explanations stored in Azure", "use the wrapped package, and write its results to outputs/")
+_DATA = Service("open datasets served by Azure", "upload the files to a datastore once with Datastore.upload")
 
 MODULES = {
     "azureml.pipeline": _PIPELINES,
@@ -36,7 +32,7 @@ MODULES = {
     "azureml.core.keyvault": KEYS,
     "azureml.contrib.pipeline": _PIPELINES,
     "azureml.contrib.notebook": Service(
-        "notebooks as steps of runs", "make a script of it: jupyter nbconvert --to script"
+        "notebooks as steps of runs", "convert it to a script: jupyter nbconvert --to script"
     ),
     "azureml.explain": _EXPLAIN,
     "azureml.interpret": _EXPLAIN,
@@ -44,33 +40,29 @@ MODULES = {
     "azureml.contrib.fairness": _EXPLAIN,
     "azureml.opendatasets": _DATA,
     "azureml.dataprep": Service(
-        "data preparation by Azure's engine", "pandas in the script; Dataset.Tabular reads tables"
+        "data preparation by Azure's engine", "use pandas in the script; Dataset.Tabular reads tables"
     ),
-    "azureml.datadrift": Service(
-        "drift monitors of Azure", "a script of yours that compares two versions of a dataset"
-    ),
+    "azureml.datadrift": Service("drift monitors of Azure", "compare two versions of a dataset in a script"),
     "azureml.monitoring": Service(
-        "collecting a service's inputs in Azure", "write them in the scoring script, or read the service's log"
+        "collecting a service's inputs in Azure", "log them in the scoring script, or read the log of the service"
     ),
-    "azureml.accel": Service("FPGAs of Azure", "ONNX Runtime serves such models on processors and GPUs"),
-    "azureml.contrib": Service(
-        "a preview of Azure ML", "azureml.contrib.services and azureml.contrib.tensorboard are here"
-    ),
+    "azureml.accel": Service("FPGAs of Azure", "serve such models with ONNX Runtime on CPUs and GPUs"),
+    "azureml.contrib": Service("a preview of Azure ML", "use azureml.contrib.services or azureml.contrib.tensorboard"),
 }
 
 CLASSES = {
     "AksCompute": _KUBERNETES,
     "AksEndpoint": _KUBERNETES,
     "KubernetesCompute": _KUBERNETES,
-    "ComputeInstance": Service("workstations of Azure", "this machine is one"),
+    "ComputeInstance": Service("workstations of Azure", "use this machine"),
     "DatabricksCompute": SPARK,
     "HDInsightCompute": SPARK,
     "SynapseCompute": SPARK,
     "AdlaCompute": SPARK,
-    "DataFactoryCompute": Service("Azure Data Factory", "Datastore.upload and download move data"),
-    "BatchCompute": Service("Azure Batch", "a cluster: AmlCompute, or a Slurm partition"),
+    "DataFactoryCompute": Service("Azure Data Factory", "move data with Datastore.upload and download"),
+    "BatchCompute": Service("Azure Batch", "use a cluster: AmlCompute, or a Slurm partition"),
     "Keyvault": KEYS,
-    "PrivateEndPoint": Service("networks of Azure", "leave it out: a yard listens to its owner only"),
+    "PrivateEndPoint": Service("networks of Azure", "leave it out: a yard accepts only its owner"),
     "ParallelRunConfig": _PIPELINES,
     "ParallelRunStep": _PIPELINES,
     "Pipeline": _PIPELINES,
@@ -78,24 +70,24 @@ CLASSES = {
     "PythonScriptStep": _PIPELINES,
 }
 
-# what needs no service of Azure's, and is done here by another name
-OTHERWISE = {
+# names that need no Azure service, and have another name in Runyard
+RENAMED = {
     "ModelPackage": Service(
-        "images that Azure built of models", "Model.deploy(…) serves them here, model.download() gives their files"
+        "images that Azure built of models", "Model.deploy(…) serves models, model.download() downloads their files"
     ),
     "OutputFileDatasetConfig": Service(
-        "outputs that Azure made datasets of",
-        "datastore.path('results').as_upload() among the arguments: what the script writes there goes to the datastore",
+        "outputs that Azure converted to datasets",
+        "datastore.path('results').as_upload() as an argument: files that the script writes there are uploaded",
     ),
 }
 
 
-def of_class(name: str) -> Service | None:
-    return CLASSES.get(name) or OTHERWISE.get(name)
+def find_class(name: str) -> Service | None:
+    return CLASSES.get(name) or RENAMED.get(name)
 
 
-def of_module(path: str, modules: Mapping[str, Service] = MODULES) -> Service | None:
-    """Its own, or that of the package which it is in."""
+def find_module(path: str, modules: Mapping[str, Service] = MODULES) -> Service | None:
+    """Return the entry of a module or of the package that contains it."""
     while path:
         if path in modules:
             return modules[path]
@@ -103,9 +95,9 @@ def of_module(path: str, modules: Mapping[str, Service] = MODULES) -> Service | 
     return None
 
 
-def why_not(name: str) -> str:
-    """Of ``azureml.core.Keyvault`` or ``azureml.pipeline``, after a colon: the reason, and what to do instead."""
-    service = of_class(name.rpartition(".")[2]) or of_module(name)
+def refusal(name: str) -> str:
+    """Return the reason and the alternative for a name such as ``azureml.core.Keyvault``."""
+    service = find_class(name.rpartition(".")[2]) or find_module(name)
     if service is not None:
-        return f"it stands for {service.what}. Instead: {service.remedy}"
-    return "Runyard answers for a part of the SDK v1 (`runyard migrate PATH` says what of a script is not in it)"
+        return f"it belongs to {service.description}. Instead: {service.alternative}"
+    return "Runyard provides a part of the SDK v1 (`runyard migrate PATH` lists the names of a script that are missing)"

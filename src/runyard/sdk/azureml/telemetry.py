@@ -1,4 +1,4 @@
-"""Telemetry: a yard sends nothing to anybody, whatever it is told."""
+"""Telemetry: a yard collects and sends nothing."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from typing import Any
 def set_diagnostics_collection(
     send_diagnostics: bool = True, verbosity: int = 20, reason: str = "", path: Any = None
 ) -> None:
-    """Says in one line that nothing is collected."""
-    sys.stdout.write("Nothing is collected or sent: diagnostics stay on this machine, whatever is set.\n")
+    """Print that nothing is collected."""
+    sys.stdout.write("Nothing is collected or sent, regardless of this setting.\n")

@@ -1,1 +1,1 @@
-"""The names of the SDK v1's HyperDrive, one module for each of its own."""
+"""The classes of the SDK v1's HyperDrive, in modules of the same names."""

@@ -1,4 +1,4 @@
-"""What a parameter of a sweep may be: plain lists, as the SDK v1 writes them."""
+"""Parameter expressions of a search space: plain lists, as in the SDK v1."""
 
 from __future__ import annotations
 
@@ -11,55 +11,61 @@ Expression = list[Any]
 
 
 def choice(*options: Any) -> Expression:
-    """One of several; also of one list, range or array. An option may be a dict: a space of its own."""
+    """One of the options, which may also be one list, range or array. A dict as an option is a nested space."""
     if len(options) == 1 and isinstance(options[0], (list, tuple, range)):
         options = tuple(options[0])
     elif len(options) == 1 and hasattr(options[0], "tolist") and getattr(options[0], "ndim", 1) != 0:
         options = tuple(options[0].tolist())
-    return _checked("choice", list(options))
+    return _expression("choice", list(options))
 
 
 def randint(upper: int) -> Expression:
-    """A whole number from 0 to ``upper`` - 1."""
-    return _checked("randint", upper)
+    """An integer from 0 to ``upper`` - 1."""
+    return _expression("randint", upper)
 
 
 def uniform(min_value: float, max_value: float) -> Expression:
-    return _checked("uniform", min_value, max_value)
+    """A number between ``min_value`` and ``max_value``, uniformly distributed."""
+    return _expression("uniform", min_value, max_value)
 
 
 def quniform(min_value: float, max_value: float, q: int) -> Expression:
-    """Like uniform, rounded to multiples of ``q``."""
-    return _checked("quniform", min_value, max_value, q)
+    """Like :func:`uniform`, rounded to multiples of ``q``."""
+    return _expression("quniform", min_value, max_value, q)
 
 
 def loguniform(min_value: float, max_value: float) -> Expression:
-    """exp of a uniform: ``loguniform(-6, -1)`` lies between exp(-6) and exp(-1)."""
-    return _checked("loguniform", min_value, max_value)
+    """exp of a uniform number: ``loguniform(-6, -1)`` lies between exp(-6) and exp(-1)."""
+    return _expression("loguniform", min_value, max_value)
 
 
 def qloguniform(min_value: float, max_value: float, q: int) -> Expression:
-    return _checked("qloguniform", min_value, max_value, q)
+    """Like :func:`loguniform`, rounded to multiples of ``q``."""
+    return _expression("qloguniform", min_value, max_value, q)
 
 
 def normal(mu: float, sigma: float) -> Expression:
-    return _checked("normal", mu, sigma)
+    """A normally distributed number."""
+    return _expression("normal", mu, sigma)
 
 
 def qnormal(mu: float, sigma: float, q: int) -> Expression:
-    return _checked("qnormal", mu, sigma, q)
+    """Like :func:`normal`, rounded to multiples of ``q``."""
+    return _expression("qnormal", mu, sigma, q)
 
 
 def lognormal(mu: float, sigma: float) -> Expression:
-    return _checked("lognormal", mu, sigma)
+    """exp of a normally distributed number."""
+    return _expression("lognormal", mu, sigma)
 
 
 def qlognormal(mu: float, sigma: float, q: int) -> Expression:
-    return _checked("qlognormal", mu, sigma, q)
+    """Like :func:`lognormal`, rounded to multiples of ``q``."""
+    return _expression("qlognormal", mu, sigma, q)
 
 
-def _checked(kind: str, *arguments: Any) -> Expression:
-    expression = [kind, [_plain(argument) for argument in arguments]]
+def _expression(kind: str, *arguments: Any) -> Expression:
+    expression = [kind, [_to_jsonable(argument) for argument in arguments]]
     try:
         check_expression(kind, expression)
     except SpaceError as error:
@@ -67,10 +73,10 @@ def _checked(kind: str, *arguments: Any) -> Expression:
     return expression
 
 
-def _plain(value: Any) -> Any:
-    """With Python's own numbers for numpy's, which JSON does not know; numpy itself may not be here."""
+def _to_jsonable(value: Any) -> Any:
+    """Convert numpy scalars, which JSON does not support, without importing numpy."""
     if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: _to_jsonable(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [_to_jsonable(item) for item in value]
     return value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value

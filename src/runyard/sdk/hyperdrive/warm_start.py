@@ -1,4 +1,4 @@
-"""What a sweep takes over from earlier ones: what they found out, and children that are to go on."""
+"""Warm start: results of earlier sweeps, and children to resume."""
 
 from __future__ import annotations
 
@@ -6,89 +6,95 @@ from typing import TYPE_CHECKING, Any
 
 from runyard.errors import HyperDriveConfigException
 from runyard.lifecycle.state import TERMINAL
-from runyard.spec.sweep import BAYESIAN, Known, Resumed
+from runyard.spec.sweep import BAYESIAN, Observation, ResumedChild
 
 if TYPE_CHECKING:
     from runyard.sdk.hyperdrive.runconfig import HyperDriveConfig
 
 _ENDED = frozenset(state.value for state in TERMINAL)
-_MOST_SWEEPS, _MOST_CHILDREN = 5, 1000
+_MAX_SWEEPS, _MAX_CHILDREN = 5, 1000
 
 
-def known_from(runs: Any, config: HyperDriveConfig) -> tuple[Known, ...]:
+def known_results(runs: Any, config: HyperDriveConfig) -> tuple[Observation, ...]:
     from runyard.sdk.hyperdrive.run import HyperDriveRun
 
     sweeps = _list_of("resume_from", runs)
-    if len(sweeps) > _MOST_SWEEPS:
-        raise HyperDriveConfigException(f"resume_from takes at most {_MOST_SWEEPS} sweeps, not {len(sweeps)}")
-    known: list[Known] = []
+    if len(sweeps) > _MAX_SWEEPS:
+        raise HyperDriveConfigException(f"resume_from must be at most {_MAX_SWEEPS} sweeps, got {len(sweeps)}")
+    known: list[Observation] = []
     for sweep in sweeps:
         if not isinstance(sweep, HyperDriveRun):
-            raise HyperDriveConfigException(f"resume_from takes sweeps, not {sweep!r}")
+            raise HyperDriveConfigException(f"resume_from must be sweeps, got {sweep!r}")
         status = sweep.get_status()
         if status not in ("Completed", "Canceled"):
             raise HyperDriveConfigException(
-                f"sweep {sweep.id} is {status}: only one that is Completed or Canceled can be resumed from"
+                f"sweep {sweep.id} is {status}: only a Completed or Canceled sweep can be resumed"
             )
         view = sweep._sweep()
         if (view["primary_metric"], view["goal"]) != (config._metric, config._goal):
             raise HyperDriveConfigException(
-                f"sweep {sweep.id} was to {view['goal']} {view['primary_metric']!r}, "
-                f"and this one is to {config._goal} {config._metric!r}"
+                f"the goal of sweep {sweep.id} is to {view['goal']} {view['primary_metric']!r}, "
+                f"and that of this one to {config._goal} {config._metric!r}"
             )
-        mine = config._sampling.to_json()["parameter_space"]
-        if config._sampling.SAMPLING_NAME == BAYESIAN and _plain(view["sampling"]["space"]) != _plain(mine):
+        space = config._sampling.to_json()["parameter_space"]
+        if config._sampling.SAMPLING_NAME == BAYESIAN and _plain(view["sampling"]["space"]) != _plain(space):
             raise HyperDriveConfigException(
-                f"sweep {sweep.id} had another parameter space: Bayesian sampling needs the same"
+                f"sweep {sweep.id} has a different parameter space: Bayesian sampling needs the same one"
             )
-        known += [Known(c["parameters"], c["best"]) for c in view["children"] if c["best"] is not None]
-    if len(known) > _MOST_CHILDREN:
+        known += [Observation(c["parameters"], c["best"]) for c in view["children"] if c["best"] is not None]
+    if len(known) > _MAX_CHILDREN:
         raise HyperDriveConfigException(
-            f"the sweeps of resume_from have {len(known)} children together: at most {_MOST_CHILDREN}"
+            f"the sweeps in resume_from have {len(known)} children; the maximum is {_MAX_CHILDREN}"
         )
     return tuple(known)
 
 
-def resumed_children(runs: Any, most: int) -> tuple[Resumed, ...]:
+def resumed_children(runs: Any, max_total_runs: int) -> tuple[ResumedChild, ...]:
     from runyard.sdk.hyperdrive.run import HyperDriveRun
     from runyard.sdk.run.run import Run
 
     children = _list_of("resume_child_runs", runs)
-    if len(children) > most:
-        raise HyperDriveConfigException(f"resume_child_runs has {len(children)} runs, and max_total_runs is {most}")
+    if len(children) > max_total_runs:
+        raise HyperDriveConfigException(
+            f"resume_child_runs has {len(children)} runs, and max_total_runs is {max_total_runs}"
+        )
     resumed, parents = [], set()
     for child in children:
         if not isinstance(child, Run):
-            raise HyperDriveConfigException(f"resume_child_runs takes runs, not {child!r}")
+            raise HyperDriveConfigException(f"resume_child_runs must be runs, got {child!r}")
         parent = child.parent
         if not isinstance(parent, HyperDriveRun):
-            raise HyperDriveConfigException(f"run {child.id} is no child of a sweep")
+            raise HyperDriveConfigException(f"run {child.id} is not a child of a sweep")
         status = child.get_status()
         if status not in _ENDED:
             raise HyperDriveConfigException(f"run {child.id} is {status}: only an ended child can be resumed")
         parents.add(parent.id)
-        tried = parent.get_hyperparameters()
-        if child.id not in tried:  # somebody has opened it below the sweep by child_run()
-            raise HyperDriveConfigException(f"run {child.id} has no values to try again: {parent.id} did not start it")
-        resumed.append(Resumed(child.id, tried[child.id]))
-    if len(parents) > _MOST_SWEEPS:
-        raise HyperDriveConfigException(f"resume_child_runs comes from {len(parents)} sweeps: at most {_MOST_SWEEPS}")
+        hyperparameters = parent.get_hyperparameters()
+        if child.id not in hyperparameters:  # it was created by sweep.child_run()
+            raise HyperDriveConfigException(
+                f"run {child.id} has no hyperparameters: sweep {parent.id} did not start it"
+            )
+        resumed.append(ResumedChild(child.id, hyperparameters[child.id]))
+    if len(parents) > _MAX_SWEEPS:
+        raise HyperDriveConfigException(
+            f"resume_child_runs must be from at most {_MAX_SWEEPS} sweeps, got {len(parents)}"
+        )
     return tuple(resumed)
 
 
 def _list_of(name: str, runs: Any) -> list[Any]:
     if runs is None:
         return []
-    found = list(runs) if isinstance(runs, (list, tuple)) else [runs]
-    ids = [getattr(run, "id", run) for run in found]
-    twice = sorted({str(one) for one in ids if ids.count(one) > 1})
-    if twice:
-        raise HyperDriveConfigException(f"{name} has {', '.join(twice)} twice")
-    return found
+    items = list(runs) if isinstance(runs, (list, tuple)) else [runs]
+    ids = [getattr(run, "id", run) for run in items]
+    duplicates = sorted({str(run_id) for run_id in ids if ids.count(run_id) > 1})
+    if duplicates:
+        raise HyperDriveConfigException(f"{name} contains {', '.join(duplicates)} twice")
+    return items
 
 
 def _plain(space: Any) -> Any:
-    """As it is after a journey as JSON."""
+    """Convert tuples to lists, as JSON does."""
     if isinstance(space, dict):
         return {name: _plain(value) for name, value in space.items()}
     return [_plain(value) for value in space] if isinstance(space, (list, tuple)) else space
