@@ -171,7 +171,8 @@ def _python_of(experiment: Experiment, estimator: Any) -> Path:
     """The interpreter of the environment that the run was given: the bare side uses the same."""
     run = experiment.submit(estimator)
     run.wait_for_completion()
-    return experiment.workspace.home / "environments" / run._view["environment_key"] / "bin" / "python"
+    key = experiment.workspace.connection.get(f"/api/runs/{run.id}")["environment_key"]
+    return experiment.workspace.home / "environments" / key / "bin" / "python"
 
 
 def _mpirun(python: Path, folder: Path, *arguments: object) -> list[str]:

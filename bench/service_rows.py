@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from bench.load import Measured, Target, first_answer, load
 from bench.onnx_bytes import perceptron
@@ -102,7 +103,7 @@ def by_script(place: Place, size: Size) -> Iterator[Row]:
     service.wait_for_deployment()
     try:
         seconds = max(0.1, _SECONDS * min(1.0, size.scale * 10))
-        target = Target(service._view["configuration"]["port"])
+        target = Target(urlsplit(service.scoring_uri).port or 0)
         found = [load(target, 32, seconds, _rows(1)) for _ in range(min(size.rounds, 7))]
     finally:
         service.delete()
@@ -195,7 +196,7 @@ def _deployed(workspace: Workspace, model: Model, **how: object) -> Webservice:
 
 def _target(service: Webservice) -> Target:
     key = service.get_keys()[0] if service.auth_enabled else ""
-    return Target(int(service._view["configuration"]["port"]), key=key)
+    return Target(urlsplit(service.scoring_uri).port or 0, key=key)
 
 
 @contextmanager

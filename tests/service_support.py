@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from runyard import Environment, InferenceConfig, LocalWebservice, Model, Webservice, Workspace
@@ -59,6 +60,12 @@ def deployed(
     service = Model.deploy(workspace, a_name(), models or [], a_script(folder / "code", code), config)
     service.wait_for_deployment()
     return service
+
+
+def service_view(service: Webservice) -> dict[str, Any]:
+    """The service as the HTTP API returns it."""
+    view: dict[str, Any] = service.workspace.connection.get(f"/api/services/{service.name}")
+    return view
 
 
 class Client:

@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from runyard import ScriptRunConfig
+from runyard import Run, ScriptRunConfig
 
 
 @contextmanager
@@ -97,6 +97,12 @@ def with_this_python(project: Path, script: str = "train.py", arguments: list[ob
     config = ScriptRunConfig(project, script=script, arguments=arguments or [])
     config.run_config.environment.python.user_managed_dependencies = True
     return config
+
+
+def run_view(run: Run) -> dict[str, Any]:
+    """The run as the HTTP API returns it."""
+    view: dict[str, Any] = run.experiment.workspace.connection.get(f"/api/runs/{run.id}")
+    return view
 
 
 def complaints(home: Path) -> list[str]:

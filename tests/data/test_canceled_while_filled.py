@@ -18,7 +18,7 @@ from runyard.data.staging import Stager
 from runyard.errors import UserErrorException
 from runyard.lifecycle.state import Life, RunState
 from runyard.orchestrator import data
-from runyard.orchestrator.components import Rooms
+from runyard.orchestrator.components import Components
 from runyard.spec.data import DataUse
 from runyard.spec.json import to_json
 from runyard.store.open_store import open_database
@@ -31,7 +31,7 @@ class FarAway(FolderStore):
 
 
 @pytest.fixture
-def rooms(tmp_path: Path) -> Iterator[Rooms]:
+def components(tmp_path: Path) -> Iterator[Components]:
     database = open_database(tmp_path / "yard.db")
     stager = Stager(Datastores(database, tmp_path), Cache(tmp_path / "cache"))
     stager.open = lambda name: FarAway(tmp_path / "far")
@@ -39,53 +39,53 @@ def rooms(tmp_path: Path) -> Iterator[Rooms]:
     (tmp_path / "far" / "set" / "a").write_text("a")
     here = SimpleNamespace(get=lambda name: SimpleNamespace(compute=None))
     needed = {"home": tmp_path, "database": database, "runs": RunStore(database), "stager": stager}
-    yield Rooms(**{**dict.fromkeys(Rooms.__dataclass_fields__), **needed, "targets": here})
+    yield Components(**{**dict.fromkeys(Components.__dataclass_fields__), **needed, "targets": here})
     database.close()
 
 
-def a_run(rooms: Rooms, *uses: DataUse) -> RunRecord:
+def a_run(components: Components, *uses: DataUse) -> RunRecord:
     record = RunRecord("run", "e", Life(RunState.PREPARING), clock.now(), spec={"data": [to_json(u) for u in uses]})
-    inserted = rooms.runs.insert(record, {}, {})
+    inserted = components.runs.insert(record, {}, {})
     assert inserted is not None
-    rooms.folder("run").root.mkdir(parents=True)
+    components.folder("run").root.mkdir(parents=True)
     return inserted
 
 
-def cancel(rooms: Rooms, record: RunRecord) -> None:
-    rooms.runs.save(replace(record, life=Life(RunState.CANCELED)))
-    data.forget(rooms, record)
+def cancel(components: Components, record: RunRecord) -> None:
+    components.runs.save(replace(record, life=Life(RunState.CANCELED)))
+    data.forget(components, record)
 
 
-def canceling_once(rooms: Rooms) -> Callable[[str], None]:
+def canceling_once(components: Components) -> Callable[[str], None]:
     """At the first word: that data has come."""
 
     def say(text: str) -> None:
-        record = rooms.runs.load("run")
+        record = components.runs.load("run")
         if not record.life.state.is_terminal:
-            cancel(rooms, record)
+            cancel(components, record)
 
     return say
 
 
-def test_its_trees_are_in_use_until_it_ends(rooms: Rooms) -> None:
-    record = a_run(rooms, DataUse("a", "far", "set"))
-    data.fill(rooms, record, lambda text: None, threading.Event())
-    assert len(trees_in_use(rooms.home)) == len(rooms.stager.prefetched) == 1
-    cancel(rooms, record)
-    assert not trees_in_use(rooms.home)
-    assert not rooms.stager.prefetched
+def test_its_trees_are_in_use_until_it_ends(components: Components) -> None:
+    record = a_run(components, DataUse("a", "far", "set"))
+    data.fill(components, record, lambda text: None, threading.Event())
+    assert len(trees_in_use(components.home)) == len(components.stager.prefetched) == 1
+    cancel(components, record)
+    assert not trees_in_use(components.home)
+    assert not components.stager.prefetched
 
 
-def test_a_run_that_is_canceled_just_as_its_data_has_come_holds_nothing(rooms: Rooms) -> None:
-    record = a_run(rooms, DataUse("a", "far", "set"))
-    data.fill(rooms, record, canceling_once(rooms), threading.Event())
-    assert not trees_in_use(rooms.home)
-    assert not rooms.stager.prefetched
+def test_a_run_that_is_canceled_just_as_its_data_has_come_holds_nothing(components: Components) -> None:
+    record = a_run(components, DataUse("a", "far", "set"))
+    data.fill(components, record, canceling_once(components), threading.Event())
+    assert not trees_in_use(components.home)
+    assert not components.stager.prefetched
 
 
-def test_nor_does_one_whose_other_data_did_not_come(rooms: Rooms) -> None:
-    record = a_run(rooms, DataUse("a", "far", "set"), DataUse("b", "far", "nothing"))
+def test_nor_does_one_whose_other_data_did_not_come(components: Components) -> None:
+    record = a_run(components, DataUse("a", "far", "set"), DataUse("b", "far", "nothing"))
     with pytest.raises(UserErrorException):
-        data.fill(rooms, record, canceling_once(rooms), threading.Event())
-    assert not trees_in_use(rooms.home)
-    assert not rooms.stager.prefetched
+        data.fill(components, record, canceling_once(components), threading.Event())
+    assert not trees_in_use(components.home)
+    assert not components.stager.prefetched

@@ -283,7 +283,7 @@ def test_a_run_whose_data_does_not_come_says_so_and_can_be_canceled(
         store.upload(str(data), "far", show_progress=False)
         wire.cut()
         run = experiment.submit(with_this_python(project(train="pass"), arguments=[store.path("far", "far")]))
-        eventually(lambda: "no connection" in run._refresh()["activity"], "it says what it waits for", 60)
+        eventually(lambda: "no connection" in run.activity, "it says what it waits for", 60)
         assert run.get_status() == "Preparing"
         run.cancel()
         run.wait_for_completion(raise_on_error=False)

@@ -25,7 +25,7 @@ def trained(yard: Workspace, name: str, experiment: str, folder: Path) -> Run:
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     run = next(Experiment(yard, experiment).get_runs())
     assert run.get_status() == "Completed"
-    assert run._view["end"]["processes_left"] == 0
+    assert run.end.processes_left == 0
     return run
 
 

@@ -69,7 +69,7 @@ def test_horovod_for_pytorch_agrees_with_one_rank_on_the_same_batches(yard: Work
         yard, PyTorch, "horovod_pytorch", pip=["numpy"], script_params=given, distributed_backend="mpi"
     )
     assert losses == pytest.approx(alone, rel=1e-4)
-    assert run._view["end"]["processes_left"] == 0
+    assert run.end.processes_left == 0
 
 
 def test_horovod_for_tensorflow_agrees_with_one_rank_on_the_same_batches(yard: Workspace, places: Path) -> None:
@@ -81,7 +81,7 @@ def test_horovod_for_tensorflow_agrees_with_one_rank_on_the_same_batches(yard: W
         yard, TensorFlow, "horovod_tensorflow", pip=[], script_params=given, distributed_backend="mpi"
     )
     assert losses == pytest.approx(alone, rel=1e-4)
-    assert run._view["end"]["processes_left"] == 0
+    assert run.end.processes_left == 0
 
 
 def test_a_parameter_server_serves_two_workers(yard: Workspace, places: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_parameter_server_serves_two_workers(yard: Workspace, places: Path) ->
     assert len(metrics["steps"]) == 2
     assert sum(metrics["steps"]) >= 300
     assert min(metrics["accuracy"]) > 0.7
-    assert run._view["end"]["processes_left"] == 0
+    assert run.end.processes_left == 0
     names = run.get_file_names()
     for task in ("ps_0", "worker_0", "worker_1"):
         assert f"azureml-logs/70_driver_log_{task}.txt" in names

@@ -48,7 +48,7 @@ def config(project, cluster: AmlCompute) -> ScriptRunConfig:
 
 
 def folder_of(run: Run) -> Path:
-    return Path(run._view["folder"])
+    return run.folder
 
 
 def wait_for_lines(run: Run, *logs: str) -> None:
@@ -82,7 +82,7 @@ def test_without_having_asked_for_it_a_lost_node_is_the_end(experiment: Experime
     run = experiment.submit(config)
     wait_for_lines(run, "_rank_0", "_rank_1")
     kill_agent(run, "nodes/1")
-    with pytest.raises(ActivityFailedException, match="node-1: its agent is gone") as caught:
+    with pytest.raises(ActivityFailedException, match="node-1: its agent has died") as caught:
         run.wait_for_completion()
     assert caught.value.error_details["error"]["reason"] == "node lost"
 

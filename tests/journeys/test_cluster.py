@@ -109,7 +109,7 @@ def test_a_run_waits_for_nodes_and_says_so(
     eventually(lambda: cluster.get_status().running_node_count == 4, "four runs have a node each")
     runs.append(submitted())
     eventually(lambda: runs[4].get_status() == "Queued", "the fifth waits")
-    assert "waiting for 1 node; 4 of 4 in use" in runs[4]._refresh()["activity"]
+    assert "waiting for 1 node; 4 of 4 in use" in runs[4].activity
     with pytest.raises(ComputeTargetException, match="is in use by"):
         cluster.delete()
     cluster.update(max_nodes=5)

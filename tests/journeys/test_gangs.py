@@ -65,7 +65,7 @@ def gang(folder: Path, cluster: AmlCompute, job: object) -> ScriptRunConfig:
 
 
 def said(run: Run, name: str) -> dict[str, str]:
-    text = (Path(run._view["folder"]) / "azureml-logs" / f"70_driver_log_{name}.txt").read_text()
+    text = (run.folder / "azureml-logs" / f"70_driver_log_{name}.txt").read_text()
     found: dict[str, str] = json.loads(text.splitlines()[0])
     return found
 
@@ -106,7 +106,7 @@ def test_parameter_servers_get_tf_config_and_the_run_ends_with_its_workers(
     run = experiment.submit(config)
     details = run.wait_for_completion()
     assert details["status"] == "Completed"
-    assert run._view["end"]["processes_left"] == 0
+    assert run.end.processes_left == 0
     worker = json.loads(said(run, "worker_1")["TF_CONFIG"])
     assert worker["task"] == {"type": "worker", "index": 1}
     assert worker["environment"] == "cloud"

@@ -131,7 +131,7 @@ def test_a_waiting_run_runs_the_code_that_it_was_submitted_with(
     waiting = experiment.submit(here(folder))
     (folder / "train.py").write_text("print('second version')")
     eventually(lambda: waiting.get_status() == "Queued", "the queue is full")
-    assert "waiting for 1 CPU" in waiting._refresh()["activity"]
+    assert "waiting for 1 CPU" in waiting.activity
     gate.touch()
     waiting.wait_for_completion()
     assert "first version" in waiting.get_details_with_logs()["logFiles"]["azureml-logs/70_driver_log.txt"]

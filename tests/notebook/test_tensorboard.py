@@ -168,7 +168,7 @@ def test_what_cannot_be_shown_is_refused(experiment: Experiment, tmp_path: Path)
     for wrong in ("run", 5):
         with pytest.raises(UserErrorException, match="must be a run, several runs, or an experiment"):
             export_to_tensorboard(wrong, str(tmp_path))  # type: ignore[arg-type]
-    with pytest.raises(UserErrorException, match="needs runs, or a folder"):
+    with pytest.raises(UserErrorException, match="needs runs or a folder"):
         Tensorboard([])
     with pytest.raises(UserErrorException, match="must contain runs, got a str"):
         Tensorboard(["id"])  # type: ignore[list-item]

@@ -94,9 +94,7 @@ def test_no_folder_means_the_current_one(nothing: Any) -> None:
 
 
 def test_a_plain_estimator_asks_for_an_isolated_empty_environment(project: Path) -> None:
-    submission = local(folder=project)._submission()
-    assert submission.source_directory == project.resolve()
-    spec = submission.spec
+    spec = local(folder=project).to_spec()
     assert (spec.script, spec.arguments, spec.target) == ("train.py", (), "local")
     environment = spec.environment
     assert (environment.pip, environment.conda, environment.channels, environment.python) == ((), (), (), None)
@@ -106,8 +104,8 @@ def test_a_plain_estimator_asks_for_an_isolated_empty_environment(project: Path)
 
 
 def test_a_compute_target_may_be_an_object_or_any_name(project: Path) -> None:
-    assert local(folder=project, compute_target=OtherTarget())._submission().spec.target == "cluster"
-    assert local(folder=project, compute_target="gpu-box")._submission().spec.target == "gpu-box"
+    assert local(folder=project, compute_target=OtherTarget()).to_spec().target == "cluster"
+    assert local(folder=project, compute_target="gpu-box").to_spec().target == "gpu-box"
 
 
 def test_packages_variables_and_duration_reach_the_specification(project: Path) -> None:
@@ -120,8 +118,7 @@ def test_packages_variables_and_duration_reach_the_specification(project: Path) 
             environment_variables={"A": 1},
             max_run_duration_seconds=60,
         )
-        ._submission()
-        .spec
+        .to_spec()
     )
     assert spec.environment.pip == ("scikit-learn==1.9.1",)
     assert spec.environment.conda == ("scipy",)
@@ -132,15 +129,15 @@ def test_packages_variables_and_duration_reach_the_specification(project: Path) 
 
 @pytest.mark.parametrize("kind", GPU_ABLE)
 def test_use_gpu_asks_for_gpu_packages_and_one_gpu(kind: Any, project: Path) -> None:
-    spec = local(kind, project, use_gpu=True)._submission().spec
+    spec = local(kind, project, use_gpu=True).to_spec()
     assert spec.environment.gpu
     assert spec.resources.gpus_per_process == 1
-    assert local(kind, project)._submission().spec.resources.gpus_per_process == 0
+    assert local(kind, project).to_spec().resources.gpus_per_process == 0
 
 
 def test_resources_are_taken_over_and_gpus_said_there_win_over_use_gpu(project: Path) -> None:
     asked = Resources(cpus_per_process=4, gpus_per_process=2, memory_gb=8)
-    assert local(folder=project, use_gpu=True, resources=asked)._submission().spec.resources == asked
+    assert local(folder=project, use_gpu=True, resources=asked).to_spec().resources == asked
 
 
 def test_resources_that_contradict_the_node_count_are_refused() -> None:
@@ -149,7 +146,7 @@ def test_resources_that_contradict_the_node_count_are_refused() -> None:
 
 
 def test_user_managed_runs_with_this_interpreter_and_without_the_framework(project: Path) -> None:
-    environment = local(PyTorch, project, user_managed=True)._submission().spec.environment
+    environment = local(PyTorch, project, user_managed=True).to_spec().environment
     assert environment.user_managed
     assert environment.interpreter == sys.executable
     assert environment.frameworks == ()
@@ -160,8 +157,8 @@ def test_a_custom_image_becomes_a_container(project: Path) -> None:
     registry.address = "images.example"
     environment = (
         local(folder=project, custom_docker_image="team/image:1", image_registry_details=registry, shm_size="1g")
-        ._submission()
-        .spec.environment
+        .to_spec()
+        .environment
     )
     assert environment.container is not None
     assert (environment.container.image, environment.container.registry) == ("team/image:1", "images.example")
@@ -169,7 +166,7 @@ def test_a_custom_image_becomes_a_container(project: Path) -> None:
 
 
 def test_user_managed_in_an_image_means_the_python_of_the_image(project: Path) -> None:
-    spec = local(folder=project, custom_docker_image="team/image", user_managed=True)._submission().spec
+    spec = local(folder=project, custom_docker_image="team/image", user_managed=True).to_spec()
     assert spec.environment.interpreter == "python"
 
 
@@ -178,7 +175,7 @@ def test_run_config_and_conda_dependencies_can_be_changed_before_submitting(proj
     estimator = local(folder=project)
     estimator.conda_dependencies.add_pip_package("pandas")
     estimator.run_config.target = "box"
-    spec = estimator._submission().spec
+    spec = estimator.to_spec()
     assert (spec.environment.pip, spec.target) == (("pandas",), "box")
     with pytest.raises(AttributeError):
         estimator.run_config = None
@@ -189,7 +186,7 @@ def test_an_environment_definition_is_used_as_it_is(project: Path) -> None:
     environment.python.conda_dependencies = CondaDependencies.create(pip_packages=["numpy"])
     estimator = local(TensorFlow, project, environment_definition=environment)
     assert estimator.run_config.environment is environment
-    spec = estimator._submission().spec
+    spec = estimator.to_spec()
     assert (spec.environment.name, spec.environment.pip, spec.environment.frameworks) == ("mine", ("numpy",), ())
 
 
@@ -218,7 +215,7 @@ def test_script_params_become_arguments_in_their_order(project: Path) -> None:
     assert estimator.run_config.arguments == [
         *("--lr", 0.1, "--verbose", "--quiet", "--size", 3, 4, "--pair", "a", 1, "--on", True)
     ]
-    assert estimator._submission().spec.arguments == (
+    assert estimator.to_spec().arguments == (
         *("--lr", "0.1", "--verbose", "--quiet", "--size", "3", "4", "--pair", "a", "1", "--on", "True"),
     )
 
@@ -226,7 +223,7 @@ def test_script_params_become_arguments_in_their_order(project: Path) -> None:
 def test_zero_false_and_paths_are_values_and_not_bare_flags(project: Path) -> None:
     """B6.32."""
     params = {"--seed": 0, "--off": False, "--data": Path("/data")}
-    assert local(folder=project, script_params=params)._submission().spec.arguments == (
+    assert local(folder=project, script_params=params).to_spec().arguments == (
         *("--seed", "0", "--off", "False", "--data", "/data"),
     )
 
@@ -239,7 +236,7 @@ def test_an_object_of_the_data_room_stands_as_its_placeholder(project: Path) -> 
             return "$DATA"
 
     estimator = local(folder=project, script_params={"--data": Reference()}, inputs=[Reference()])
-    assert estimator._submission().spec.arguments == ("--data", "$DATA")
+    assert estimator.to_spec().arguments == ("--data", "$DATA")
 
 
 @pytest.mark.parametrize("given", [["--lr", 1], "--lr 1", 3])
@@ -258,15 +255,15 @@ def test_script_params_values_of_other_kinds_are_named(value: Any) -> None:
 def test_script_params_can_be_overridden_at_submission_and_the_estimator_stays(project: Path) -> None:
     """B6.34."""
     estimator = local(folder=project, script_params={"--lr": 1})
-    assert estimator._submission(script_params={"--lr": 2}).spec.arguments == ("--lr", "2")
-    assert estimator._submission(script_params={}).spec.arguments == ()
-    assert estimator._submission().spec.arguments == ("--lr", "1")
+    assert estimator.to_spec(script_params={"--lr": 2}).arguments == ("--lr", "2")
+    assert estimator.to_spec(script_params={}).arguments == ()
+    assert estimator.to_spec().arguments == ("--lr", "1")
 
 
 def test_any_other_override_is_refused_by_name(project: Path) -> None:
     """B6.34."""
     with pytest.raises(TrainingException, match="cannot override 'node_count'"):
-        local(folder=project)._submission(node_count=2)
+        local(folder=project).to_spec(node_count=2)
 
 
 # what raises what
@@ -522,17 +519,17 @@ def test_the_counts_of_both_notations_are_stored() -> None:
 def test_each_notation_says_how_the_processes_are_started(
     kind: Any, parameters: Any, launch: Any, nodes: int, each: int, project: Path
 ) -> None:
-    spec = local(kind, project, **parameters)._submission().spec
+    spec = local(kind, project, **parameters).to_spec()
     assert spec.launch == launch
     assert (spec.resources.nodes, spec.resources.processes_per_node) == (nodes, each)
 
 
 def test_horovod_comes_with_mpi_and_only_with_mpi(project: Path) -> None:
-    by_mpi = local(PyTorch, project, distributed_backend="mpi")._submission().spec.environment
+    by_mpi = local(PyTorch, project, distributed_backend="mpi").to_spec().environment
     assert [framework.name for framework in by_mpi.frameworks] == ["pytorch", "openmpi", "horovod"]
-    alone = local(PyTorch, project)._submission().spec.environment
+    alone = local(PyTorch, project).to_spec().environment
     assert [framework.name for framework in alone.frameworks] == ["pytorch"]
-    plain = local(Estimator, project, distributed_backend="mpi")._submission().spec.environment
+    plain = local(Estimator, project, distributed_backend="mpi").to_spec().environment
     assert [framework.name for framework in plain.frameworks] == ["openmpi"]
 
 
@@ -540,7 +537,7 @@ def test_more_nodes_than_tasks_are_refused(project: Path) -> None:
     with pytest.raises(TrainingException, match="4 nodes for 3 tasks"):
         local(
             TensorFlow, project, node_count=4, worker_count=2, parameter_server_count=1, distributed_backend="ps"
-        )._submission()
+        ).to_spec()
 
 
 @pytest.mark.parametrize(
@@ -562,7 +559,7 @@ def test_a_framework_estimator_brings_its_framework(kind: Any, name: str, versio
     estimator = local(kind, project, pip_packages=["pandas"])
     assert estimator.framework_version == version == kind.DEFAULT_VERSION
     assert version in kind.get_supported_versions()
-    environment = estimator._submission().spec.environment
+    environment = estimator.to_spec().environment
     assert environment.frameworks == (Framework(name, version),)
     assert environment.pip == ("pandas",)
     assert isinstance(estimator, Estimator)
@@ -604,7 +601,7 @@ def test_pytorch_sets_its_variable_in_the_environment(project: Path) -> None:
     """B6.38."""
     estimator = local(PyTorch, project)
     assert estimator.run_config.environment_variables is None
-    assert estimator._submission().spec.environment.variables == {"NCCL_TREE_THRESHOLD": "0"}
+    assert estimator.to_spec().environment.variables == {"NCCL_TREE_THRESHOLD": "0"}
 
 
 # older spellings
@@ -652,7 +649,7 @@ def test_a_requirements_file_and_what_it_includes_are_read(project: Path) -> Non
         "# first\nnumpy==2.0  # why\n-r sub/more.txt\npandas \\\n  >=2\n--extra-index-url https://example.org/simple\n\n"
     )
     (project / "sub" / "more.txt").write_text("scipy\n-r ../requirements.txt\n")
-    spec = local(folder=project, pip_requirements_file="requirements.txt", pip_packages=["tqdm"])._submission().spec
+    spec = local(folder=project, pip_requirements_file="requirements.txt", pip_packages=["tqdm"]).to_spec()
     assert spec.environment.pip == (
         *("--extra-index-url https://example.org/simple", "numpy==2.0", "scipy", "pandas >=2", "tqdm"),
     )
@@ -660,7 +657,7 @@ def test_a_requirements_file_and_what_it_includes_are_read(project: Path) -> Non
 
 def test_hashes_are_left_out_and_said(project: Path, caplog: pytest.LogCaptureFixture) -> None:
     (project / "r.txt").write_text("numpy==2.0 \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb\n")
-    spec = local(folder=project, pip_requirements_file="r.txt")._submission().spec
+    spec = local(folder=project, pip_requirements_file="r.txt").to_spec()
     assert spec.environment.pip == ("numpy==2.0",)
     assert "hashes" in caplog.text
 
@@ -668,7 +665,7 @@ def test_hashes_are_left_out_and_said(project: Path, caplog: pytest.LogCaptureFi
 def test_two_lines_for_one_package_are_both_kept(project: Path) -> None:
     lines = ('numpy<2; python_version<"3.9"', 'numpy>=2; python_version>="3.9"', "git+https://a/x", "git+https://a/y")
     (project / "r.txt").write_text("\n".join(lines))
-    assert local(folder=project, pip_requirements_file="r.txt")._submission().spec.environment.pip == lines
+    assert local(folder=project, pip_requirements_file="r.txt").to_spec().environment.pip == lines
 
 
 @pytest.mark.parametrize("line", ["-e .", "--editable ./pkg", "-c constraints.txt", "--require-hashes", "--unknown x"])
@@ -691,7 +688,7 @@ def test_a_conda_file_is_read(project: Path) -> None:
     (project / "conda.yml").write_text(
         "name: x\nchannels: [conda-forge]\ndependencies:\n- python=3.11\n- scipy\n- pip:\n  - numpy\n"
     )
-    environment = local(folder=project, conda_dependencies_file="conda.yml")._submission().spec.environment
+    environment = local(folder=project, conda_dependencies_file="conda.yml").to_spec().environment
     assert (environment.python, environment.conda, environment.pip) == ("3.11", ("scipy",), ("numpy",))
 
 
@@ -700,7 +697,7 @@ def test_a_conda_file_is_read(project: Path) -> None:
 
 def refusal(estimator: Any) -> TrainingException:
     with pytest.raises(TrainingException) as caught:
-        estimator._submission()
+        estimator.to_spec()
     assert isinstance(caught.value.inner_exception, ExperimentExecutionException)
     assert not estimator.run_config.data_references
     return caught.value
@@ -773,30 +770,29 @@ def test_an_unreadable_script_is_refused(project: Path) -> None:
 @pytest.mark.parametrize("name", ["sub/deep.py", "./sub/deep.py", "sub/../sub/deep.py"])
 def test_the_script_is_kept_relative_to_the_folder(name: str, project: Path) -> None:
     """B6.31."""
-    assert local(folder=project, entry_script=name)._submission().spec.script == "sub/deep.py"
+    assert local(folder=project, entry_script=name).to_spec().script == "sub/deep.py"
 
 
 def test_a_full_path_inside_the_folder_is_kept_relative_to_it(project: Path) -> None:
-    spec = local(folder=project, entry_script=project / "sub" / "deep.py")._submission().spec
+    spec = local(folder=project, entry_script=project / "sub" / "deep.py").to_spec()
     assert spec.script == "sub/deep.py"
 
 
 def test_a_folder_reached_by_a_link_is_the_folder_itself(project: Path) -> None:
     (project.parent / "alias").symlink_to(project)
-    submission = local(folder=project.parent / "alias")._submission()
-    assert (submission.source_directory, submission.spec.script) == (project.resolve(), "train.py")
+    entry_script = (project / "train.py").resolve()
+    assert local(folder=project.parent / "alias", entry_script=entry_script).to_spec().script == "train.py"
 
 
 def test_a_full_path_through_a_link_is_kept_relative_too(project: Path) -> None:
     alias = project.parent / "alias"
     alias.symlink_to(project)
-    assert local(folder=alias, entry_script=alias / "train.py")._submission().spec.script == "train.py"
+    assert local(folder=alias, entry_script=alias / "train.py").to_spec().script == "train.py"
 
 
 def test_a_cluster_for_one_run_is_asked_for_by_its_size(project: Path) -> None:
     estimator = Estimator(project, vm_size="big", entry_script="train.py")
     assert estimator.run_config.amlcompute.vm_size == "big"
-    submission = estimator._submission()
-    assert (submission.spec.target, submission.vm_size) == ("amlcompute", "big")
+    assert estimator.to_spec().target == "amlcompute"
     estimator.run_config.amlcompute.vm_size = None
     assert "needs a size" in refusal(estimator).message

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from runyard import Experiment
 from runyard.errors import (
     ExperimentExecutionException,
     RunConfigurationException,
@@ -25,7 +26,7 @@ def project(tmp_path: Path) -> Path:
 
 def test_by_default_it_runs_here_in_an_isolated_empty_environment_for_thirty_days(project: Path) -> None:
     """B5.26, B6.37."""
-    spec = ScriptRunConfig(project, script="train.py")._submission().spec
+    spec = ScriptRunConfig(project, script="train.py").to_spec()
     assert (spec.target, spec.script, spec.arguments) == ("local", "train.py", ())
     assert spec.environment.name == "default-environment"
     assert (spec.environment.pip, spec.environment.user_managed) == ((), False)
@@ -34,7 +35,7 @@ def test_by_default_it_runs_here_in_an_isolated_empty_environment_for_thirty_day
 
 def test_arguments_become_text(project: Path) -> None:
     config = ScriptRunConfig(project, "train.py", ["--lr", 0.1, "--flag", True, Path("data")])
-    assert config._submission().spec.arguments == ("--lr", "0.1", "--flag", "True", "data")
+    assert config.to_spec().arguments == ("--lr", "0.1", "--flag", "True", "data")
 
 
 def test_what_is_set_on_its_run_config_afterwards_takes_effect(project: Path) -> None:
@@ -42,7 +43,7 @@ def test_what_is_set_on_its_run_config_afterwards_takes_effect(project: Path) ->
     config = ScriptRunConfig(project, script="train.py")
     config.run_config.environment = Environment("later")
     config.run_config.target = "box"
-    spec = config._submission().spec
+    spec = config.to_spec()
     assert (spec.environment.name, spec.target) == ("later", "box")
 
 
@@ -53,16 +54,16 @@ def test_with_a_run_config_the_others_are_ignored_and_said(project: Path, caplog
         project, script="train.py", run_config=run_config, compute_target="box", environment=Environment("e")
     )
     assert config.run_config is run_config
-    assert config._submission().spec.target == "local"
+    assert config.to_spec().target == "local"
     assert "ignored because run_config is set: compute_target, environment" in caplog.text
 
 
 def test_script_and_arguments_given_here_win_over_those_in_the_run_config(project: Path) -> None:
     """B5.26."""
     run_config = RunConfiguration(script="other.py", arguments=["a"])
-    inner = ScriptRunConfig(project, run_config=run_config)._submission().spec
+    inner = ScriptRunConfig(project, run_config=run_config).to_spec()
     assert (inner.script, inner.arguments) == ("other.py", ("a",))
-    outer = ScriptRunConfig(project, script="train.py", arguments=["b"], run_config=run_config)._submission().spec
+    outer = ScriptRunConfig(project, script="train.py", arguments=["b"], run_config=run_config).to_spec()
     assert (outer.script, outer.arguments) == ("train.py", ("b",))
 
 
@@ -80,27 +81,27 @@ def test_a_distributed_job_is_stored_and_submitted(
     config = ScriptRunConfig(project, script="train.py", distributed_job_config=job)
     run_config = config.run_config
     assert (run_config.framework, run_config.communicator, run_config.node_count) == (framework, communicator, nodes)
-    assert config._submission().spec.resources.nodes == nodes
+    assert config.to_spec().resources.nodes == nodes
 
 
 def test_processes_that_cannot_be_dealt_evenly_are_refused(project: Path) -> None:
     job = PyTorchConfiguration("Gloo", process_count=3, node_count=2)
     with pytest.raises(RunConfigurationException, match="process_count=3 cannot be divided evenly among node_count=2"):
-        ScriptRunConfig(project, script="train.py", distributed_job_config=job)._submission()
+        ScriptRunConfig(project, script="train.py", distributed_job_config=job).to_spec()
 
 
 def test_several_nodes_without_a_way_to_talk_are_refused(project: Path) -> None:
     config = ScriptRunConfig(project, script="train.py")
     config.run_config.node_count = 2
     with pytest.raises(RunConfigurationException, match="node_count=2 needs a communicator"):
-        config._submission()
+        config.to_spec()
 
 
 def test_what_a_stall_is_and_does_is_the_users_choice(project: Path) -> None:
     config = ScriptRunConfig(project, script="train.py")
-    assert config._submission().spec.stall_after_s == 1800
+    assert config.to_spec().stall_after_s == 1800
     config.run_config.stall.after_s, config.run_config.stall.action = 60, "stop"
-    spec = config._submission().spec
+    spec = config.to_spec()
     assert (spec.stall_after_s, spec.stall_action) == (60, "stop")
     with pytest.raises(RunConfigurationException, match="action must be 'report' or 'stop'"):
         config.run_config.stall.action = "explode"
@@ -123,7 +124,7 @@ def test_pytorch_talks_by_nccl_or_gloo_in_any_case() -> None:
 
 @pytest.mark.parametrize("command", [["python", "train.py", "--lr", 1], "python3 train.py --lr 1"])
 def test_a_command_that_starts_a_python_script_is_that_script(command: Any, project: Path) -> None:
-    spec = ScriptRunConfig(project, command=command)._submission().spec
+    spec = ScriptRunConfig(project, command=command).to_spec()
     assert (spec.script, spec.arguments) == ("train.py", ("--lr", "1"))
 
 
@@ -167,7 +168,7 @@ def test_a_command_with_an_open_quote_is_one_error() -> None:
 def test_what_is_quoted_or_given_as_a_list_is_an_argument_as_it_is(
     command: Any, arguments: tuple[str, ...], project: Path
 ) -> None:
-    spec = ScriptRunConfig(project, command=command)._submission().spec
+    spec = ScriptRunConfig(project, command=command).to_spec()
     assert (spec.script, spec.arguments) == ("train.py", arguments)
 
 
@@ -188,21 +189,21 @@ def test_a_command_with_another_python_than_the_environments_is_refused(
     if version:
         python.conda_dependencies.set_python_version(version)
     with pytest.raises(RunConfigurationException, match=f"needs python3.99, and .* has {has}") as caught:
-        config._submission()
+        config.to_spec()
     assert ("interpreter_path" if user_managed else "set_python_version('3.99')") in caught.value.hint
 
 
 def test_a_command_with_the_python_of_the_environment_is_taken(project: Path, caplog: pytest.LogCaptureFixture) -> None:
     config = ScriptRunConfig(project, command="python3.11 train.py")
     config.run_config.environment.python.conda_dependencies.set_python_version("3.11")
-    assert config._submission().spec.environment.python == "3.11"
+    assert config.to_spec().environment.python == "3.11"
     config.run_config.environment.python.user_managed_dependencies = True
     config.run_config.environment.python.interpreter_path = config.command = "/opt/conda/bin/python3.9"
     config.command += " train.py"
-    assert config._submission().spec.script == "train.py"
+    assert config.to_spec().script == "train.py"
     assert caplog.text == ""
     config.command = "/usr/bin/python train.py"
-    config._submission()
+    config.to_spec()
     assert "the run uses the Python of its environment, not /usr/bin/python" in caplog.text
 
 
@@ -211,12 +212,12 @@ def test_a_command_with_the_python_of_the_environment_is_taken(project: Path, ca
 )
 def test_other_commands_are_refused(command: Any, project: Path) -> None:
     with pytest.raises(RunConfigurationException, match="only commands that start a Python script"):
-        ScriptRunConfig(project, command=command)._submission()
+        ScriptRunConfig(project, command=command).to_spec()
 
 
 def test_a_command_excludes_a_script(project: Path) -> None:
     with pytest.raises(RunConfigurationException, match="command excludes script"):
-        ScriptRunConfig(project, script="train.py", command=["python", "other.py"])._submission()
+        ScriptRunConfig(project, script="train.py", command=["python", "other.py"]).to_spec()
 
 
 @pytest.mark.parametrize(
@@ -240,34 +241,35 @@ def test_a_wrong_type_is_one_error_that_names_the_parameter(parameters: Any, err
 
 def test_what_is_wrong_on_disk_is_an_execution_exception(project: Path) -> None:
     with pytest.raises(ExperimentExecutionException, match=r"no script 'trian\.py'") as caught:
-        ScriptRunConfig(project, script="trian.py")._submission()
+        ScriptRunConfig(project, script="trian.py").to_spec()
     assert "did you mean 'train.py'?" in caught.value.hint
     with pytest.raises(ExperimentExecutionException, match="does not exist"):
-        ScriptRunConfig(project / "absent", script="train.py")._submission()
+        ScriptRunConfig(project / "absent", script="train.py").to_spec()
 
 
 def test_overrides_are_refused_by_name(project: Path) -> None:
+    config = ScriptRunConfig(project, script="train.py")
     with pytest.raises(ExperimentExecutionException, match="takes no 'script_params'"):
-        ScriptRunConfig(project, script="train.py")._submission(script_params={})
+        Experiment("digits").submit(config, script_params={})
 
 
 def test_a_cluster_for_one_run_needs_a_size(project: Path) -> None:
     """B5.25: target 'amlcompute' is a cluster of amlcompute.vm_size, made for the run; without a size it is refused."""
     config = ScriptRunConfig(project, script="train.py", compute_target="amlcompute")
     with pytest.raises(ExperimentExecutionException, match="needs a size"):
-        config._submission()
+        config.to_spec()
     config.run_config.amlcompute.vm_size = "STANDARD_D2_V2"
-    assert config._submission().vm_size == "STANDARD_D2_V2"
+    assert config.to_spec().target == "amlcompute"
 
 
 def test_spark_and_what_is_no_data_are_refused_at_submission(project: Path) -> None:
     config = ScriptRunConfig(project, script="train.py", run_config=RunConfiguration(framework="PySpark"))
     with pytest.raises(ExperimentExecutionException, match="Spark"):
-        config._submission()
+        config.to_spec()
     config = ScriptRunConfig(project, script="train.py")
     config.run_config.data_references = {"images": object()}
     with pytest.raises(UserErrorException, match=r"data_references\['images'\] must be a DataReferenceConfiguration"):
-        config._submission()
+        config.to_spec()
 
 
 def test_the_docker_settings_of_the_run_win_over_those_of_the_environment(project: Path) -> None:
@@ -276,6 +278,6 @@ def test_the_docker_settings_of_the_run_win_over_those_of_the_environment(projec
     environment.docker.shm_size = "1g"
     docker = DockerConfiguration(use_docker=True, shm_size="4g", arguments=["--privileged"])
     config = ScriptRunConfig(project, script="train.py", environment=environment, docker_runtime_config=docker)
-    container = config._submission().spec.environment.container
+    container = config.to_spec().environment.container
     assert container is not None
     assert (container.image, container.shm_size, container.arguments) == ("team/image", "4g", ("--privileged",))

@@ -13,4 +13,4 @@ def job_of(run: Run, home: Path) -> str:
 
 
 def activity(run: Run) -> str:
-    return str(run._refresh()["activity"])
+    return run.activity

@@ -32,7 +32,7 @@ while attempt < int(sys.argv[1]): time.sleep(0.01)
 
 
 def log_of(run: Run, name: str = "70_driver_log.txt") -> str:
-    path = Path(run._refresh()["folder"]) / "azureml-logs" / name
+    path = run.folder / "azureml-logs" / name
     return path.read_text() if path.exists() else ""
 
 
@@ -47,7 +47,7 @@ def test_a_preempted_run_ends_with_that_reason(submit) -> None:
     preempt()
     details = run.wait_for_completion(raise_on_error=False)
     assert details["status"] == "Failed"
-    assert run._view["end"]["reason"] == "preempted"
+    assert run.end.reason == "preempted"
 
 
 def test_a_preempted_run_is_tried_again_where_that_was_asked_for(submit) -> None:
@@ -73,7 +73,7 @@ def test_a_preempted_gang_is_tried_again_on_all_its_nodes(submit) -> None:
     eventually(lambda: all("attempt 1" in log_of(run, name) for name in ranks), "both nodes run")
     preempt()
     assert run.wait_for_completion()["status"] == "Completed"
-    assert [attempt["reason"] for attempt in run._view["attempts"]] == ["preempted"]
+    assert [attempt.reason for attempt in run.attempts] == ["preempted"]
     assert all("attempt 2" in log_of(run, name) for name in ranks)
 
 
@@ -90,8 +90,7 @@ def test_a_node_that_is_lost_ends_the_run_or_begins_the_next_attempt(submit, slu
     kill_node(lost, slurm_folder, run)
     try:
         assert run.wait_for_completion()["status"] == "Completed"
-        earlier = run._view["attempts"]
-        assert earlier[0]["reason"] == "node lost"
+        assert run.attempts[0].reason == "node lost"
         assert f"--- attempt 2: node lost ({lost}) ---" in log_of(run, "70_driver_log_rank_0.txt")
     finally:
         subprocess.run([SCRIPTS / "start-slurm", "node", slurm_folder, lost], check=True)
@@ -135,7 +134,7 @@ def test_a_cancel_that_slurm_did_not_hear_is_said_again(submit, slurm_folder: Pa
     eventually(lambda: run.get_status() == "Running", "it runs")
     stop_controller(slurm_folder)
     run.cancel()
-    stop = Path(run._refresh()["folder"]) / "stop.json"
+    stop = run.folder / "stop.json"
     eventually(stop.exists, "the yard tried")
     subprocess.run([SCRIPTS / "start-slurm", "controller", slurm_folder], check=True)
     assert run.wait_for_completion(raise_on_error=False)["status"] == "Canceled"
@@ -153,7 +152,7 @@ def test_scancel_by_hand_cancels_the_run(submit, home: Path, tmp_path: Path) -> 
     eventually(lambda: run.get_status() == "Running", "it runs")
     slurm("scancel", job_of(run, home))
     assert run.wait_for_completion(raise_on_error=False)["status"] == "Canceled"
-    assert "scancel" in run._view["end"]["message"]
+    assert "scancel" in run.end.message
 
 
 def test_a_job_that_is_cancelled_while_it_waits_is_a_cancelled_run(submit, home: Path, tmp_path: Path) -> None:

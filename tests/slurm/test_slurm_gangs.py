@@ -53,7 +53,7 @@ else:
 
 
 def said(run: Run, name: str) -> dict[str, str]:
-    text = (Path(run._view["folder"]) / "azureml-logs" / f"70_driver_log_{name}.txt").read_text()
+    text = (run.folder / "azureml-logs" / f"70_driver_log_{name}.txt").read_text()
     found: dict[str, str] = json.loads(text.splitlines()[0])
     return found
 
@@ -64,7 +64,7 @@ def test_torch_processes_meet_across_nodes(submit) -> None:
     each = [said(run, f"rank_{rank}") for rank in range(4)]
     assert [(e["RANK"], e["NODE_RANK"]) for e in each] == [("0", "0"), ("1", "0"), ("2", "1"), ("3", "1")]
     assert len({e["SLURMD_NODENAME"] for e in each}) == 2
-    log = (Path(run._view["folder"]) / "azureml-logs" / "70_driver_log_rank_0.txt").read_text()
+    log = (run.folder / "azureml-logs" / "70_driver_log_rank_0.txt").read_text()
     assert "met [1, 2, 3]" in log
     assert sorted(run.get_metrics()["rank"]) == [0, 1, 2, 3]
 
@@ -78,8 +78,8 @@ def test_parameter_servers_find_their_workers_on_other_nodes(submit) -> None:
         "while not (server.exists() and server.stat().st_size):\n    time.sleep(0.05)\n"
     )
     run = submit(REPORT + wait, job=TensorflowConfiguration(2, 1), node_count=3)
-    assert run.wait_for_completion()["status"] == "Completed", run._view["end"]
-    assert run._view["end"]["processes_left"] == 0
+    assert run.wait_for_completion()["status"] == "Completed", run.end
+    assert run.end.processes_left == 0
     cluster = json.loads(said(run, "worker_1")["TF_CONFIG"])["cluster"]
     assert len(set(cluster["ps"] + cluster["worker"])) == 3
     assert len({said(run, name)["SLURMD_NODENAME"] for name in ("ps_0", "worker_0", "worker_1")}) == 3
@@ -99,7 +99,7 @@ def test_mpi_ranks_compute_together_across_nodes(experiment: Experiment, partiti
     )
     run = experiment.submit(config)
     assert run.wait_for_completion()["status"] == "Completed"
-    log = (Path(run._view["folder"]) / "azureml-logs" / "70_driver_log_rank_0.txt").read_text()
+    log = (run.folder / "azureml-logs" / "70_driver_log_rank_0.txt").read_text()
     total, names = log.split(" ", 1)
     first, again, second, once_more = ast.literal_eval(names)
     assert (total, first, second) == ("6", again, once_more)
@@ -111,8 +111,8 @@ def test_a_rank_that_fails_is_named_and_nothing_stays(submit, home: Path) -> Non
     run = submit(script, job=PyTorchConfiguration("Gloo", process_count=2, node_count=2))
     with pytest.raises(ActivityFailedException, match="ValueError: bad shard"):
         run.wait_for_completion()
-    assert (run._view["end"]["rank"], run._view["end"]["processes_left"]) == (1, 0)
-    assert run._view["end"]["node"].startswith("n")
+    assert (run.end.rank, run.end.processes_left) == (1, 0)
+    assert run.end.node.startswith("n")
     eventually(
         lambda: not slurm("squeue", "--noheader", f"--jobs={job_of(run, home)}", "--states=R"), "the job is over"
     )
@@ -121,11 +121,11 @@ def test_a_rank_that_fails_is_named_and_nothing_stays(submit, home: Path) -> Non
 def test_a_cancelled_gang_leaves_no_process_on_any_node(submit) -> None:
     script = "import time\nprint('up', flush=True)\ntime.sleep(600)"
     run = submit(script, job=PyTorchConfiguration("Gloo", process_count=4, node_count=4))
-    logs = Path(run._refresh()["folder"]) / "azureml-logs"
+    logs = run.folder / "azureml-logs"
     eventually(lambda: len([p for p in logs.glob("70_*") if p.stat().st_size]) == 4, "all ranks are up")
     run.cancel()
     assert run.wait_for_completion(raise_on_error=False)["status"] == "Canceled"
-    assert run._view["end"]["processes_left"] == 0
+    assert run.end.processes_left == 0
     tag = f"RUNYARD_RUN_ID={run.id}".encode()
     assert [place for place in Path("/proc").glob("[0-9]*") if tag in _environment(place)] == []
 

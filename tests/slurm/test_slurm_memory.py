@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runyard.compute.base import Handle, Observed
+from runyard.compute.base import AgentStatus, Handle
 from runyard.compute.local.compute import LocalCompute
 from runyard.compute.slurm.client import Answer, Slurm, SlurmSilent
 from runyard.compute.slurm.compute import SlurmCompute
@@ -141,7 +141,7 @@ class LoginNode(LoginHost):
             answer = self._controller.call(fields["argv"])
             return {"code": answer.code, "out": answer.out, "err": answer.err}
         if self.is_away:
-            raise ComputeTargetException("the connection to login was lost", passing=True)
+            raise ComputeTargetException("the connection to login was lost", transient=True)
         assert do == "catch_up"
         say_last_word(self.handle)
         return True
@@ -158,7 +158,7 @@ def test_a_job_behind_a_login_node_has_ended_only_when_its_last_word_is_here(
     record.submitted("far-1", "7")
     write_place(tmp_path / "far", {"attempt": 1, "hosts": ["login"], "bases": {}})
     host.is_away = True
-    assert far.status([handle]) == {handle: Observed()}
+    assert far.status([handle]) == {handle: AgentStatus()}
     host.is_away = False
     assert far.status([handle]) == {}
     assert record.has_last_word

@@ -94,8 +94,8 @@ def test_a_refusal_of_sbatch_is_the_runs_error_in_its_own_words(
     config.run_config.target = made
     run = experiment.submit(config)
     assert run.wait_for_completion(raise_on_error=False)["status"] == "Failed"
-    assert "sbatch refused the job: " in run._view["end"]["message"]
-    assert "dependency" in run._view["end"]["message"].lower()
+    assert "sbatch refused the job: " in run.end.message
+    assert "dependency" in run.end.message.lower()
     made.detach()
 
 

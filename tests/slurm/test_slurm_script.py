@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard.agent.slurm_node import completed, judged
+from runyard.agent.slurm_node import complete_order, explain_end
 from runyard.compute.amlcompute import partition_of
 from runyard.compute.slurm.client import (
     Answer,
@@ -104,10 +104,10 @@ def test_more_processes_than_a_node_has_cpus_take_turns() -> None:
 
 
 def test_a_node_that_was_lost_is_avoided_where_there_are_others() -> None:
-    again = replace(ORDER, attempt=2, retried_for="node lost (n2)")
+    again = replace(ORDER, attempt=2, retry_reason="node lost (n2)")
     assert "--exclude=n2" in flags(rendered(again, there=MAIN))
     assert "--exclude" not in rendered(again, there=replace(MAIN, nodes=1))
-    assert "--exclude" not in rendered(replace(again, retried_for="preempted"), there=MAIN)
+    assert "--exclude" not in rendered(replace(again, retry_reason="preempted"), there=MAIN)
 
 
 def test_odd_characters_in_the_home_stay_what_they_are() -> None:
@@ -203,7 +203,7 @@ def test_the_place_in_the_line_and_the_reason_are_told() -> None:
 
 def test_an_agent_hands_on_what_scripts_ask_for_and_no_more() -> None:
     told = {"SLURM_JOB_ID": "7", "CUDA_VISIBLE_DEVICES": "1", "SLURM_NTASKS": "2", "SLURM_JOBID": "7"}
-    order = completed(replace(ORDER, variables={"A": "b"}), 1, told, [Node("n1"), Node("n2")])
+    order = complete_order(replace(ORDER, variables={"A": "b"}), 1, told, [Node("n1"), Node("n2")])
     assert order.variables == {"A": "b", "SLURM_JOB_ID": "7", "CUDA_VISIBLE_DEVICES": "1"}
     assert (order.node_rank, [node.name for node in order.nodes]) == (1, ["n1", "n2"])
 
@@ -220,7 +220,7 @@ def test_an_agent_hands_on_what_scripts_ask_for_and_no_more() -> None:
     ],
 )
 def test_a_signal_from_slurm_has_the_reason_that_slurm_gives(facts: dict[str, str], reason: EndReason) -> None:
-    assert judged(End(EndReason.KILLED, "SIGTERM"), facts).reason is reason
+    assert explain_end(End(EndReason.KILLED, "SIGTERM"), facts).reason is reason
 
 
 def test_a_cluster_is_a_partition_where_the_home_says_so(tmp_path: Path) -> None:

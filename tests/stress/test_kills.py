@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from runyard import Experiment, Run, Workspace
-from runyard.agent.process.process_tree import find
+from runyard.agent.process.process_tree import find_processes
 from runyard.errors import YardUnavailable
 from runyard.launch.variables import process_tag
 from runyard.spec.folder import RunFolder
@@ -69,7 +69,7 @@ def check_tidy(home: Path, runs: list[Run]) -> None:
     """No process, no half-made thing, no working copy of an ended run."""
     for run in runs:
         folder = RunFolder(home / "runs" / run.id)
-        assert find(process_tag(run.id, folder)) == []
+        assert find_processes(process_tag(run.id, folder)) == []
 
     patterns = (
         "tmp*", "artifacts/incoming-*", "environments/*.building*", "snapshots/incoming/*", "runs/*/work",
@@ -229,8 +229,8 @@ def test_kill_9_of_the_nursery_is_not_noticed(home: Path, experiment: Experiment
         if entry.name.isdigit() and _parent(int(entry.name)) == pid and b"nursery" in _command(int(entry.name))
     ]
     assert nurseries
-    for nursery in nurseries:
-        os.kill(nursery, signal.SIGKILL)
+    for forkserver in nurseries:
+        os.kill(forkserver, signal.SIGKILL)
     second = experiment.submit(config)
     for run in (first, second):
         run.wait_for_completion()

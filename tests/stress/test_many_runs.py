@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runyard import Experiment, Run, Workspace
-from support import eventually, with_this_python, yard_pid
+from support import eventually, run_view, with_this_python, yard_pid
 
 pytestmark = pytest.mark.real
 
@@ -80,12 +80,11 @@ def test_runs_start_in_the_order_of_their_submission(experiment: Experiment, pro
     eventually(lambda: all(run.get_status() == "Running" for run in holding), "the machine is full")
     runs = [experiment.submit(with_this_python(folder, arguments=[number])) for number in range(20)]
     eventually(lambda: all(run.get_status() == "Queued" for run in runs), "all of them wait")
-    first = runs[0]._refresh()
-    assert first["activity"].startswith("position 1 of 20"), first["activity"]
+    assert runs[0].activity.startswith("position 1 of 20"), runs[0].activity
     gate.touch()
     for run in runs:
         run.wait_for_completion()
-    started = sorted(runs, key=lambda run: run._refresh()["timeline"]["Starting"])
+    started = sorted(runs, key=lambda run: run_view(run)["timeline"]["Starting"])
     # as many as there are cores start in the same moment
     assert [run.id for place, run in enumerate(started) if abs(place - runs.index(run)) > cores] == []
 

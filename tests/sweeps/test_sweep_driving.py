@@ -1,4 +1,4 @@
-"""Sweeps that meet with trouble: in the rooms of a yard, with children that only stand in the store."""
+"""Sweeps that meet with trouble: in the components of a yard, with children that only stand in the store."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Desk:
     """A yard that is not open: sweeps are taken in, children are admitted and never started."""
 
     def __init__(self, conductor: Conductor) -> None:
-        self.conductor, self.runs = conductor, conductor.rooms.runs
-        self.store = SweepStore(conductor.rooms.database)
-        self.snapshot_id = conductor.rooms.snapshots.add(Manifest(()).to_bytes())
+        self.conductor, self.runs = conductor, conductor.components.runs
+        self.store = SweepStore(conductor.components.database)
+        self.snapshot_id = conductor.components.snapshots.add(Manifest(()).to_bytes())
         self.refusal: Callable[[SubmitRun], Exception | None] = lambda request: None
 
     def request(self, sweep_id: str, **given: Any) -> SubmitSweep:
@@ -65,7 +65,7 @@ class Desk:
         if refused is not None:
             raise refused
         record = RunRecord(request.run_id, "trouble", Life(managed=False), 0.0, parent_id=request.parent_id)
-        conductor.rooms.folder(request.run_id).logs.mkdir(parents=True)
+        conductor.components.folder(request.run_id).logs.mkdir(parents=True)
         return conductor.admit(record, on.Opened(), {}, {})
 
     def with_a_bad_child(self, sweep_id: str) -> Sweep:
@@ -75,7 +75,7 @@ class Desk:
         sweep.recover()
         sweep.advance(set())
         for number in (0, 1):
-            Journal(self.conductor.rooms.folder(f"{sweep_id}_{number}").journal).log("score", 1.0 - number)
+            Journal(self.conductor.components.folder(f"{sweep_id}_{number}").journal).log("score", 1.0 - number)
         return sweep
 
     def state(self, run_id: str) -> RunState:
@@ -103,7 +103,7 @@ def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
         monkeypatch.setattr(one_sweep, "submit", desk.admit)
         yield desk
         desk.conductor.close()
-        desk.conductor.rooms.database.close()
+        desk.conductor.components.database.close()
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_a_child_that_cannot_be_submitted_fails_its_sweep_and_no_other(desk: Des
     desk.end("good_0")
     desk.end("good_1")
     desk.ends("good", RunState.COMPLETED)
-    eventually(lambda: desk.store.going() == [], "both have had their last word")
+    eventually(lambda: desk.store.active() == [], "both have had their last word")
 
 
 def test_a_child_that_a_former_yard_could_not_submit_does_not_stop_the_next_one(
@@ -186,7 +186,7 @@ def test_reports_that_a_former_yard_has_not_judged_are_judged(desk: Desk) -> Non
     former = Sweep(desk.conductor, desk.store, "rungs")
     former.recover()
     former.advance(set())
-    folders = {number: desk.conductor.rooms.folder(f"rungs_{number}").journal for number in (0, 1)}
+    folders = {number: desk.conductor.components.folder(f"rungs_{number}").journal for number in (0, 1)}
     journals = {number: Journal(folder) for number, folder in folders.items()}
     journals[0].log("score", 1.0)
     journals[1].log("score", 0.0)
@@ -194,7 +194,7 @@ def test_reports_that_a_former_yard_has_not_judged_are_judged(desk: Desk) -> Non
     journals[0].log("score", 1.0)
     journals[1].log("score", 0.0)
     for number, folder in folders.items():  # somebody looks at the metrics, and then the yard is killed
-        ingest(desk.conductor.rooms.database, f"rungs_{number}", folder)
+        ingest(desk.conductor.components.database, f"rungs_{number}", folder)
     sweep = Sweep(desk.conductor, desk.store, "rungs")
     sweep.recover()
     sweep.advance(set(), BOTH)
@@ -243,7 +243,7 @@ def test_a_sweep_that_cannot_be_made_fails_once_and_its_children_are_ended(
     monkeypatch.setattr(one_sweep, "sampler_of", create_sampler)
     driver.start()
     desk.ends("broken", RunState.FAILED)
-    eventually(lambda: desk.store.going() == [], "it has had its last word")
+    eventually(lambda: desk.store.active() == [], "it has had its last word")
     eventually(lambda: desk.state("broken_1") is RunState.CANCELED, "its children are ended")
     assert driver.is_alive()
     assert len(tried) == 1

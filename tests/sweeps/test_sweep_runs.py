@@ -102,8 +102,8 @@ def test_a_policy_ends_children_early_as_canceled_and_says_why(sweep_of: Start, 
     assert children[10]["status"] == "Completed"
     assert children[1]["status"] == "Canceled"
     stopped = Run(sweep.experiment, children[1]["run_id"])
-    assert "stopped early by Bandit" in stopped._refresh()["end"]["message"]
-    assert stopped._refresh()["end"]["processes_left"] == 0
+    assert "stopped early by Bandit" in stopped.end.message
+    assert stopped.end.processes_left == 0
     assert "stopped early by Bandit at report" in capsys.readouterr().out
 
 
@@ -172,7 +172,7 @@ def test_a_metric_that_is_never_logged_is_said_after_the_first_child(sweep_of: S
     said = next(place for place, line in enumerate(log) if "'score'" in line and "warning" in line)
     assert "'loss'" in log[said]
     assert said < next(place for place, line in enumerate(log) if "child 1 (" in line)
-    assert any("'score'" in warning for warning in sweep._refresh()["warnings"])
+    assert any("'score'" in warning["message"] for warning in sweep.get_details()["warnings"])
     assert sweep.get_best_run_by_primary_metric() is None
     assert len(sweep.get_children_sorted_by_primary_metric(discard_no_metric=True)) == 0
 
@@ -265,7 +265,7 @@ def test_children_of_several_processes_are_ended_whole(sweep_of: Start, project:
     sweep.wait_for_completion()
     ends = {child["hyperparameters"]["--x"]: child for child in sweep.get_children_sorted_by_primary_metric()}
     assert (ends[10]["status"], ends[1]["status"]) == ("Completed", "Canceled")
-    assert Run(sweep.experiment, ends[1]["run_id"])._refresh()["end"]["processes_left"] == 0
+    assert Run(sweep.experiment, ends[1]["run_id"]).end.processes_left == 0
 
 
 def test_two_hundred_children_are_each_a_run_with_its_own_metrics(sweep_of: Start) -> None:

@@ -8,7 +8,7 @@ from datetime import date
 
 import pytest
 
-from runyard.spec.space import value_at, grid_points, grid_size, random_point
+from runyard.spec.space import grid_points, grid_size, random_point, value_at
 from runyard.spec.space_checks import SpaceError, check_space
 from runyard.spec.sweep import BAYESIAN, GRID, MAXIMIZE, RANDOM, Sampling, SweepSpec, Trial
 from runyard.sweeps.importance import importance

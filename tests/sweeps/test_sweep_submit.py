@@ -44,9 +44,9 @@ class Desk:
     """A yard that is not open: sweeps are taken in and not driven."""
 
     def __init__(self, conductor: Conductor) -> None:
-        self.conductor, self.runs = conductor, conductor.rooms.runs
-        self.store = SweepStore(conductor.rooms.database)
-        self.snapshot_id = conductor.rooms.snapshots.add(Manifest(()).to_bytes())
+        self.conductor, self.runs = conductor, conductor.components.runs
+        self.store = SweepStore(conductor.components.database)
+        self.snapshot_id = conductor.components.snapshots.add(Manifest(()).to_bytes())
 
     def request(self, run_id: str = "sweep", **given: Any) -> SubmitSweep:
         return SubmitSweep(run_id, "digits", {**SPEC, **given}, self.snapshot_id)
@@ -64,7 +64,7 @@ def desk() -> Iterator[Desk]:
         os.umask(umask)
         yield Desk(yard._conductor)
         yard._conductor.close()
-        yard._conductor.rooms.database.close()
+        yard._conductor.components.database.close()
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def desk() -> Iterator[Desk]:
 def test_what_cannot_be_a_sweep_is_refused_and_not_written(desk: Desk, given: dict[str, Any], said: str) -> None:
     with pytest.raises(RunyardException, match=said):
         desk.take_in(desk.request(**given))
-    assert desk.store.listing() == []
+    assert desk.store.summaries() == []
     assert not desk.runs.has("sweep")
 
 
@@ -113,7 +113,7 @@ def test_what_the_samplings_library_refuses_is_refused_before_anything_is_writte
     too_many = {f"x{place}": ["uniform", [0, 1]] for place in range(22_000)}  # dimensions of a Sobol sequence
     with pytest.raises(HyperDriveConfigException, match="Sobol sampling cannot be done as asked for: Maximum"):
         desk.take_in(desk.request(sampling={"name": "Sobol", "space": too_many, "seed": 1}))
-    assert desk.store.listing() == []
+    assert desk.store.summaries() == []
 
 
 @pytest.mark.parametrize("name", ["Random", "Grid", "BayesianOptimization", "Sobol"])
@@ -126,7 +126,7 @@ def test_a_sweep_of_very_many_children_is_taken_in_at_once(desk: Desk, name: str
 def test_a_sweep_that_is_sent_again_is_the_same_sweep(desk: Desk) -> None:
     first = desk.take_in(desk.request())
     assert desk.take_in(desk.request()) == first
-    assert [found["sweep_id"] for found in desk.store.listing()] == ["sweep"]
+    assert [found["sweep_id"] for found in desk.store.summaries()] == ["sweep"]
 
 
 def test_a_sweep_that_was_written_down_by_a_yard_that_died_then_is_taken_in_when_it_is_sent_again(desk: Desk) -> None:
@@ -158,7 +158,7 @@ def test_the_id_of_a_run_cannot_be_that_of_a_sweep_and_the_run_gets_no_children(
     desk.conductor.admit(RunRecord("busy", "digits", Life(managed=False), 0.0), on.Opened(), {}, {})
     with pytest.raises(UserErrorException, match="'busy' is taken: it is a run, and no sweep"):
         desk.take_in(desk.request("busy"))
-    assert desk.store.listing() == []
+    assert desk.store.summaries() == []
 
 
 def test_a_null_in_a_request_is_said_to_whoever_sent_it(workspace: Workspace, experiment: Experiment) -> None:
