@@ -1,17 +1,17 @@
-"""Runyard: a training service on your own machines. The public names, and nothing else.
+"""Runyard: a self-hosted training service.
 
-Names resolve on first use, so that `import runyard` costs nothing in a training script.
+Public names are imported on first use, so that `import runyard` is fast in a training script.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # typing itself takes longer to import than this module
+TYPE_CHECKING = False  # importing typing takes longer than this module
 if TYPE_CHECKING:
     from typing import Any
 
 __version__ = "0.1.0"
 
-_HOME_OF = {
+_MODULES = {
     "AciWebservice": "runyard.sdk.webservice.kinds",
     "AksWebservice": "runyard.sdk.webservice.kinds",
     "AmlCompute": "runyard.sdk.compute.amlcompute",
@@ -52,14 +52,14 @@ _HOME_OF = {
     "export_to_tensorboard": "runyard.sdk.notebook.tensorboard_export",
 }
 
-__all__ = ["__version__", *sorted(_HOME_OF)]
+__all__ = ["__version__", *sorted(_MODULES)]
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOME_OF.get(name)
-    if home is None:
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module 'runyard' has no attribute {name!r}")
-    value = getattr(__import__(home, fromlist=[name]), name)
+    value = getattr(__import__(module, fromlist=[name]), name)
     globals()[name] = value
     return value
 

@@ -1,4 +1,4 @@
-"""`python -m runyard` is the command line."""
+"""Entry point of `python -m runyard`."""
 
 import sys
 

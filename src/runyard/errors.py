@@ -1,42 +1,49 @@
-"""Every error that a caller can catch.
+"""All exceptions that Runyard raises.
 
-    RunyardException                     message, hint, facts; the root of all of them
-    ├── UserErrorException               the request itself is wrong
+    RunyardException                     base class: message, hint, facts
+    ├── UserErrorException               the request is invalid
     │   ├── RunNotFound
-    │   └── HomeUnusable                 the yard's folder cannot be used (not writable, path too long, disk full)
-    ├── TrainingException                an estimator cannot be what it was asked to be
+    │   └── HomeUnusable                 the home folder cannot be used (not writable, path too long, disk full)
+    ├── TrainingException                invalid estimator parameters
     ├── RunConfigurationException
-    ├── ExperimentExecutionException     a submission was refused; nothing was started
-    ├── EnvironmentException             the Python of a run could not be made
-    ├── SnapshotException                the code of a run could not be frozen
+    ├── ExperimentExecutionException     a submission was rejected; nothing was started
+    ├── EnvironmentException             the Python environment of a run could not be built
+    ├── SnapshotException                the snapshot of a run's code could not be created
     ├── ComputeTargetException
-    ├── DataException                    a datastore does not give or take what it was asked for
-    ├── RunEnvironmentException          asked for the submitted run outside of one
-    ├── ActivityFailedException          the run that was waited for failed
+    ├── DataException                    a datastore could not be read or written
+    ├── RunEnvironmentException          this process is not part of a submitted run
+    ├── ActivityFailedException          wait_for_completion: the run failed
     ├── HyperDriveException
-    │   └── HyperDriveConfigException    a sweep cannot be what it was asked to be
-    ├── WebserviceException              a model or a web service is not there, or cannot be what it was asked to be
-    │   └── ModelInUse                   a model that something relies on was to be deleted
-    ├── ModelNotFoundException           a scoring script has no such model beside it
-    ├── ModelPathNotFoundException       there is nothing at the path of a model to register
+    │   └── HyperDriveConfigException    invalid sweep configuration
+    ├── WebserviceException              a model or web service does not exist, or is invalid
+    │   └── ModelInUse                   a model cannot be deleted because it is in use
+    ├── ModelNotFoundException           a scoring script's model was not found
+    ├── ModelPathNotFoundException       the path of a model to register does not exist
     ├── OnnxExportException              a model could not be exported
-    │   └── ParityFailed                 the exported model computes something else; ``report`` says where
-    ├── YardUnavailable                  the yard does not answer and could not be started
-    └── StoreCorrupted                   the yard's database is damaged; it was kept as it is
+    │   └── ParityFailed                 the outputs of the exported model differ; see ``report``
+    ├── YardUnavailable                  the yard does not respond and could not be started
+    └── StoreCorrupted                   the yard's database is damaged; it was left unchanged
 
-A message says what happened with the names involved; the hint says what to do next.
-The names that end in ``Exception`` are those that scripts written for the SDK v1 catch.
+The message states what happened and names the objects involved; the hint states what to do next.
+Names that end in ``Exception`` are those of SDK v1, which existing scripts catch.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # typing itself takes longer to import than this module
+TYPE_CHECKING = False  # importing typing takes longer than this module
 if TYPE_CHECKING:
     from typing import Any
 
 
 class RunyardException(Exception):
-    """The root: ``message`` says what happened, ``hint`` what to do next, ``facts`` carry the names involved."""
+    """Base class of all exceptions.
+
+    Attributes:
+        message: What happened.
+        hint: What to do next; may be empty.
+        inner_exception: The underlying exception, as in SDK v1.
+        facts: Names and values involved, for programs.
+    """
 
     def __init__(
         self, message: str = "", *, hint: str = "", inner_exception: BaseException | None = None, **facts: Any
@@ -47,10 +54,10 @@ class RunyardException(Exception):
         self.inner_exception = inner_exception
         self.facts = facts
 
-    shown_as_v1 = False  # True: in the lines that scripts written for the SDK v1 print, since its names were imported
+    format_as_v1 = False  # True once `azureml` names were imported: format messages as SDK v1 does
 
     def __str__(self) -> str:
-        if self.shown_as_v1:
+        if self.format_as_v1:
             return self._as_v1()
         return f"{self.message}\n\nhint: {self.hint}" if self.hint else self.message
 
@@ -119,13 +126,13 @@ class RunEnvironmentException(RunyardException):
     def __init__(self, message: str = "", **rest: Any) -> None:
         super().__init__(
             message or "this process is not part of a submitted run",
-            hint=rest.pop("hint", "use Run.get_context(), which gives an offline run here"),
+            hint=rest.pop("hint", "use Run.get_context(), which returns an offline run outside of submitted runs"),
             **rest,
         )
 
 
 class ActivityFailedException(RunyardException):
-    """A run that was waited for failed; ``error_details`` is the error of ``run.get_details()``."""
+    """The run failed; ``error_details`` is the error of ``run.get_details()``."""
 
     def __init__(self, error_details: Any = "", **rest: Any) -> None:
         message = error_details if isinstance(error_details, str) else str(error_details.get("message", error_details))
@@ -162,7 +169,7 @@ class OnnxExportException(RunyardException):
 
 
 class ParityFailed(OnnxExportException):
-    """``report`` is what the comparison found: for each input and each output how far apart, and where."""
+    """The outputs differ; ``report`` contains the largest difference for each input and output."""
 
     def __init__(self, message: str = "", *, report: Any = None, **rest: Any) -> None:
         super().__init__(message, **rest)

@@ -101,7 +101,7 @@ def test_a_script_always_dies_with_its_agent(compute, tmp_path):
         script = events_of(order)[0]["pid"]
         os.kill(compute.status([handle])[handle].pid, signal.SIGKILL)
         wait_until(lambda script=script, order=order: script not in processes_of(order), "the script to die", 5)
-        assert compute.sweep(handle) == 0
+        assert compute.stop_leftovers(handle) == 0
         assert processes_of(order) == []
 
 
