@@ -48,6 +48,7 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 ifneq ($(NODE),)
+	$(BIN)/python scripts/ui_types.py --check
 	cd ui && npm run --silent check
 endif
 

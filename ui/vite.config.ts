@@ -3,26 +3,36 @@ import { svelte } from "@sveltejs/vite-plugin-svelte";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 
-// `RUNYARD_STUDIO=http://127.0.0.1:8787 npm run dev` works on the page against a yard that listens there
-const yard = process.env.RUNYARD_STUDIO ?? "http://127.0.0.1:8787";
+// `RUNYARD_STUDIO=http://127.0.0.1:8787 npm run dev` serves the page with the API of a yard that listens there
+const server = process.env.RUNYARD_STUDIO ?? "http://127.0.0.1:8787";
+
+const BUNDLED = [
+  "svelte",
+  "uplot",
+  "anser",
+  "@dagrejs/dagre",
+  "@dagrejs/graphlib",
+  "@fontsource-variable/inter",
+  "@fontsource-variable/jetbrains-mono",
+];
 
 export default defineConfig({
-  plugins: [svelte(), licenses(["svelte", "uplot", "@fontsource-variable/inter", "@fontsource-variable/jetbrains-mono"])],
+  plugins: [svelte(), licenses(BUNDLED)],
   resolve: { alias: { $: new URL("./src", import.meta.url).pathname } },
   build: {
     outDir: "../src/runyard/server/studio",
     emptyOutDir: true,
-    assetsInlineLimit: 0, // the content security policy allows no data: addresses
+    assetsInlineLimit: 0, // the content security policy forbids data: URLs
     target: "es2022",
     chunkSizeWarningLimit: 300,
-    rolldownOptions: { checks: { pluginTimings: false } }, // a slow machine is no reason to complain
+    rolldownOptions: { checks: { pluginTimings: false } }, // no warnings about slow machines
   },
-  // the host that `runyard studio` signed the browser in to: cookies know hosts, not ports
-  server: { host: "127.0.0.1", proxy: { "/api": { target: yard, changeOrigin: true } } },
+  // the host that `runyard studio` signed the browser in to: cookies are bound to hosts, not ports
+  server: { host: "127.0.0.1", proxy: { "/api": { target: server, changeOrigin: true } } },
   test: { include: ["src/**/*.test.ts"], environment: "node" },
 });
 
-/** What others wrote goes into the page, and so do their licenses. */
+/** Adds the licenses of the bundled packages to the build. */
 function licenses(packages: string[]): Plugin {
   const text = (name: string, file: string) => readFileSync(new URL(`./node_modules/${name}/${file}`, import.meta.url), "utf8");
   return {

@@ -1,7 +1,7 @@
-// Before the first paint, so that a dark room is not lit by a white page for a moment.
+// Runs before the first paint, so that a dark page does not flash white.
 try {
-  const chosen = localStorage.getItem("runyard.theme");
-  if (chosen === "dark" || chosen === "light") document.documentElement.style.colorScheme = chosen;
+  const theme = localStorage.getItem("runyard.theme");
+  if (theme === "dark" || theme === "light") document.documentElement.style.colorScheme = theme;
 } catch {
-  // storage may be forbidden: then the system's choice holds
+  // storage may be disabled: use the system theme
 }

@@ -4,7 +4,7 @@ import "./design/base.css";
 import { mount } from "svelte";
 import App from "./App.svelte";
 
-const place = document.getElementById("app");
-if (place === null) throw new Error("index.html has no #app");
-place.replaceChildren();
-mount(App, { target: place });
+const target = document.getElementById("app");
+if (target === null) throw new Error("index.html has no #app");
+target.replaceChildren();
+mount(App, { target });

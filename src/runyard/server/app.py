@@ -116,7 +116,7 @@ def create_app(
         url = address.url if address is not None else ""
         live_runs = len(conductor.live)
         return json_response(
-            Health(__version__, os.getpid(), str(components.home), live_runs, str(components.kit), url, stays)
+            Health(__version__, os.getpid(), str(components.home), live_runs, str(components.node_package), url, stays)
         )
 
     openapi.install(app)

@@ -377,8 +377,8 @@ def _schema(shape: Any, schemas: dict[str, Any]) -> dict[str, Any]:
     """The schema of a type; the named types inside it are added to `schemas`."""
     schema = TypeAdapter(shape).json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
     for name, definition in schema.pop("$defs", {}).items():
-        schemas.setdefault(name, definition)
+        schemas[name] = definition
     if "properties" in schema or ("enum" in schema and "title" in schema):  # a named type itself
-        schemas.setdefault(schema["title"], schema)
+        schemas[schema["title"]] = schema
         return {"$ref": f"#/components/schemas/{schema['title']}"}
     return schema

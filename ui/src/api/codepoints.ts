@@ -1,11 +1,11 @@
-// The yard counts whole letters (code points), the browser halves of some (UTF-16 units): an emoji is one there and two here.
+// The server counts code points, JavaScript counts UTF-16 units: an emoji has length one there and two here.
 
-/** How many letters stand before a place of ours. */
-export function lettersTo(text: string, at: number): number {
-  return [...text.slice(0, at)].length;
+/** Number of code points in the first `index` UTF-16 units of `text`. */
+export function lengthInCodepoints(text: string, index: number): number {
+  return [...text.slice(0, index)].length;
 }
 
-/** The place of ours that has so many letters before it. */
-export function placeAfter(text: string, letters: number): number {
-  return [...text].slice(0, letters).join("").length;
+/** The UTF-16 index that follows the first `count` code points of `text`. */
+export function utf16Index(text: string, count: number): number {
+  return [...text].slice(0, count).join("").length;
 }

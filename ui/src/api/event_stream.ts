@@ -1,79 +1,79 @@
-// A stream of events from the yard that comes back by itself, from where it was.
+// A stream of server-sent events that reconnects and continues after the last received event.
 
+import { asProblem, isAbort, problemFromResponse, type Problem } from "./http";
 import { EventParser } from "./sse";
-import { asProblem, isAbort, problemOf, type Problem } from "./http";
 
-export type LiveState = "connecting" | "live" | "lost" | "resting";
+export type StreamState = "connecting" | "live" | "lost" | "paused";
 
-export interface Following {
+export interface StreamOptions {
   on: Record<string, (data: unknown) => void>;
-  /** Told when the stream comes and goes; `problem` says why it went. */
-  state?: (state: LiveState, problem: Problem | null) => void;
+  /** Called when the connection opens or closes; `problem` is the reason for "lost". */
+  state?: (state: StreamState, problem: Problem | null) => void;
 }
 
-const FIRST_WAIT_MS = 500;
-const LONGEST_WAIT_MS = 15_000;
-const SILENCE_MS = 45_000; // the yard says something every 15 s: longer silence is a dead connection
+const FIRST_DELAY_MS = 500;
+const MAX_DELAY_MS = 15_000;
+const SILENCE_MS = 45_000; // the server sends at least a comment every 15 s: a longer silence means a dead connection
 
 /**
- * Follows `path` until the returned function is called, or until an `end` event came.
+ * Follows `path` until the returned function is called or an `end` event arrives.
  *
- * While the page is hidden nothing is open: a browser allows six connections to a host, and six forgotten tabs
- * would hold them all.
+ * The connection is closed while the page is hidden: browsers allow six connections to a host, which six background
+ * tabs would occupy.
  */
-export function follow(path: string, following: Following): () => void {
-  const state = following.state ?? (() => {});
-  let ended = false;
+export function follow(path: string, options: StreamOptions): () => void {
+  const setState = options.state ?? (() => {});
+  let stopped = false;
   let lastId: string | null = null;
-  let wait = FIRST_WAIT_MS;
+  let delay = FIRST_DELAY_MS;
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let current: AbortController | null = null;
+  let connection: AbortController | null = null;
 
   async function open(): Promise<void> {
-    if (ended || current !== null) return;
+    if (stopped || connection !== null) return;
     if (document.hidden) {
-      state("resting", null);
+      setState("paused", null);
       return;
     }
-    const mine = new AbortController();
-    current = mine;
-    state("connecting", null);
-    let why: Problem | null = null;
+    const controller = new AbortController();
+    connection = controller;
+    setState("connecting", null);
+    let problem: Problem | null = null;
     try {
-      await read(mine);
+      await read(controller);
     } catch (error) {
-      why = isAbort(error) ? null : asProblem(error);
+      problem = isAbort(error) ? null : asProblem(error);
     }
-    if (current === mine) current = null;
-    if (ended) return;
+    if (connection === controller) connection = null;
+    if (stopped) return;
     if (document.hidden) {
-      state("resting", null);
+      setState("paused", null);
       return;
     }
-    state("lost", why);
-    timer = setTimeout(() => void open(), wait);
-    wait = Math.min(wait * 2, LONGEST_WAIT_MS);
+    setState("lost", problem);
+    timer = setTimeout(() => void open(), delay);
+    delay = Math.min(delay * 2, MAX_DELAY_MS);
   }
 
-  async function read(mine: AbortController): Promise<void> {
+  async function read(controller: AbortController): Promise<void> {
     const headers: Record<string, string> = { accept: "text/event-stream" };
     if (lastId !== null) headers["last-event-id"] = lastId;
-    const answer = await fetch(path, { headers, signal: mine.signal, credentials: "same-origin", cache: "no-store" });
-    if (!answer.ok || answer.body === null) throw await problemOf(answer);
-    state("live", null);
-    wait = FIRST_WAIT_MS;
+    const response = await fetch(path, { headers, signal: controller.signal, credentials: "same-origin", cache: "no-store" });
+    if (!response.ok || response.body === null) throw await problemFromResponse(response);
+    setState("live", null);
+    delay = FIRST_DELAY_MS;
     const parser = new EventParser();
-    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-    let watchdog = setTimeout(() => mine.abort(), SILENCE_MS);
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let watchdog = setTimeout(() => controller.abort(), SILENCE_MS);
     try {
       for (;;) {
         const { value, done } = await reader.read();
         clearTimeout(watchdog);
         if (done) return;
-        watchdog = setTimeout(() => mine.abort(), SILENCE_MS);
+        watchdog = setTimeout(() => controller.abort(), SILENCE_MS);
         for (const event of parser.push(value)) {
           if (event.id !== null) lastId = event.id;
-          following.on[event.event]?.(JSON.parse(event.data));
+          options.on[event.event]?.(JSON.parse(event.data));
           if (event.event === "end") {
             stop();
             return;
@@ -85,24 +85,24 @@ export function follow(path: string, following: Following): () => void {
     }
   }
 
-  function seen(): void {
+  function onVisibilityChange(): void {
     if (document.hidden) {
       clearTimeout(timer);
-      current?.abort();
-    } else if (current === null) {
+      connection?.abort();
+    } else if (connection === null) {
       clearTimeout(timer);
       void open();
     }
   }
 
   function stop(): void {
-    ended = true;
+    stopped = true;
     clearTimeout(timer);
-    current?.abort();
-    document.removeEventListener("visibilitychange", seen);
+    connection?.abort();
+    document.removeEventListener("visibilitychange", onVisibilityChange);
   }
 
-  document.addEventListener("visibilitychange", seen);
+  document.addEventListener("visibilitychange", onVisibilityChange);
   void open();
   return stop;
 }

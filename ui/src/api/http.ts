@@ -1,4 +1,4 @@
-// One way to ask the yard. Whatever goes wrong becomes a Problem: what happened, and what to do about it.
+// HTTP requests to the server. Every failure becomes a Problem with a message and a hint.
 
 export class Problem extends Error {
   override readonly name = "Problem";
@@ -12,6 +12,10 @@ export class Problem extends Error {
   ) {
     super(message);
   }
+
+  get isUnauthorized(): boolean {
+    return this.status === 401 || this.status === 403;
+  }
 }
 
 export interface Options {
@@ -19,71 +23,70 @@ export interface Options {
 }
 
 export async function getJson<T>(path: string, options: Options = {}): Promise<T> {
-  return (await json(await ask("GET", path, undefined, options))) as T;
+  return (await json(await request("GET", path, undefined, options))) as T;
 }
 
 export async function sendJson<T>(method: string, path: string, body?: unknown, options: Options = {}): Promise<T> {
-  return (await json(await ask(method, path, body, options))) as T;
+  return (await json(await request(method, path, body, options))) as T;
 }
 
 export async function getBytes(path: string, options: Options = {}): Promise<{ bytes: Uint8Array; headers: Headers }> {
-  return await bytesOf(await ask("GET", path, undefined, options));
+  return await readBytes(await request("GET", path, undefined, options));
 }
 
 export async function postForBytes(path: string, body: unknown, options: Options = {}): Promise<Uint8Array> {
-  return (await bytesOf(await ask("POST", path, body, options))).bytes;
+  return (await readBytes(await request("POST", path, body, options))).bytes;
 }
 
 export async function getText(path: string, options: Options = {}): Promise<string> {
-  return await (await ask("GET", path, undefined, options)).text();
+  return await (await request("GET", path, undefined, options)).text();
 }
 
-/** An answer that is good; anything else is thrown as a Problem. */
-export async function ask(method: string, path: string, body: unknown, options: Options = {}): Promise<Response> {
-  const request: RequestInit = { method, credentials: "same-origin", headers: { accept: "application/json, */*" } };
-  if (options.signal) request.signal = options.signal;
+/** A successful response; any other is thrown as a Problem. */
+export async function request(method: string, path: string, body: unknown, options: Options = {}): Promise<Response> {
+  const init: RequestInit = { method, credentials: "same-origin", headers: { accept: "application/json, */*" } };
+  if (options.signal) init.signal = options.signal;
   if (body !== undefined) {
-    request.body = JSON.stringify(body);
-    request.headers = { ...request.headers, "content-type": "application/json" };
+    init.body = JSON.stringify(body);
+    init.headers = { ...init.headers, "content-type": "application/json" };
   }
-  let answer: Response;
+  let response: Response;
   try {
-    answer = await fetch(path, request);
+    response = await fetch(path, init);
   } catch (error) {
     throw isAbort(error) ? error : unreachable();
   }
-  if (!answer.ok) throw await problemOf(answer);
-  return answer;
+  if (!response.ok) throw await problemFromResponse(response);
+  return response;
 }
 
-/** True for requests that we gave up ourselves: nobody needs to read of them. */
+/** True for requests that the page aborted itself: they are not shown as errors. */
 export function isAbort(error: unknown): boolean {
   return error instanceof DOMException && error.name === "AbortError";
 }
 
-/** The yard answered, and what was asked for is not there: what is still shown of it is no longer true. */
+/** True if the object no longer exists, so that what the page still shows of it is out of date. */
 export function isGone(problem: Problem): boolean {
-  return problem.status >= 400 && problem.status < 500 && problem.status !== 401 && problem.status !== 403;
+  return problem.status >= 400 && problem.status < 500 && !problem.isUnauthorized;
 }
 
-/** Anything that was thrown, as something to show. */
 export function asProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   return new Problem(error instanceof Error ? error.message : String(error));
 }
 
-/** `/api/runs/${part(id)}`: names of users may hold any character. */
+/** One segment of a URL path: `/api/runs/${part(id)}`. Names may contain any character. */
 export function part(name: string): string {
   return encodeURIComponent(name);
 }
 
-/** A path of several parts, such as a file's name: slashes stay. */
+/** Several segments of a URL path, such as a file name: slashes are kept. */
 export function parts(name: string): string {
   return name.split("/").map(encodeURIComponent).join("/");
 }
 
-/** `?a=1&b=2`, without what is undefined, null or empty. */
-export function query(values: Record<string, string | number | boolean | null | undefined>): string {
+/** `?a=1&b=2`, without values that are undefined, null or empty. */
+export function queryString(values: Record<string, string | number | boolean | null | undefined>): string {
   const params = new URLSearchParams();
   for (const [name, value] of Object.entries(values)) {
     if (value !== undefined && value !== null && value !== "") params.set(name, String(value));
@@ -92,37 +95,37 @@ export function query(values: Record<string, string | number | boolean | null | 
   return text ? `?${text}` : "";
 }
 
-export async function problemOf(answer: Response): Promise<Problem> {
-  if (answer.status === 401 || answer.status === 403) {
-    return new Problem("This page is not signed in to the yard.", "Open it again by `runyard studio`.", answer.status);
+export async function problemFromResponse(response: Response): Promise<Problem> {
+  if (response.status === 401 || response.status === 403) {
+    return new Problem("You are not signed in.", "Open the studio with `runyard studio`.", response.status);
   }
-  let told: Record<string, unknown> = {};
+  let body: Record<string, unknown> = {};
   try {
-    const body: unknown = await answer.json();
-    if (typeof body === "object" && body !== null) told = body as Record<string, unknown>;
+    const value: unknown = await response.json();
+    if (typeof value === "object" && value !== null) body = value as Record<string, unknown>;
   } catch {
-    // an answer of something between us and the yard: only its status is known
+    // the response of a proxy: only its status is usable
   }
-  const facts = (typeof told.facts === "object" && told.facts !== null ? told.facts : {}) as Record<string, unknown>;
-  const position = told.position ?? facts.position;
+  const facts = (typeof body.facts === "object" && body.facts !== null ? body.facts : {}) as Record<string, unknown>;
+  const position = body.position ?? facts.position;
   return new Problem(
-    typeof told.message === "string" && told.message ? told.message : `The yard answered ${answer.status}.`,
-    typeof told.hint === "string" ? told.hint : "",
-    answer.status,
-    typeof told.code === "string" ? told.code : "",
+    typeof body.message === "string" && body.message ? body.message : `The server responded with status ${response.status}.`,
+    typeof body.hint === "string" ? body.hint : "",
+    response.status,
+    typeof body.code === "string" ? body.code : "",
     typeof position === "number" ? position : null,
   );
 }
 
 function unreachable(): Problem {
-  return new Problem("The yard does not answer.", "It may have been stopped: `runyard studio` starts it again.");
+  return new Problem("The yard is not responding.", "It may have stopped. Run `runyard studio` to start it again.");
 }
 
-async function json(answer: Response): Promise<unknown> {
-  if (answer.status === 204) return null;
-  return await answer.json();
+async function json(response: Response): Promise<unknown> {
+  if (response.status === 204) return null;
+  return await response.json();
 }
 
-async function bytesOf(answer: Response): Promise<{ bytes: Uint8Array; headers: Headers }> {
-  return { bytes: new Uint8Array(await answer.arrayBuffer()), headers: answer.headers };
+async function readBytes(response: Response): Promise<{ bytes: Uint8Array; headers: Headers }> {
+  return { bytes: new Uint8Array(await response.arrayBuffer()), headers: response.headers };
 }

@@ -1,26 +1,27 @@
-// What the yard has no stream for is asked for again, for as long as somebody looks.
-
-/** Asks now, and again so long after each answer; not while the page is hidden. Return it from an `$effect`. */
-export function againAndAgain(ask: () => Promise<void>, ms: number | (() => number)): () => void {
-  let ended = false;
-  let asking = false;
+/**
+ * Calls `load` now, and again `ms` after each call has finished; pauses while the page is hidden. For data that the
+ * server does not stream. Return the result from an `$effect`.
+ */
+export function poll(load: () => Promise<void>, ms: number | (() => number)): () => void {
+  let stopped = false;
+  let loading = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
 
-  async function go(): Promise<void> {
-    if (ended || asking || document.hidden) return;
+  async function run(): Promise<void> {
+    if (stopped || loading || document.hidden) return;
     clearTimeout(timer);
-    asking = true;
-    await ask();
-    asking = false;
-    if (!ended) timer = setTimeout(() => void go(), typeof ms === "number" ? ms : ms());
+    loading = true;
+    await load();
+    loading = false;
+    if (!stopped) timer = setTimeout(() => void run(), typeof ms === "number" ? ms : ms());
   }
 
-  const seen = () => void go();
-  document.addEventListener("visibilitychange", seen);
-  void go();
+  const onVisibilityChange = () => void run();
+  document.addEventListener("visibilitychange", onVisibilityChange);
+  void run();
   return () => {
-    ended = true;
+    stopped = true;
     clearTimeout(timer);
-    document.removeEventListener("visibilitychange", seen);
+    document.removeEventListener("visibilitychange", onVisibilityChange);
   };
 }

@@ -1,8 +1,8 @@
-// Runs: the table, its fields, its completions; what can be done to a run.
+// Requests about the table of runs.
 
-import { getJson, part, query, sendJson, type Options } from "./http";
-import { lettersTo, placeAfter } from "./codepoints";
-import type { Completion, Field, RunView, Table } from "./types";
+import { lengthInCodepoints, utf16Index } from "./codepoints";
+import { getJson, part, queryString, sendJson, type Options } from "./http";
+import type { Completion, Field, RunView, Schemas, Table } from "./types";
 
 export interface TableQuery {
   query: string;
@@ -11,20 +11,16 @@ export interface TableQuery {
   limit: number;
 }
 
-export function table(asked: TableQuery, options: Options = {}): Promise<Table> {
-  return getJson(`/api/runs/table${query({ ...asked })}`, options);
+export const getTable = (query: TableQuery, options: Options = {}) =>
+  getJson<Table>(`/api/runs/table${queryString({ ...query })}`, options);
+
+export const getFields = async (options: Options = {}): Promise<Field[]> =>
+  (await getJson<Schemas["FieldList"]>("/api/runs/fields", options)).fields;
+
+export async function complete(text: string, caret: number, options: Options = {}): Promise<Completion> {
+  const params = queryString({ query: text, at: lengthInCodepoints(text, caret) });
+  const completion = await getJson<Completion>(`/api/runs/complete${params}`, options);
+  return { ...completion, from: utf16Index(text, completion.from), to: utf16Index(text, completion.to) };
 }
 
-export async function fields(options: Options = {}): Promise<Field[]> {
-  return (await getJson<{ fields: Field[] }>("/api/runs/fields", options)).fields;
-}
-
-export async function complete(text: string, at: number, options: Options = {}): Promise<Completion> {
-  const asked = query({ query: text, at: lettersTo(text, at) });
-  const got = await getJson<Completion>(`/api/runs/complete${asked}`, options);
-  return { ...got, from: placeAfter(text, got.from), to: placeAfter(text, got.to) };
-}
-
-export function cancel(id: string): Promise<RunView> {
-  return sendJson("POST", `/api/runs/${part(id)}/cancel`);
-}
+export const cancelRun = (id: string) => sendJson<RunView>("POST", `/api/runs/${part(id)}/cancel`);

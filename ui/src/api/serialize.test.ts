@@ -1,40 +1,40 @@
 import { expect, it } from "vitest";
-import { inTurn } from "./serialize";
+import { serialize } from "./serialize";
 
-/** Work of which each turn ends when it is told to. */
-function slow() {
-  const turns: { end: () => void; fail: (error: Error) => void }[] = [];
-  const work = () => new Promise<void>((end, fail) => turns.push({ end, fail }));
-  return { turns, work };
+/** Work whose calls finish when the test says so. */
+function manualWork() {
+  const calls: { finish: () => void; fail: (error: Error) => void }[] = [];
+  const work = () => new Promise<void>((finish, fail) => calls.push({ finish, fail }));
+  return { calls, work };
 }
 
-const soon = () => new Promise((resolve) => setTimeout(resolve));
+const nextTick = () => new Promise((resolve) => setTimeout(resolve));
 
-it("does one at a time, and once more for all who asked meanwhile", async () => {
-  const { turns, work } = slow();
-  const go = inTurn(work);
-  const done = Promise.all([go(), go(), go()]);
-  await soon();
-  expect(turns.length).toBe(1);
-  turns[0]!.end();
-  await soon();
-  expect(turns.length).toBe(2);
-  turns[1]!.end();
-  await done;
-  expect(turns.length).toBe(2);
+it("runs one call at a time, and one more for all calls made during it", async () => {
+  const { calls, work } = manualWork();
+  const run = serialize(work);
+  const all = Promise.all([run(), run(), run()]);
+  await nextTick();
+  expect(calls.length).toBe(1);
+  calls[0]!.finish();
+  await nextTick();
+  expect(calls.length).toBe(2);
+  calls[1]!.finish();
+  await all;
+  expect(calls.length).toBe(2);
 });
 
-it("begins anew after it was done, and after it failed", async () => {
-  const { turns, work } = slow();
-  const go = inTurn(work);
-  for (const at of [0, 1]) {
-    const done = go();
-    turns[at]!.end();
-    await done;
+it("can run again after success and after failure", async () => {
+  const { calls, work } = manualWork();
+  const run = serialize(work);
+  for (const index of [0, 1]) {
+    const finished = run();
+    calls[index]!.finish();
+    await finished;
   }
-  const failed = go();
-  turns[2]!.fail(new Error("bad"));
+  const failed = run();
+  calls[2]!.fail(new Error("bad"));
   await expect(failed).rejects.toThrow("bad");
-  void go();
-  expect(turns.length).toBe(4);
+  void run();
+  expect(calls.length).toBe(4);
 });

@@ -1,23 +1,24 @@
-// What is asked again whenever something changed, faster perhaps than it is answered.
+/**
+ * Runs `work` one call at a time, so that no response overtakes another. Calls made during a run are answered by one
+ * further run after it.
+ */
+export function serialize(work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | null = null;
+  let repeat = false;
 
-/** Does `work` one at a time, so that no answer overtakes another; asked for meanwhile, it is done once more after. */
-export function inTurn(work: () => Promise<void>): () => Promise<void> {
-  let going: Promise<void> | null = null;
-  let again = false;
-
-  async function go(): Promise<void> {
+  async function run(): Promise<void> {
     try {
       do {
-        again = false;
+        repeat = false;
         await work();
-      } while (again);
+      } while (repeat);
     } finally {
-      going = null;
+      running = null;
     }
   }
 
   return () => {
-    again = going !== null;
-    return (going ??= go());
+    repeat = running !== null;
+    return (running ??= run());
   };
 }

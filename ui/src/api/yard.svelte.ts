@@ -1,7 +1,7 @@
-// The one stream of all runs' changes that the pages share. It is open while some page listens, and for a moment after,
-// so that going from page to page opens nothing anew.
+// The stream of run changes that all pages share. It stays open for a moment after the last page stopped listening, so
+// that navigation between pages does not reconnect.
 
-import { follow, type LiveState } from "./event_stream";
+import { follow, type StreamState } from "./event_stream";
 import type { Problem } from "./http";
 import type { Compute, Row } from "./types";
 
@@ -9,28 +9,28 @@ export interface Listener {
   run?: (row: Row) => void;
   removed?: (runId: string) => void;
   computes?: (computes: Compute[]) => void;
-  /** The stream begins, or begins again, at this version of the table of runs: what is older may have missed something. */
+  /** The stream starts, or starts again, at this version of the run table: older data may lack changes. */
   from?: (version: number) => void;
 }
 
 const LINGER_MS = 2000;
 
 class Yard {
-  state = $state<LiveState | "closed">("closed");
+  state = $state<StreamState | "closed">("closed");
   problem = $state.raw<Problem | null>(null);
-  /** Why the yard does not let us in: no waiting will help, as it does where it only is away. */
-  refusal = $derived(this.problem?.status === 401 || this.problem?.status === 403 ? this.problem : null);
-  words = $derived(
-    this.refusal
+  /** Set if the server rejects the page: unlike a lost connection, retrying does not help. */
+  authProblem = $derived(this.problem?.isUnauthorized ? this.problem : null);
+  stateLabel = $derived(
+    this.authProblem
       ? "Not signed in"
-      : { closed: "", connecting: "Connecting…", live: "Live", lost: "Reconnecting…", resting: "Paused" }[this.state],
+      : { closed: "", connecting: "Connecting…", live: "Live", lost: "Reconnecting…", paused: "Paused" }[this.state],
   );
 
   #listeners = new Set<Listener>();
   #stop: (() => void) | null = null;
   #closing: ReturnType<typeof setTimeout> | undefined;
 
-  /** Call in an `$effect` and return what it returns. */
+  /** Call in an `$effect` and return the result. */
   listen(listener: Listener): () => void {
     this.#listeners.add(listener);
     clearTimeout(this.#closing);
@@ -44,15 +44,15 @@ class Yard {
   #open(): void {
     this.#stop = follow("/api/live", {
       on: {
-        hello: (data) => this.#each((l) => l.from?.((data as { version: number }).version)),
-        reset: () => this.#each((l) => l.from?.(Number.POSITIVE_INFINITY)),
-        run: (data) => this.#each((l) => l.run?.(data as Row)),
-        removed: (data) => this.#each((l) => l.removed?.((data as { run_id: string }).run_id)),
-        computes: (data) => this.#each((l) => l.computes?.(data as Compute[])),
+        hello: (data) => this.#notify((l) => l.from?.((data as { version: number }).version)),
+        reset: () => this.#notify((l) => l.from?.(Number.POSITIVE_INFINITY)),
+        run: (data) => this.#notify((l) => l.run?.(data as Row)),
+        removed: (data) => this.#notify((l) => l.removed?.((data as { run_id: string }).run_id)),
+        computes: (data) => this.#notify((l) => l.computes?.(data as Compute[])),
       },
       state: (state, problem) => {
         this.state = state;
-        if (state !== "connecting") this.problem = problem; // the next try is no answer yet
+        if (state !== "connecting") this.problem = problem; // keep the error until the retry has an outcome
       },
     });
   }
@@ -64,8 +64,8 @@ class Yard {
     this.problem = null;
   }
 
-  #each(tell: (listener: Listener) => void): void {
-    for (const listener of this.#listeners) tell(listener);
+  #notify(call: (listener: Listener) => void): void {
+    for (const listener of this.#listeners) call(listener);
   }
 }
 

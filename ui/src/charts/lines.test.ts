@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { curveOf, lineOf, mean, nearest } from "./lines";
+import { toCurve, toLine, mean, nearest } from "./lines";
 import type { Points } from "./points";
 
 const floats = (...values: number[]) => Float64Array.from(values);
@@ -11,34 +11,34 @@ function points(steps: number[], times: number[], values: number[], next = value
 describe("an axis", () => {
   const logged = points([10, 20], [1005, 1010], [1, 2]);
 
-  it("is steps, the clock, or the time since the run began", () => {
-    expect([...curveOf(logged, "step", 1000).xs]).toEqual([10, 20]);
-    expect([...curveOf(logged, "time", 1000).xs]).toEqual([1005, 1010]);
-    expect([...curveOf(logged, "relative", 1000).xs]).toEqual([5, 10]);
+  it("is step, clock time or time since the start of the run", () => {
+    expect([...toCurve(logged, "step", 1000).xs]).toEqual([10, 20]);
+    expect([...toCurve(logged, "time", 1000).xs]).toEqual([1005, 1010]);
+    expect([...toCurve(logged, "relative", 1000).xs]).toEqual([5, 10]);
   });
 
-  it("is in rising order even when a training began again", () => {
-    const again = curveOf(points([1, 2, 3, 2, 3], [1, 2, 3, 4, 5], [10, 20, 30, 21, 31]), "step", 0);
-    expect([...again.xs]).toEqual([1, 2, 2, 3, 3]);
-    expect([...again.ys]).toEqual([10, 20, 21, 30, 31]);
+  it("is sorted, also for a restarted training", () => {
+    const restarted = toCurve(points([1, 2, 3, 2, 3], [1, 2, 3, 4, 5], [10, 20, 30, 21, 31]), "step", 0);
+    expect([...restarted.xs]).toEqual([1, 2, 2, 3, 3]);
+    expect([...restarted.ys]).toEqual([10, 20, 21, 30, 31]);
   });
 
-  it("is the order of the points where nobody gave steps", () => {
-    expect([...curveOf(points([NaN, NaN, NaN], [1, 2, 3], [1, 2, 3], 101), "step", 0).xs]).toEqual([0, 50, 100]);
+  it("is the index of the points if no steps were logged", () => {
+    expect([...toCurve(points([NaN, NaN, NaN], [1, 2, 3], [1, 2, 3], 101), "step", 0).xs]).toEqual([0, 50, 100]);
   });
 });
 
 describe("a line", () => {
   it("keeps its raw values behind the smoothed ones", () => {
     const curve = { xs: floats(0, 1, 2), ys: floats(0, 10, 0) };
-    const look = { key: "a", label: "a", colour: "#000" };
-    expect(lineOf(curve, 0, look).raw).toBeUndefined();
-    expect([...lineOf(curve, 0.5, look).raw!]).toEqual([0, 10, 0]);
+    const style = { key: "a", label: "a", color: "#000" };
+    expect(toLine(curve, 0, style).raw).toBeUndefined();
+    expect([...toLine(curve, 0.5, style).raw!]).toEqual([0, 10, 0]);
   });
 });
 
 describe("a group", () => {
-  it("is the mean of its curves between the least and the greatest", () => {
+  it("has mean, minimum and maximum of its curves", () => {
     const group = mean([
       { xs: floats(0, 10), ys: floats(0, 10) },
       { xs: floats(0, 5, 10), ys: floats(2, 2, 2) },
@@ -49,7 +49,7 @@ describe("a group", () => {
     expect([...group.high]).toEqual([2, 5, 10]);
   });
 
-  it("asks no curve about where it has not been", () => {
+  it("uses each curve only within its own range", () => {
     const group = mean([
       { xs: floats(0, 1), ys: floats(1, 1) },
       { xs: floats(0, 1, 2), ys: floats(3, 3, 9) },
@@ -57,7 +57,7 @@ describe("a group", () => {
     expect([...group.ys]).toEqual([2, 2, 9]);
   });
 
-  it("of long curves is no longer than a chart is wide", () => {
+  it("has at most as many points as a chart is wide", () => {
     const long = (shift: number) => ({
       xs: Float64Array.from({ length: 5000 }, (_, i) => i + shift),
       ys: new Float64Array(5000).fill(shift),
@@ -67,7 +67,7 @@ describe("a group", () => {
     expect(group.ys[500]).toBeCloseTo(0.25, 9);
   });
 
-  it("of nothing is nothing", () => {
+  it("of no curves is empty", () => {
     expect(mean([]).xs.length).toBe(0);
   });
 });

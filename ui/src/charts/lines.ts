@@ -1,15 +1,15 @@
-/** From points to lines on an axis, and to a mean with its band where lines are grouped. */
+/** Converts points to lines on an axis, and groups of lines to their mean with a band. */
 
 import type { Points } from "./points";
 import { smooth } from "./smooth";
 
 export type Axis = "step" | "time" | "relative";
 
-/** What a plot draws. `low` and `high` are a band around `ys`; `raw` is drawn pale behind a smoothed line. */
+/** A line to draw. `low` and `high` are a band around `ys`; `raw` is drawn pale behind a smoothed line. */
 export interface Line {
   key: string;
   label: string;
-  colour: string;
+  color: string;
   xs: Float64Array;
   ys: Float64Array;
   raw?: Float64Array;
@@ -17,7 +17,7 @@ export interface Line {
   high?: Float64Array;
   members?: number;
   dashed?: boolean;
-  gaps?: boolean; // what is not a number is nothing at all, and no event to be marked
+  gaps?: boolean; // NaN means missing and is not marked
 }
 
 export interface Curve {
@@ -25,25 +25,25 @@ export interface Curve {
   ys: Float64Array;
 }
 
-/** A series on an axis; `origin` is when its run began. In rising order, as a search for the nearest point needs it. */
-export function curveOf(points: Points, axis: Axis, origin: number): Curve {
+/** A series on an axis; `origin` is the start of its run. Sorted by x, as the search for the nearest point requires. */
+export function toCurve(points: Points, axis: Axis, origin: number): Curve {
   const xs =
     axis === "step" ? steps(points) : axis === "time" ? points.times : points.times.map((time) => time - origin);
   for (let i = 1; i < xs.length; i++) {
-    if (xs[i]! < xs[i - 1]!) return inOrder(xs, points.values); // several processes, or a training begun again
+    if (xs[i]! < xs[i - 1]!) return sortByX(xs, points.values); // several processes, or a restarted training
   }
   return { xs, ys: points.values };
 }
 
-/** The curve with its smoothed values, drawn over its raw ones. */
-export function lineOf(curve: Curve, smoothing: number, look: Pick<Line, "key" | "label" | "colour" | "dashed">): Line {
-  if (smoothing <= 0) return { ...look, ...curve };
-  return { ...look, xs: curve.xs, ys: smooth(curve.xs, curve.ys, smoothing), raw: curve.ys };
+/** A line with smoothed values over its raw ones. */
+export function toLine(curve: Curve, smoothing: number, style: Pick<Line, "key" | "label" | "color" | "dashed">): Line {
+  if (smoothing <= 0) return { ...style, ...curve };
+  return { ...style, xs: curve.xs, ys: smooth(curve.xs, curve.ys, smoothing), raw: curve.ys };
 }
 
-const MOST_OF_A_GROUP = 1000;
+const MAX_GROUP_POINTS = 1000;
 
-/** Curves as one: at each place the mean, the least and the greatest of those that reach there. */
+/** The mean, minimum and maximum at each x of the curves that cover it. */
 export function mean(curves: Curve[]): Curve & { low: Float64Array; high: Float64Array } {
   const xs = commonAxis(curves);
   const sums = new Float64Array(xs.length);
@@ -51,7 +51,7 @@ export function mean(curves: Curve[]): Curve & { low: Float64Array; high: Float6
   const low = new Float64Array(xs.length).fill(NaN);
   const high = new Float64Array(xs.length).fill(NaN);
   for (const curve of curves) {
-    along(curve, xs, (i, value) => {
+    interpolate(curve, xs, (i, value) => {
       sums[i]! += value;
       counts[i]! += 1;
       if (!(low[i]! <= value)) low[i] = value;
@@ -61,7 +61,7 @@ export function mean(curves: Curve[]): Curve & { low: Float64Array; high: Float6
   return { xs, ys: sums.map((sum, i) => (counts[i] ? sum / counts[i]! : NaN)), low, high };
 }
 
-/** The index of the point nearest to `x`; -1 when there is none. */
+/** The index of the point nearest to `x`; -1 if there are no points. */
 export function nearest(xs: Float64Array, x: number): number {
   if (!xs.length) return -1;
   let low = 0;
@@ -76,38 +76,38 @@ export function nearest(xs: Float64Array, x: number): number {
 
 function steps(points: Points): Float64Array {
   if (!points.steps.some(Number.isNaN)) return points.steps;
-  // nobody gave steps: the order of the points is what there is, stretched to as many as were logged
+  // no steps were logged: use the index, scaled to the number of logged points
   const share = points.values.length > 1 ? (points.next - 1) / (points.values.length - 1) : 1;
   return points.steps.map((step, i) => (Number.isNaN(step) ? i * Math.max(share, 1) : step));
 }
 
-function inOrder(xs: Float64Array, ys: Float64Array): Curve {
+function sortByX(xs: Float64Array, ys: Float64Array): Curve {
   const order = Uint32Array.from(xs.keys()).sort((a, b) => xs[a]! - xs[b]! || a - b);
   return { xs: Float64Array.from(order, (i) => xs[i]!), ys: Float64Array.from(order, (i) => ys[i]!) };
 }
 
 function commonAxis(curves: Curve[]): Float64Array {
   const all = Float64Array.from(new Set(curves.flatMap((curve) => [...curve.xs]))).sort();
-  if (all.length <= MOST_OF_A_GROUP) return all;
+  if (all.length <= MAX_GROUP_POINTS) return all;
   const first = all[0]!;
   const last = all[all.length - 1]!;
   return Float64Array.from(
-    { length: MOST_OF_A_GROUP },
-    (_, i) => first + ((last - first) * i) / (MOST_OF_A_GROUP - 1),
+    { length: MAX_GROUP_POINTS },
+    (_, i) => first + ((last - first) * i) / (MAX_GROUP_POINTS - 1),
   );
 }
 
-/** The values of a curve at the places `xs`, between its points on a straight line; nothing before and after it. */
-function along({ xs: own, ys }: Curve, xs: Float64Array, tell: (i: number, value: number) => void): void {
-  if (!own.length) return;
-  let at = 0;
+/** Calls `emit` with the linearly interpolated values of a curve at `xs`; not outside its range. */
+function interpolate({ xs: known, ys }: Curve, xs: Float64Array, emit: (i: number, value: number) => void): void {
+  if (!known.length) return;
+  let left = 0;
   for (let i = 0; i < xs.length; i++) {
     const x = xs[i]!;
-    if (x < own[0]! || x > own[own.length - 1]!) continue;
-    while (at < own.length - 1 && own[at + 1]! <= x) at++;
-    const gap = at < own.length - 1 ? own[at + 1]! - own[at]! : 0;
-    const share = gap > 0 ? (x - own[at]!) / gap : 0;
-    const value = share > 0 ? ys[at]! + share * (ys[at + 1]! - ys[at]!) : ys[at]!;
-    if (Number.isFinite(value)) tell(i, value);
+    if (x < known[0]! || x > known[known.length - 1]!) continue;
+    while (left < known.length - 1 && known[left + 1]! <= x) left++;
+    const gap = left < known.length - 1 ? known[left + 1]! - known[left]! : 0;
+    const share = gap > 0 ? (x - known[left]!) / gap : 0;
+    const value = share > 0 ? ys[left]! + share * (ys[left + 1]! - ys[left]!) : ys[left]!;
+    if (Number.isFinite(value)) emit(i, value);
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { append, thin } from "./merge";
+import { append, downsample } from "./merge";
 import { noPoints, type Points } from "./points";
 
 function points(values: number[], first = 0): Points {
@@ -12,46 +12,46 @@ function points(values: number[], first = 0): Points {
 }
 
 describe("points that arrive later", () => {
-  it("go behind the ones that are there, and the cursor moves on", () => {
-    const both = append(points([1, 2]), points([3], 2), 100);
-    expect([...both.values]).toEqual([1, 2, 3]);
-    expect([...both.steps]).toEqual([0, 1, 2]);
-    expect(both.next).toBe(3);
+  it("are appended, and the cursor advances", () => {
+    const joined = append(points([1, 2]), points([3], 2), 100);
+    expect([...joined.values]).toEqual([1, 2, 3]);
+    expect([...joined.steps]).toEqual([0, 1, 2]);
+    expect(joined.next).toBe(3);
   });
 
-  it("change nothing when there are none", () => {
+  it("change nothing if there are none", () => {
     expect([...append(points([1, 2]), noPoints(2), 100).values]).toEqual([1, 2]);
   });
 
-  it("never make a chart hold more than twice what it shows", () => {
-    let held = noPoints();
+  it("are limited to twice the number shown", () => {
+    let cached = noPoints();
     for (let batch = 0; batch < 200; batch++) {
-      held = append(held, points(Array.from({ length: 50 }, (_, i) => Math.sin(batch * 50 + i)), batch * 50), 400);
-      expect(held.values.length).toBeLessThanOrEqual(800);
+      cached = append(cached, points(Array.from({ length: 50 }, (_, i) => Math.sin(batch * 50 + i)), batch * 50), 400);
+      expect(cached.values.length).toBeLessThanOrEqual(800);
     }
-    expect(held.next).toBe(10_000);
-    expect(held.steps[held.steps.length - 1]).toBe(9_999);
+    expect(cached.next).toBe(10_000);
+    expect(cached.steps[cached.steps.length - 1]).toBe(9_999);
   });
 });
 
-describe("thinning out", () => {
-  it("keeps every spike and the last point", () => {
+describe("downsampling", () => {
+  it("keeps extremes and the last point", () => {
     const values = Array.from({ length: 100_000 }, () => 0);
     values[33_333] = 50;
     values[66_667] = -50;
     values[99_999] = 3;
-    const few = thin(points(values), 1000);
-    expect(few.values.length).toBeLessThanOrEqual(1000);
-    expect(Math.max(...few.values)).toBe(50);
-    expect(Math.min(...few.values)).toBe(-50);
-    expect(few.values[few.values.length - 1]).toBe(3);
-    expect([...few.steps]).toEqual([...few.steps].sort((a, b) => a - b));
+    const sampled = downsample(points(values), 1000);
+    expect(sampled.values.length).toBeLessThanOrEqual(1000);
+    expect(Math.max(...sampled.values)).toBe(50);
+    expect(Math.min(...sampled.values)).toBe(-50);
+    expect(sampled.values[sampled.values.length - 1]).toBe(3);
+    expect([...sampled.steps]).toEqual([...sampled.steps].sort((a, b) => a - b));
   });
 
-  it("leaves a short series as it is, and a stretch without numbers as a gap", () => {
+  it("keeps short series unchanged and buckets without numbers as gaps", () => {
     const short = points([1, NaN, 3]);
-    expect(thin(short, 10)).toBe(short);
-    expect([...thin(points([1, 2, NaN, NaN, 5, 6]), 4).values].some(Number.isNaN)).toBe(false);
-    expect([...thin(points([1, 2, NaN, NaN, NaN, NaN, 5, 6]), 6).values].some(Number.isNaN)).toBe(true);
+    expect(downsample(short, 10)).toBe(short);
+    expect([...downsample(points([1, 2, NaN, NaN, 5, 6]), 4).values].some(Number.isNaN)).toBe(false);
+    expect([...downsample(points([1, 2, NaN, NaN, NaN, NaN, 5, 6]), 6).values].some(Number.isNaN)).toBe(true);
   });
 });

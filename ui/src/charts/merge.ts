@@ -1,27 +1,27 @@
-/** New points behind the old ones, and no more of them than a chart can show. */
+/** Appends new points and limits their number to what a chart can show. */
 
 import type { Points } from "./points";
 
-/** What came after a cursor, appended; once there are twice as many as wanted they are thinned out. */
-export function append(held: Points, coming: Points, most: number): Points {
+/** Appends points; downsamples once there are more than twice `limit`. */
+export function append(old: Points, added: Points, limit: number): Points {
   const joined: Points = {
-    steps: joinColumns(held.steps, coming.steps),
-    times: joinColumns(held.times, coming.times),
-    values: joinColumns(held.values, coming.values),
-    next: coming.next,
+    steps: joinColumns(old.steps, added.steps),
+    times: joinColumns(old.times, added.times),
+    values: joinColumns(old.values, added.values),
+    next: added.next,
   };
-  // not at every append: thinning what was thinned already, again and again, would wear the old part away
-  return joined.values.length > 2 * most ? thin(joined, most) : joined;
+  // not at every append: repeated downsampling would degrade the old part
+  return joined.values.length > 2 * limit ? downsample(joined, limit) : joined;
 }
 
-/** At most `most` points: the least and the greatest of each stretch, in their order, and the last one. */
-export function thin(points: Points, most: number): Points {
-  const chosen = extremes(points.values, most);
-  if (chosen.length === points.values.length) return points;
+/** At most `limit` points: minimum and maximum of each bucket, in order, and the last point. */
+export function downsample(points: Points, limit: number): Points {
+  const indices = extremes(points.values, limit);
+  if (indices.length === points.values.length) return points;
   return {
-    steps: chosen.map((i) => points.steps[i]!),
-    times: chosen.map((i) => points.times[i]!),
-    values: chosen.map((i) => points.values[i]!),
+    steps: indices.map((i) => points.steps[i]!),
+    times: indices.map((i) => points.times[i]!),
+    values: indices.map((i) => points.values[i]!),
     next: points.next,
   };
 }
@@ -33,26 +33,26 @@ function joinColumns(a: Float64Array, b: Float64Array): Float64Array {
   return joined;
 }
 
-function extremes(values: Float64Array, most: number): Float64Array {
+function extremes(values: Float64Array, limit: number): Float64Array {
   const count = values.length;
-  if (count <= Math.max(most, 2)) return Float64Array.from(values.keys());
-  const stretches = Math.max(1, Math.floor(most / 2));
-  const chosen: number[] = [];
-  for (let stretch = 0; stretch < stretches; stretch++) {
-    const begin = Math.floor((stretch * count) / stretches);
-    const end = Math.floor(((stretch + 1) * count) / stretches);
-    let least = -1;
-    let greatest = -1;
+  if (count <= Math.max(limit, 2)) return Float64Array.from(values.keys());
+  const buckets = Math.max(1, Math.floor(limit / 2));
+  const indices: number[] = [];
+  for (let bucket = 0; bucket < buckets; bucket++) {
+    const begin = Math.floor((bucket * count) / buckets);
+    const end = Math.floor(((bucket + 1) * count) / buckets);
+    let min = -1;
+    let max = -1;
     for (let i = begin; i < end; i++) {
       const value = values[i]!;
       if (Number.isNaN(value)) continue;
-      if (least < 0 || value < values[least]!) least = i;
-      if (greatest < 0 || value >= values[greatest]!) greatest = i;
+      if (min < 0 || value < values[min]!) min = i;
+      if (max < 0 || value >= values[max]!) max = i;
     }
-    if (least < 0) chosen.push(begin); // a stretch without a number stays visible as a gap
-    else if (least === greatest) chosen.push(least);
-    else chosen.push(Math.min(least, greatest), Math.max(least, greatest));
+    if (min < 0) indices.push(begin); // a bucket without a number remains visible as a gap
+    else if (min === max) indices.push(min);
+    else indices.push(Math.min(min, max), Math.max(min, max));
   }
-  if (chosen[chosen.length - 1] !== count - 1) chosen[chosen.length - 1] = count - 1;
-  return Float64Array.from(chosen);
+  if (indices[indices.length - 1] !== count - 1) indices[indices.length - 1] = count - 1;
+  return Float64Array.from(indices);
 }

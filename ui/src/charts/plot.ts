@@ -1,7 +1,7 @@
-// uPlot as the charts use it: axes, grid, pointer and selection. The lines are drawn by `drawing.ts`.
+// uPlot as the charts use it: axes, grid, pointer and selection. `draw_lines.ts` draws the lines.
 
 import uPlot from "uplot";
-import { colour } from "../design/theme.svelte";
+import { cssColor } from "../design/theme.svelte";
 import { drawLines, type Frame } from "./draw_lines";
 import type { Axis, Line } from "./lines";
 import { logarithmicTicks, timeTick, xTick, yTicks } from "./ticks";
@@ -11,16 +11,16 @@ export interface View {
   y: [number, number];
 }
 
-export interface Wiring {
+export interface PlotOptions {
   axis: Axis;
   logarithmic: boolean;
   unit: ((value: number) => string) | undefined;
   view: () => View;
   lines: () => Line[];
   faded: (line: Line) => boolean;
-  pointed: (plot: uPlot) => void;
-  selected: (from: number, to: number) => void;
-  reset: () => void;
+  onhover: (plot: uPlot) => void;
+  onselect: (from: number, to: number) => void;
+  onreset: () => void;
 }
 
 const NICE = [1, 2, 5];
@@ -31,16 +31,16 @@ const SECONDS = [
   ...[1, 2, 5, 10, 20, 50, 100].map((days) => days * 86_400),
 ];
 
-export function makePlot(place: HTMLElement, size: { width: number; height: number }, wiring: Wiring): uPlot {
-  const ink = colour("--ink-3");
-  const grid = { stroke: colour("--line"), width: 1 };
-  const bad = colour("--bad");
-  const font = `11px ${getComputedStyle(place).fontFamily}`;
-  const common = { stroke: ink, font, grid, ticks: { show: false }, border: { show: false } };
-  const { axis, logarithmic } = wiring;
+export function makePlot(target: HTMLElement, size: { width: number; height: number }, options: PlotOptions): uPlot {
+  const textColor = cssColor("--ink-3");
+  const grid = { stroke: cssColor("--line"), width: 1 };
+  const bad = cssColor("--bad");
+  const font = `11px ${getComputedStyle(target).fontFamily}`;
+  const common = { stroke: textColor, font, grid, ticks: { show: false }, border: { show: false } };
+  const { axis, logarithmic } = options;
   const xAxis: uPlot.Axis = { ...common, grid: { show: false }, gap: 6, size: 28, space: 64 };
   if (axis === "time") {
-    // one line of words: the plot's own have the date below, where there is no room for it
+    // uPlot's own labels have a second line with the date, for which there is no room
     xAxis.values = (_, splits, __, ___, increment) => splits.map((value) => timeTick(value, increment));
   } else {
     xAxis.incrs = axis === "step" ? STEPS : SECONDS;
@@ -51,7 +51,7 @@ export function makePlot(place: HTMLElement, size: { width: number; height: numb
     gap: 6,
     space: 34,
     size: (_, values) => 16 + 6.4 * Math.max(2, ...(values ?? []).map((text) => text.length)),
-    values: (_, splits) => (wiring.unit ? splits.map(wiring.unit) : yTicks(splits)),
+    values: (_, splits) => (options.unit ? splits.map(options.unit) : yTicks(splits)),
   };
   if (logarithmic) {
     yAxis.splits = (_, __, low, high) => logarithmicTicks(low, high);
@@ -63,8 +63,8 @@ export function makePlot(place: HTMLElement, size: { width: number; height: numb
       padding: [8, 10, 0, 0],
       legend: { show: false },
       scales: {
-        x: { time: axis === "time", range: () => wiring.view().x },
-        y: { distr: logarithmic ? 3 : 1, range: () => wiring.view().y },
+        x: { time: axis === "time", range: () => options.view().x },
+        y: { distr: logarithmic ? 3 : 1, range: () => options.view().y },
       },
       axes: [xAxis, yAxis],
       series: [{}, { paths: () => null, points: { show: false } }],
@@ -72,40 +72,40 @@ export function makePlot(place: HTMLElement, size: { width: number; height: numb
         y: false,
         points: { show: false },
         drag: { x: true, y: false, setScale: false, dist: 4 },
-        bind: { dblclick: () => () => (wiring.reset(), null) },
+        bind: { dblclick: () => () => (options.onreset(), null) },
       },
       hooks: {
-        draw: [(plot) => drawLines(frameOf(plot, wiring, bad), wiring.lines(), wiring.faded)],
-        setCursor: [wiring.pointed],
+        draw: [(plot) => drawLines(frameOf(plot, options, bad), options.lines(), options.faded)],
+        setCursor: [options.onhover],
         setSelect: [
           (plot) => {
             const { left, width } = plot.select;
             if (width < 4) return;
             plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-            wiring.selected(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"));
+            options.onselect(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"));
           },
         ],
       },
     },
-    plotData(wiring.view()),
-    place,
+    plotData(options.view()),
+    target,
   );
 }
 
-/** uPlot only needs to know the corners: the points themselves never go through it. */
+/** uPlot gets the corners only, because the lines are drawn separately. */
 export function plotData({ x, y }: View): uPlot.AlignedData {
   return [x, y];
 }
 
-export function frameOf(plot: uPlot, wiring: Pick<Wiring, "logarithmic" | "view">, bad = ""): Frame {
-  const { x, y } = wiring.view();
+export function frameOf(plot: uPlot, options: Pick<PlotOptions, "logarithmic" | "view">, bad = ""): Frame {
+  const { x, y } = options.view();
   return {
     context: plot.ctx,
     ...plot.bbox,
     ratio: plot.ctx.canvas.width / plot.width,
     x,
     y,
-    logarithmic: wiring.logarithmic,
+    logarithmic: options.logarithmic,
     bad,
   };
 }

@@ -1,66 +1,66 @@
-// The points that one chart has: an overview that grows at its end, and the part that somebody zoomed into.
+// The points of one chart: an overview that grows at its end, and the zoomed range.
 
 import { isAbort } from "../api/http";
-import { askNewPoints, askPoints, type Wanted } from "./point_requests";
+import { fetchNewPoints, fetchPoints, type SeriesId } from "./point_requests";
 import type { Axis } from "./lines";
 import { append } from "./merge";
 import type { Points } from "./points";
 
-export const MOST = 1200; // about as many as a chart has pixels
+export const MAX_POINTS = 1200; // about one per pixel of a chart
 
-export class Held {
+export class PointCache {
   overview = $state.raw<ReadonlyMap<string, Points>>(new Map());
   zoomed = $state.raw<ReadonlyMap<string, Points> | null>(null);
-  trouble = $state.raw<unknown>(null);
-  waiting = $state(false);
-  #asking = false;
-  #next: Wanted[] | null = null;
-  #zoom = 0;
+  error = $state.raw<unknown>(null);
+  loading = $state(false);
+  #updating = false;
+  #pending: SeriesId[] | null = null;
+  #zoomRequest = 0;
 
-  /** What is not here yet comes whole; of what is here, only what is new. */
-  async update(wanted: Wanted[]): Promise<void> {
-    if (this.#asking) {
-      this.#next = wanted; // more came while we asked: once more afterwards, not many times beside each other
+  /** Fetches new series completely, and only the new points of cached ones. */
+  async update(series: SeriesId[]): Promise<void> {
+    if (this.#updating) {
+      this.#pending = series; // one further update afterwards instead of several concurrent ones
       return;
     }
-    this.#asking = true;
-    this.waiting = this.overview.size === 0;
+    this.#updating = true;
+    this.loading = this.overview.size === 0;
     try {
-      const found = await Promise.all(wanted.map((one) => this.#current(one)));
-      this.overview = new Map(wanted.map((one, i) => [keyOf(one), found[i]!]));
-      this.trouble = null;
+      const points = await Promise.all(series.map((id) => this.#fetch(id)));
+      this.overview = new Map(series.map((id, i) => [seriesKey(id), points[i]!]));
+      this.error = null;
     } catch (error) {
-      if (!isAbort(error)) this.trouble = error;
+      if (!isAbort(error)) this.error = error;
     } finally {
-      this.#asking = this.waiting = false;
+      this.#updating = this.loading = false;
     }
-    const next = this.#next;
-    this.#next = null;
-    if (next) await this.update(next);
+    const pending = this.#pending;
+    this.#pending = null;
+    if (pending) await this.update(pending);
   }
 
-  /** The range at full detail; until it is here, the overview's points of it are shown. */
-  async zoom(wanted: Wanted[], axis: Axis, range: [number, number] | null): Promise<void> {
-    const turn = ++this.#zoom;
+  /** Fetches a range at full detail; the overview is shown until it arrives. */
+  async zoom(series: SeriesId[], axis: Axis, range: [number, number] | null): Promise<void> {
+    const request = ++this.#zoomRequest;
     this.zoomed = null;
     if (range === null) return;
     try {
-      const ask = { most: MOST, axis, from: range[0], to: range[1] };
-      const found = await Promise.all(wanted.map((one) => askPoints(one, ask)));
-      if (turn === this.#zoom) this.zoomed = new Map(wanted.map((one, i) => [keyOf(one), found[i]!]));
+      const query = { most: MAX_POINTS, axis, from: range[0], to: range[1] };
+      const points = await Promise.all(series.map((id) => fetchPoints(id, query)));
+      if (request === this.#zoomRequest) this.zoomed = new Map(series.map((id, i) => [seriesKey(id), points[i]!]));
     } catch (error) {
-      if (!isAbort(error) && turn === this.#zoom) this.trouble = error;
+      if (!isAbort(error) && request === this.#zoomRequest) this.error = error;
     }
   }
 
-  async #current(wanted: Wanted): Promise<Points> {
-    const held = this.overview.get(keyOf(wanted));
-    const whole = { most: MOST, axis: "step" as const, from: null, to: null };
-    if (!held) return askPoints(wanted, whole);
-    return append(held, await askNewPoints(wanted, whole, held.next), MOST);
+  async #fetch(id: SeriesId): Promise<Points> {
+    const cached = this.overview.get(seriesKey(id));
+    const fullRange = { most: MAX_POINTS, axis: "step" as const, from: null, to: null };
+    if (!cached) return fetchPoints(id, fullRange);
+    return append(cached, await fetchNewPoints(id, fullRange, cached.next), MAX_POINTS);
   }
 }
 
-export function keyOf({ runId, name }: Wanted): string {
+export function seriesKey({ runId, name }: SeriesId): string {
   return `${runId}\n${name}`;
 }

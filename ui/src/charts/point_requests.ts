@@ -1,77 +1,75 @@
-// Asks for the points of many charts at once: what is asked for in the same moment travels as one request.
+// Requests for chart points. Requests made in the same tick are combined into one HTTP request.
 
 import { postForBytes } from "../api/http";
 import type { Axis } from "./lines";
 import { decodeCharts, type Points } from "./points";
 
-export interface Wanted {
+export interface SeriesId {
   runId: string;
   name: string;
 }
 
-export interface Range {
+export interface PointRange {
   most: number;
   axis: Axis;
   from: number | null;
   to: number | null;
 }
 
-interface Asked {
-  wanted: Wanted;
-  range: Range;
+interface PendingRequest {
+  series: SeriesId;
+  range: PointRange;
   after: number | null;
   resolve: (points: Points) => void;
   reject: (error: unknown) => void;
 }
 
-const MOST_AT_ONCE = 100;
+const MAX_BATCH = 100;
 
-/** The whole of a series, or a range of it, in about `most` points. */
-export function askPoints(wanted: Wanted, range: Range): Promise<Points> {
-  return queued(wanted, range, null);
+/** A series, or a range of it, in about `range.most` points. */
+export function fetchPoints(series: SeriesId, range: PointRange): Promise<Points> {
+  return enqueue(series, range, null);
 }
 
-/** What came after the cursor. */
-export function askNewPoints(wanted: Wanted, range: Range, after: number): Promise<Points> {
-  return queued(wanted, range, after);
+/** The points after a cursor. */
+export function fetchNewPoints(series: SeriesId, range: PointRange, after: number): Promise<Points> {
+  return enqueue(series, range, after);
 }
 
-let waiting: Asked[] = [];
+let pending: PendingRequest[] = [];
 
-function queued(wanted: Wanted, range: Range, after: number | null): Promise<Points> {
+function enqueue(series: SeriesId, range: PointRange, after: number | null): Promise<Points> {
   return new Promise((resolve, reject) => {
-    if (!waiting.length) setTimeout(send, 0);
-    waiting.push({ wanted, range, after, resolve, reject });
+    if (!pending.length) setTimeout(flush, 0);
+    pending.push({ series, range, after, resolve, reject });
   });
 }
 
-function send(): void {
-  const asked = waiting;
-  waiting = [];
-  const alike = new Map<string, Asked[]>();
-  for (const one of asked) {
-    const { most, axis, from, to } = one.range;
-    const key = `${most} ${axis} ${from} ${to} ${one.after === null}`;
-    const group = alike.get(key);
-    if (group) group.push(one);
-    else alike.set(key, [one]);
+function flush(): void {
+  const requests = pending;
+  pending = [];
+  const groups = new Map<string, PendingRequest[]>();
+  for (const request of requests) {
+    const { most, axis, from, to } = request.range;
+    const key = `${most} ${axis} ${from} ${to} ${request.after === null}`;
+    groups.set(key, [...(groups.get(key) ?? []), request]);
   }
-  for (const group of alike.values()) {
-    for (let at = 0; at < group.length; at += MOST_AT_ONCE) void sendGroup(group.slice(at, at + MOST_AT_ONCE));
+  for (const group of groups.values()) {
+    for (let start = 0; start < group.length; start += MAX_BATCH) void send(group.slice(start, start + MAX_BATCH));
   }
 }
 
-async function sendGroup(group: Asked[]): Promise<void> {
-  const first = group[0]!;
+async function send(batch: PendingRequest[]): Promise<void> {
+  const first = batch[0]!;
   try {
     const bytes = await postForBytes("/api/charts", {
       ...first.range,
-      series: group.map(({ wanted }) => ({ run_id: wanted.runId, name: wanted.name })),
-      after: first.after === null ? null : group.map(({ after }) => after),
+      series: batch.map(({ series }) => ({ run_id: series.runId, name: series.name })),
+      after: first.after === null ? null : batch.map(({ after }) => after),
     });
-    const found = decodeCharts(bytes.buffer as ArrayBuffer);
-    group.forEach((one, i) => one.resolve(found[i]!));
+    const points = decodeCharts(bytes.buffer as ArrayBuffer);
+    batch.forEach((request, i) => request.resolve(points[i]!));
   } catch (error) {
-    group.forEach((one) => one.reject(error));
+    batch.forEach((request) => request.reject(error));
   }
 }

@@ -1,4 +1,4 @@
-// Where somebody points, for all charts of a page: the same step is marked in each of them.
+// The pointer position that all charts of a page share, so that each marks the same step.
 
 import type { Axis } from "./lines";
 

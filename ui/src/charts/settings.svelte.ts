@@ -1,4 +1,4 @@
-// How charts are looked at, for all charts of a page. It is in the address: who gets the link sees the same.
+// Options of all charts on a page. They are part of the URL, so that a shared link shows the same charts.
 
 import { router } from "../router/router.svelte";
 import type { Axis } from "./lines";
@@ -6,8 +6,8 @@ import type { Axis } from "./lines";
 const AXES: readonly string[] = ["step", "time", "relative"];
 
 class ChartSettings {
-  smoothing = $derived(fraction(router.query.get("smooth")));
-  axis = $derived(axisOf(router.query.get("axis")));
+  smoothing = $derived(parseFraction(router.query.get("smooth")));
+  axis = $derived(parseAxis(router.query.get("axis")));
   logarithmic = $derived(router.query.get("scale") === "log");
 
   setSmoothing(weight: number): void {
@@ -23,12 +23,12 @@ class ChartSettings {
   }
 }
 
-function fraction(text: string | null): number {
+function parseFraction(text: string | null): number {
   const number = Number(text ?? 0);
   return number > 0 && number < 1 ? number : 0;
 }
 
-function axisOf(text: string | null): Axis {
+function parseAxis(text: string | null): Axis {
   return text !== null && AXES.includes(text) ? (text as Axis) : "step";
 }
 

@@ -4,10 +4,10 @@ import { chartSettings } from "./settings.svelte";
 
 afterEach(() => vi.unstubAllGlobals());
 
-it("leaves the log alone that was chosen on the same page", () => {
-  const place = { href: "http://here/" };
-  vi.stubGlobal("location", place);
-  vi.stubGlobal("history", { replaceState: (_: unknown, __: string, to: URL) => (place.href = to.href) });
+it("does not change the log selected on the same page", () => {
+  const fakeLocation = { href: "http://localhost/" };
+  vi.stubGlobal("location", fakeLocation);
+  vi.stubGlobal("history", { replaceState: (_: unknown, __: string, to: URL) => (fakeLocation.href = to.href) });
   router.set({ log: "azureml-logs/70_driver_log.txt" });
   expect(chartSettings.logarithmic).toBe(false);
   chartSettings.setLogarithmic(true);

@@ -1,10 +1,10 @@
-// Where the lines of an axis go, and the words at them.
+// Positions and labels of axis ticks.
 
 import { compact, number } from "../format/number";
 import { clock, date, duration } from "../format/time";
 import type { Axis } from "./lines";
 
-/** The range that shows all values, with a little air; on a logarithmic scale only what is above zero counts. */
+/** The range of all values with some padding; on a logarithmic scale of the positive ones. */
 export function valueRange(columns: Float64Array[], logarithmic: boolean): [number, number] {
   let low = Infinity;
   let high = -Infinity;
@@ -17,46 +17,46 @@ export function valueRange(columns: Float64Array[], logarithmic: boolean): [numb
   }
   if (low > high) return logarithmic ? [0.1, 1] : [0, 1];
   if (logarithmic) {
-    const air = Math.max((Math.log10(high) - Math.log10(low)) * 0.06, 0.02);
-    return [low / 10 ** air, high * 10 ** air];
+    const padding = Math.max((Math.log10(high) - Math.log10(low)) * 0.06, 0.02);
+    return [low / 10 ** padding, high * 10 ** padding];
   }
-  const air = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
-  return [low - air, high + air];
+  const padding = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
+  return [low - padding, high + padding];
 }
 
-/** 1, 2, 5, 10, 20, … between the two; only powers of ten when there are many; plain steps when there is hardly one. */
+/** 1, 2, 5, 10, 20, … between the bounds; powers of ten only over many decades; linear steps within one. */
 export function logarithmicTicks(low: number, high: number): number[] {
   const decades = Math.log10(high / low);
   const factors = decades > 5 ? [1] : decades > 2.5 ? [1, 3] : [1, 2, 5];
-  const found: number[] = [];
+  const ticks: number[] = [];
   for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++) {
     for (const factor of factors) {
       const tick = Number((factor * 10 ** power).toPrecision(12));
-      if (tick >= low && tick <= high) found.push(tick);
+      if (tick >= low && tick <= high) ticks.push(tick);
     }
   }
-  return found.length >= 2 ? thinned(found, 8) : plainTicks(low, high);
+  return ticks.length >= 2 ? limitTicks(ticks, 8) : linearTicks(low, high);
 }
 
-/** A time of day, or a day where the lines of the axis are days apart. */
-export function timeTick(at: number, apart: number): string {
-  if (apart >= 86_400) return date(at).slice(5);
-  return apart < 60 ? clock(at) : clock(at).slice(0, 5);
+/** A time of day, or a date if ticks are at least a day apart. */
+export function timeTick(at: number, increment: number): string {
+  if (increment >= 86_400) return date(at).slice(5);
+  return increment < 60 ? clock(at) : clock(at).slice(0, 5);
 }
 
-/** The words at an axis of x that is not a time of day. */
+/** The label of a tick on a step or elapsed-time axis. */
 export function xTick(axis: Axis, value: number): string {
   return axis === "relative" ? shortDuration(value) : Number.isInteger(value) ? compact(value) : "";
 }
 
-/** What a place on the axis is called when somebody points at it. */
-export function xWords(axis: Axis, value: number): string {
+/** An x value for tooltips. */
+export function formatX(axis: Axis, value: number): string {
   if (axis === "step") return `step ${number(Number.isInteger(value) ? value : Number(value.toPrecision(6)))}`;
   if (axis === "relative") return `after ${duration(value)}`;
   return new Date(value * 1000).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
 }
 
-/** Numbers at the axis of y: as short as they can be while still being told apart. */
+/** Labels of the y axis, as short as possible while distinguishable. */
 export function yTicks(values: number[]): string[] {
   const largest = Math.max(...values.map(Math.abs));
   if (largest >= 1e6 || (largest > 0 && largest < 1e-3)) return values.map((v) => (v === 0 ? "0" : exponent(v)));
@@ -76,16 +76,16 @@ function shortDuration(s: number): string {
   return `${Number((s / 86_400).toPrecision(3))} d`;
 }
 
-function thinned(ticks: number[], most: number): number[] {
-  const every = Math.ceil(ticks.length / most);
+function limitTicks(ticks: number[], limit: number): number[] {
+  const every = Math.ceil(ticks.length / limit);
   return ticks.filter((_, i) => i % every === 0);
 }
 
-function plainTicks(low: number, high: number): number[] {
+function linearTicks(low: number, high: number): number[] {
   const rough = (high - low) / 4;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = power * ([1, 2, 5].find((factor) => factor * power >= rough) ?? 10);
-  const found: number[] = [];
-  for (let tick = Math.ceil(low / step) * step; tick <= high; tick += step) found.push(Number(tick.toPrecision(12)));
-  return found;
+  const ticks: number[] = [];
+  for (let tick = Math.ceil(low / step) * step; tick <= high; tick += step) ticks.push(Number(tick.toPrecision(12)));
+  return ticks;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Row } from "../api/types";
-import { axisNames, change, chartedNames, differences } from "./differences";
-import { round, scaleOf } from "./scale";
+import { axisNames, change, chartableNames, differences } from "./differences";
+import { createScale, roundTicks } from "./scale";
 
 function row(params: Row["params"], metrics: Row["metrics"]): Row {
   return {
@@ -9,7 +9,7 @@ function row(params: Row["params"], metrics: Row["metrics"]): Row {
     number: 1,
     experiment: "digits",
     name: null,
-    display_name: null,
+    display_name: "",
     status: "Completed",
     target: "local",
     type: null,
@@ -31,7 +31,7 @@ function row(params: Row["params"], metrics: Row["metrics"]): Row {
 describe("differences", () => {
   const rows = [row({ lr: 0.1, seed: 1 }, { loss: 2, note: "x" }), row({ lr: 0.2, seed: 1 }, { loss: 1 })];
 
-  it("tell what differs from what is the same", () => {
+  it("mark the fields that differ", () => {
     const [params] = differences(rows);
     expect(params?.lines.map((line) => [line.title, line.differs])).toEqual([
       ["lr", true],
@@ -39,18 +39,18 @@ describe("differences", () => {
     ]);
   });
 
-  it("count a value that one run lacks as a difference", () => {
+  it("include values that one run lacks", () => {
     const metrics = differences(rows)[1];
     expect(metrics?.lines.find((line) => line.title === "note")).toMatchObject({ differs: true, values: ["x", null] });
   });
 
-  it("make axes of what differs, and charts of what is a number", () => {
+  it("give axes for fields that differ and charts for numeric metrics", () => {
     expect(axisNames(rows)).toEqual(["params.lr", "metrics.loss", "metrics.note"]);
-    expect(chartedNames(rows)).toEqual(["loss"]);
-    expect(chartedNames([row({}, { loss: "NaN" })])).toEqual(["loss"]);
+    expect(chartableNames(rows)).toEqual(["loss"]);
+    expect(chartableNames([row({}, { loss: "NaN" })])).toEqual(["loss"]);
   });
 
-  it("are told against the first run", () => {
+  it("are relative to the first run", () => {
     expect(change(1, 2)).toBe("−50 %");
     expect(change(2.1, 2)).toBe("+5.0 %");
     expect(change(200, 2)).toBe("×100");
@@ -60,39 +60,39 @@ describe("differences", () => {
 });
 
 describe("scales", () => {
-  it("put numbers between the least and the greatest", () => {
-    const scale = scaleOf([10, 20, 15]);
+  it("map numbers linearly between minimum and maximum", () => {
+    const scale = createScale([10, 20, 15]);
     expect(scale.kind).toBe("linear");
-    expect([10, 15, 20].map(scale.place)).toEqual([0, 0.5, 1]);
-    expect(scale.place(null)).toBeNull();
+    expect([10, 15, 20].map(scale.position)).toEqual([0, 0.5, 1]);
+    expect(scale.position(null)).toBeNull();
   });
 
-  it("go by powers of ten where numbers span many", () => {
-    const scale = scaleOf([1e-5, 1e-3, 1e-1]);
+  it("are logarithmic for numbers over several decades", () => {
+    const scale = createScale([1e-5, 1e-3, 1e-1]);
     expect(scale.kind).toBe("log");
-    expect(scale.place(1e-3)).toBeCloseTo(0.5);
+    expect(scale.position(1e-3)).toBeCloseTo(0.5);
     expect(scale.ticks.length).toBe(5);
   });
 
-  it("put words in their order, numbers in words by their size", () => {
-    expect(scaleOf(["b", "a"]).ticks.map((tick) => tick.text)).toEqual(["a", "b"]);
-    expect(scaleOf(["10", "9", "x"]).ticks.map((tick) => tick.text)).toEqual(["9", "10", "x"]);
+  it("sort categories, with numbers by value", () => {
+    expect(createScale(["b", "a"]).ticks.map((tick) => tick.text)).toEqual(["a", "b"]);
+    expect(createScale(["10", "9", "x"]).ticks.map((tick) => tick.text)).toEqual(["9", "10", "x"]);
   });
 
-  it("have room where there is one value only", () => {
-    expect(scaleOf([3, 3]).place(3)).toBe(0.5);
-    expect(scaleOf([0]).place(0)).toBe(0.5);
-    expect(scaleOf(["x"]).place("x")).toBe(0.5);
+  it("center a single value", () => {
+    expect(createScale([3, 3]).position(3)).toBe(0.5);
+    expect(createScale([0]).position(0)).toBe(0.5);
+    expect(createScale(["x"]).position("x")).toBe(0.5);
   });
 
-  it("leave out what is no number among numbers", () => {
-    const scale = scaleOf([1, 2, "NaN"]);
+  it("ignore NaN among numbers", () => {
+    const scale = createScale([1, 2, "NaN"]);
     expect(scale.kind).toBe("linear");
-    expect(scale.place("NaN")).toBeNull();
+    expect(scale.position("NaN")).toBeNull();
   });
 
-  it("write round numbers", () => {
-    expect(round(0, 1)).toEqual([0, 0.2, 0.4, 0.6, 0.8, 1]);
-    expect(round(0.12, 0.31)).toEqual([0.15, 0.2, 0.25, 0.3]);
+  it("have round ticks", () => {
+    expect(roundTicks(0, 1)).toEqual([0, 0.2, 0.4, 0.6, 0.8, 1]);
+    expect(roundTicks(0.12, 0.31)).toEqual([0.15, 0.2, 0.25, 0.3]);
   });
 });

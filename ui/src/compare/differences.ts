@@ -1,4 +1,4 @@
-// What differs between runs, and how they can be put on axes. Pure.
+// Differences between runs, and the fields that are useful as axes.
 
 import type { Row, Value } from "../api/types";
 import { valueOf } from "../runs/columns";
@@ -6,7 +6,7 @@ import { valueOf } from "../runs/columns";
 export interface Line {
   name: string; // "params.lr"
   title: string;
-  values: Value[]; // one for each run
+  values: Value[]; // one per run
   differs: boolean;
 }
 
@@ -15,15 +15,15 @@ export interface LineGroup {
   lines: Line[];
 }
 
-const OWN: [string, string][] = [
+const RUN_FIELDS: [string, string][] = [
   ["status", "Status"],
   ["experiment", "Experiment"],
   ["duration_s", "Duration"],
   ["target", "Compute"],
   ["nodes", "Nodes"],
   ["ranks", "Processes"],
-  ["submitted_by", "By"],
-  ["reason", "What happened"],
+  ["submitted_by", "Submitted by"],
+  ["reason", "Details"],
 ];
 
 export function differences(rows: readonly Row[]): LineGroup[] {
@@ -35,36 +35,36 @@ export function differences(rows: readonly Row[]): LineGroup[] {
     title,
     lines: namesOf(rows, prefix).map((name) => line(`${prefix}.${name}`, name)),
   });
-  const own = { title: "Run", lines: OWN.map(([name, title]) => line(name, title)) };
-  return [group("Parameters", "params"), group("Metrics", "metrics"), group("Tags", "tags"), own];
+  const run = { title: "Run", lines: RUN_FIELDS.map(([name, title]) => line(name, title)) };
+  return [group("Parameters", "params"), group("Metrics", "metrics"), group("Tags", "tags"), run];
 }
 
 export function namesOf(rows: readonly Row[], group: "params" | "metrics" | "tags"): string[] {
-  return [...new Set(rows.flatMap((row) => Object.keys(row[group])))].sort(byWords);
+  return [...new Set(rows.flatMap((row) => Object.keys(row[group])))].sort(compareNatural);
 }
 
-/** The names of metrics that can be drawn as lines over steps. */
-export function chartedNames(rows: readonly Row[]): string[] {
+/** The metrics that can be charted. */
+export function chartableNames(rows: readonly Row[]): string[] {
   return namesOf(rows, "metrics").filter((name) => rows.some((row) => isNumeric(row.metrics[name])));
 }
 
-/** A number as such, or one of the texts that stand for numbers which JSON does not have. */
+/** A number, or a text that stands for a number that JSON lacks. */
 export function isNumeric(value: Value | undefined): boolean {
   return typeof value === "number" || value === "NaN" || value === "Infinity" || value === "-Infinity";
 }
 
-/** "+12 %" against the first run; nothing where that says nothing. */
+/** "+12 %" relative to the first run; empty if that is not meaningful. */
 export function change(value: Value, first: Value): string {
   if (typeof value !== "number" || typeof first !== "number" || first === 0 || value === first) return "";
-  const part = (value - first) / Math.abs(first);
-  if (!Number.isFinite(part)) return "";
-  if (Math.abs(part) >= 10) return `×${(value / first).toPrecision(3)}`;
-  const percent = part * 100;
+  const ratio = (value - first) / Math.abs(first);
+  if (!Number.isFinite(ratio)) return "";
+  if (Math.abs(ratio) >= 10) return `×${(value / first).toPrecision(3)}`;
+  const percent = ratio * 100;
   const digits = Math.abs(percent) < 10 ? 1 : 0;
   return `${percent < 0 ? "−" : "+"}${Math.abs(percent).toFixed(digits)} %`;
 }
 
-/** Fields that are worth an axis: those that differ, parameters first, then metrics. */
+/** The fields that differ, parameters first, then metrics. */
 export function axisNames(rows: readonly Row[]): string[] {
   return differences(rows)
     .filter((group) => group.title === "Parameters" || group.title === "Metrics")
@@ -73,6 +73,6 @@ export function axisNames(rows: readonly Row[]): string[] {
     .map((line) => line.name);
 }
 
-export function byWords(a: string, b: string): number {
+export function compareNatural(a: string, b: string): number {
   return a.localeCompare(b, "en", { numeric: true });
 }

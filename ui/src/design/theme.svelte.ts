@@ -1,13 +1,13 @@
-// Light, dark, or as the system says. `theme.shown` is what is to be seen now: canvases draw again when it changes.
+// The color theme: light, dark or that of the system. Canvases redraw when `theme.effective` changes.
 
-export type Choice = "system" | "light" | "dark";
+export type ThemeChoice = "system" | "light" | "dark";
 
 const KEY = "runyard.theme";
 
 class Theme {
-  choice = $state<Choice>(kept());
+  choice = $state<ThemeChoice>(storedChoice());
   #system = $state<"light" | "dark">("light");
-  shown = $derived(this.choice === "system" ? this.#system : this.choice);
+  effective = $derived(this.choice === "system" ? this.#system : this.choice);
 
   constructor() {
     if (typeof matchMedia === "undefined") return;
@@ -16,21 +16,21 @@ class Theme {
     dark.addEventListener("change", () => (this.#system = dark.matches ? "dark" : "light"));
   }
 
-  choose(choice: Choice): void {
+  choose(choice: ThemeChoice): void {
     this.choice = choice;
     document.documentElement.style.colorScheme = choice === "system" ? "" : choice;
     try {
       localStorage.setItem(KEY, choice);
     } catch {
-      // storage may be forbidden: the choice holds until the page is left
+      // storage may be disabled: the choice then lasts until the page is closed
     }
   }
 }
 
-function kept(): Choice {
+function storedChoice(): ThemeChoice {
   try {
-    const word = localStorage.getItem(KEY);
-    return word === "dark" || word === "light" ? word : "system";
+    const stored = localStorage.getItem(KEY);
+    return stored === "dark" || stored === "light" ? stored : "system";
   } catch {
     return "system";
   }
@@ -38,17 +38,17 @@ function kept(): Choice {
 
 export const theme = new Theme();
 
-/** A token as a colour that a canvas understands: `colour("--accent")`. Read `theme.shown` first, to hear of changes. */
-export function colour(token: string): string {
+/** The current value of a CSS color variable, for canvases: `cssColor("--accent")`. Read `theme.effective` to react to changes. */
+export function cssColor(token: string): string {
   const probe = document.createElement("span");
   probe.style.color = `var(${token})`;
   document.body.append(probe);
-  const found = getComputedStyle(probe).color;
+  const value = getComputedStyle(probe).color;
   probe.remove();
-  return found;
+  return value;
 }
 
-/** The token of the n-th line of a chart. */
+/** The color variable of the n-th line of a chart. */
 export function seriesToken(index: number): string {
   return `--series-${(index % 10) + 1}`;
 }

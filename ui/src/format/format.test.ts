@@ -4,7 +4,7 @@ import { nameAndVersion } from "./name";
 import { ago, duration } from "./time";
 
 describe("numbers", () => {
-  it("keep enough digits to tell two runs apart", () => {
+  it("keep enough digits to distinguish two runs", () => {
     expect(number(0.03125)).toBe("0.03125");
     expect(number(98.1312)).toBe("98.13");
     expect(number(0.1)).toBe("0.1");
@@ -13,14 +13,14 @@ describe("numbers", () => {
     expect(number(-2.5)).toBe("−2.5");
   });
 
-  it("say what is no number", () => {
+  it("show NaN, infinity and missing values", () => {
     expect(number(Number.NaN)).toBe("NaN");
     expect(number(-Infinity)).toBe("−∞");
     expect(number(null)).toBe("");
     expect(number("adam")).toBe("adam");
   });
 
-  it("count in words", () => {
+  it("are counted with their unit", () => {
     expect(count(1, "run")).toBe("1 run");
     expect(count(10_000, "run")).toBe("10,000 runs");
     expect(compact(1_234_000)).toBe("1.23M");
@@ -32,7 +32,7 @@ describe("numbers", () => {
 });
 
 describe("time", () => {
-  it("has the two units that matter", () => {
+  it("shows the two largest units", () => {
     expect(duration(0.34)).toBe("0.34 s");
     expect(duration(12.06)).toBe("12.1 s");
     expect(duration(59.97)).toBe("1 min 00 s");
@@ -42,7 +42,7 @@ describe("time", () => {
     expect(duration(null)).toBe("");
   });
 
-  it("is near or far", () => {
+  it("is shown relative to now, then as a date", () => {
     expect(ago(100, 101)).toBe("just now");
     expect(ago(100, 140)).toBe("40 s ago");
     expect(ago(0, 3 * 3600)).toBe("3 h ago");
@@ -52,7 +52,7 @@ describe("time", () => {
   });
 });
 
-it("tells a name from its version", () => {
+it("splits a name from its version", () => {
   expect(nameAndVersion("a:b:3")).toEqual({ name: "a:b", version: "3" });
   expect(nameAndVersion("digits")).toEqual({ name: "digits", version: "" });
 });

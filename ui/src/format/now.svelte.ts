@@ -1,4 +1,4 @@
-// The time, for whatever says "3 min ago": one tick a second for all, none while the page is hidden.
+// The current time for texts such as "3 min ago": one shared timer that pauses while the page is hidden.
 
 class Now {
   #seconds = $state(Date.now() / 1000);
@@ -9,7 +9,7 @@ class Now {
     return this.#seconds;
   }
 
-  /** Call in an `$effect` and return what it returns. */
+  /** Call in an `$effect` and return the result. */
   use(): () => void {
     if (this.#users++ === 0) {
       this.#timer = setInterval(() => {

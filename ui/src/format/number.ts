@@ -1,4 +1,4 @@
-// Numbers as people read them: enough digits to tell two runs apart, no more.
+// Number formatting with enough digits to distinguish two runs.
 
 /** "0.0312", "12,345", "1.2e-7", "98.13"; whole numbers stay whole */
 export function number(value: unknown): string {
@@ -7,49 +7,49 @@ export function number(value: unknown): string {
   if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (Number.isInteger(value) && size < 1e15) return minus(value.toLocaleString("en-US"));
-  if (size >= 1e9 || size < 1e-4) return minus(trimmed(value.toExponential(3)));
-  if (size >= 1000) return minus(value.toLocaleString("en-US", { maximumFractionDigits: 1 }));
-  return minus(trimmed(value.toPrecision(4)));
+  if (Number.isInteger(value) && size < 1e15) return withMinusSign(value.toLocaleString("en-US"));
+  if (size >= 1e9 || size < 1e-4) return withMinusSign(trimZeros(value.toExponential(3)));
+  if (size >= 1000) return withMinusSign(value.toLocaleString("en-US", { maximumFractionDigits: 1 }));
+  return withMinusSign(trimZeros(value.toPrecision(4)));
 }
 
-/** "17", "1.2k", "3.4M": for counts where the exact one does not matter */
+/** "17", "1.2k", "3.4M": for counts whose exact value does not matter */
 export function compact(value: number): string {
   const steps: [number, string][] = [
     [1e9, "G"],
     [1e6, "M"],
     [1e3, "k"],
   ];
-  for (const [size, letter] of steps) {
-    if (Math.abs(value) >= size * 0.9995) return `${trimmed((value / size).toPrecision(3))}${letter}`;
+  for (const [size, suffix] of steps) {
+    if (Math.abs(value) >= size * 0.9995) return `${trimZeros((value / size).toPrecision(3))}${suffix}`;
   }
   return number(value);
 }
 
 /** "10,000 runs", "1 run" */
-export function count(n: number, one: string, many = `${one}s`): string {
-  return `${n.toLocaleString("en-US")} ${n === 1 ? one : many}`;
+export function count(n: number, singular: string, plural = `${singular}s`): string {
+  return `${n.toLocaleString("en-US")} ${n === 1 ? singular : plural}`;
 }
 
 /** "512 B", "1.4 kB", "2.1 GB" */
 export function bytes(n: number | null | undefined): string {
   if (n === null || n === undefined) return "";
   if (n < 1000) return `${n} B`;
-  const letters = ["kB", "MB", "GB", "TB", "PB"];
+  const units = ["kB", "MB", "GB", "TB", "PB"];
   let size = n;
-  let at = -1;
-  while (size >= 999.5 && at < letters.length - 1) {
+  let unit = -1;
+  while (size >= 999.5 && unit < units.length - 1) {
     size /= 1000;
-    at += 1;
+    unit += 1;
   }
-  return `${size < 10 ? size.toFixed(1) : size.toFixed(0)} ${letters[at]}`;
+  return `${size < 10 ? size.toFixed(1) : size.toFixed(0)} ${units[unit]}`;
 }
 
-function trimmed(text: string): string {
+function trimZeros(text: string): string {
   if (!text.includes(".")) return text;
   return text.replace(/0+(e|$)/, "$1").replace(/\.(e|$)/, "$1");
 }
 
-function minus(text: string): string {
+function withMinusSign(text: string): string {
   return text.startsWith("-") ? `−${text.slice(1)}` : text;
 }

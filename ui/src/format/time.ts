@@ -1,4 +1,4 @@
-// Moments and lengths of time in few words. The yard's times are seconds since 1970.
+// Formatting of times and durations. The API's times are seconds since 1970.
 
 const MINUTE = 60;
 const HOUR = 3600;
@@ -11,8 +11,8 @@ export function duration(seconds: number | null | undefined): string {
   if (s < 10) return `${s.toFixed(s < 1 ? 2 : 1)} s`;
   if (s < MINUTE - 0.05) return `${s.toFixed(1)} s`;
   if (s < HOUR - 0.5) {
-    const whole = Math.round(s);
-    return `${Math.floor(whole / MINUTE)} min ${pad(whole % MINUTE)} s`;
+    const rounded = Math.round(s);
+    return `${Math.floor(rounded / MINUTE)} min ${pad(rounded % MINUTE)} s`;
   }
   if (s < DAY - 30) {
     const minutes = Math.round(s / MINUTE);
@@ -35,7 +35,7 @@ export function ago(at: number | null | undefined, now: number): string {
   return date(at);
 }
 
-/** "2026-11-16" in the reader's own time zone */
+/** "2026-11-16" in the local time zone */
 export function date(at: number): string {
   const d = new Date(at * 1000);
   return `${d.getFullYear()}-${pad(d.getMonth() + 1)}-${pad(d.getDate())}`;
@@ -47,7 +47,7 @@ export function clock(at: number): string {
   return `${pad(d.getHours())}:${pad(d.getMinutes())}:${pad(d.getSeconds())}`;
 }
 
-/** "2026-11-16 14:03:09", for titles and details */
+/** "2026-11-16 14:03:09", for tooltips and details */
 export function dateTime(at: number | null | undefined): string {
   return at === null || at === undefined ? "" : `${date(at)} ${clock(at)}`;
 }

@@ -1,44 +1,12 @@
-// What came of what, as the yard tells it.
+// The lineage graph of a run, a model or a dataset.
 
-import { getJson, query } from "../api/http";
-import type { Status } from "../api/types";
+import { getJson, queryString } from "../api/http";
+import type { Schemas } from "../api/types";
 
-export type Kind = "data" | "dataset" | "run" | "model" | "service";
+export type LineageNode = Schemas["LineageNode"];
+export type LineageEdge = Schemas["LineageEdge"];
+export type Lineage = Schemas["LineageView"];
+export type NodeKind = LineageNode["kind"];
+export type LineageRoot = { run?: string; model?: string; dataset?: string };
 
-/** What is gone has only its id, kind and label. */
-export interface LineageNode {
-  id: string;
-  kind: Kind;
-  label: string;
-  name?: string | null;
-  version?: number | null;
-  dataset_id?: string;
-  digest?: string | null;
-  files?: number | null;
-  bytes?: number | null;
-  run_id?: string | null;
-  number?: number;
-  experiment?: string;
-  status?: Status;
-  stage?: string;
-  state?: string;
-}
-
-export interface LineageEdge {
-  source: string;
-  target: string;
-  kind: string;
-  name: string | null;
-  mode: string | null;
-  digest: string | null;
-  same: boolean | null;
-}
-
-export interface Lineage {
-  start: string[];
-  nodes: LineageNode[];
-  edges: LineageEdge[];
-  truncated: boolean;
-}
-
-export const getLineage = (of: { run?: string; model?: string; dataset?: string }) => getJson<Lineage>(`/api/lineage${query(of)}`);
+export const getLineage = (root: LineageRoot) => getJson<Lineage>(`/api/lineage${queryString(root)}`);

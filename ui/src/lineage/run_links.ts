@@ -1,57 +1,57 @@
-// What of a lineage touches one run. Pure.
+// The parts of a lineage graph that concern one run.
 
-import type { DatasetPage, Use } from "../data/api";
+import type { DatasetPage, DatasetUse } from "../data/api";
 import type { Lineage, LineageEdge, LineageNode } from "./api";
 
-export interface Linked {
+export interface RunLinks {
   used: { node: LineageNode; edge: LineageEdge }[];
   wrote: { node: LineageNode; edge: LineageEdge }[];
   models: { node: LineageNode; services: LineageNode[] }[];
 }
 
-export function linked(lineage: Lineage, runId: string): Linked {
+export function runLinks(lineage: Lineage, runId: string): RunLinks {
   const nodes = new Map(lineage.nodes.map((node) => [node.id, node]));
-  const me = `run:${runId}`;
-  const along = (from: "source" | "target", kinds: string[]) =>
+  const runNode = `run:${runId}`;
+  const neighbors = (from: "source" | "target", kinds: string[]) =>
     lineage.edges.flatMap((edge) => {
       const node = nodes.get(edge[from === "source" ? "target" : "source"]);
-      return edge[from] === me && kinds.includes(edge.kind) && node ? [{ node, edge }] : [];
+      return edge[from] === runNode && kinds.includes(edge.kind) && node ? [{ node, edge }] : [];
     });
   return {
-    used: along("target", ["used"]),
-    wrote: along("source", ["wrote", "saved"]),
-    models: descendants(lineage, along("source", ["registered"]).map(({ node }) => node), nodes).map((node) => ({
+    used: neighbors("target", ["used"]),
+    wrote: neighbors("source", ["wrote", "saved"]),
+    models: descendants(lineage, neighbors("source", ["registered"]).map(({ node }) => node), nodes).map((node) => ({
       node,
       services: lineage.edges.flatMap((edge) => (edge.source === node.id && edge.kind === "served" ? (nodes.get(edge.target) ?? []) : [])),
     })),
   };
 }
 
-/** Models that were registered, and those that were made of them: an export is what is served. */
+/** Registered models and models exported from them, which are the ones that are served. */
 function descendants(lineage: Lineage, first: LineageNode[], nodes: ReadonlyMap<string, LineageNode>): LineageNode[] {
-  const found = new Set(first);
-  for (const node of found) {
+  const models = new Set(first);
+  for (const node of models) {
     for (const edge of lineage.edges) {
-      const made = edge.source === node.id && edge.kind === "made of" ? nodes.get(edge.target) : undefined;
-      if (made) found.add(made);
+      const exported = edge.source === node.id && edge.kind === "made of" ? nodes.get(edge.target) : undefined;
+      if (exported) models.add(exported);
     }
   }
-  return [...found];
+  return [...models];
 }
 
-/** Which runs had which content, the newest first. */
-export function byContent(pages: readonly DatasetPage[]): Map<string, Use[]> {
-  const found = new Map<string, Use[]>();
+/** The runs that used each digest, newest first. */
+export function usesByDigest(pages: readonly DatasetPage[]): Map<string, DatasetUse[]> {
+  const uses = new Map<string, DatasetUse[]>();
   for (const { runs } of pages) {
-    for (const use of runs) if (use.digest) found.set(use.digest, [...(found.get(use.digest) ?? []), use]);
+    for (const use of runs) if (use.digest) uses.set(use.digest, [...(uses.get(use.digest) ?? []), use]);
   }
-  return found;
+  return uses;
 }
 
-/** Another run that had the very same data: the last one before this, else the one nearest after it. */
-export function twin(uses: ReadonlyMap<string, Use[]>, digest: string | null, runId: string): string | null {
-  const same = (digest && uses.get(digest)) || [];
-  const at = same.findIndex((use) => use.run_id === runId);
-  const others = [...same.slice(at + 1), ...same.slice(0, Math.max(0, at)).reverse()];
+/** Another run that used the same data: the last one before this run, else the next one after it. */
+export function otherRunWithDigest(uses: ReadonlyMap<string, DatasetUse[]>, digest: string | null, runId: string): string | null {
+  const candidates = (digest && uses.get(digest)) || [];
+  const index = candidates.findIndex((use) => use.run_id === runId);
+  const others = [...candidates.slice(index + 1), ...candidates.slice(0, Math.max(0, index)).reverse()];
   return others.find((use) => use.run_id !== runId)?.run_id ?? null;
 }

@@ -1,16 +1,16 @@
-// The versions of all models, as one line for each name. Pure.
+// Groups model versions by name, and searches them.
 
 import type { Model } from "./api";
 
-export interface Named {
+export interface ModelSummary {
   latest: Model;
   versions: number;
   aliases: { alias: string; version: number }[];
   services: string[];
 }
 
-/** By what changed last. */
-export function byName(models: readonly Model[]): Named[] {
+/** One summary per name, newest first. */
+export function byName(models: readonly Model[]): ModelSummary[] {
   const groups = new Map<string, Model[]>();
   for (const model of models) groups.set(model.name, [...(groups.get(model.name) ?? []), model]);
   return [...groups.values()]
@@ -18,17 +18,17 @@ export function byName(models: readonly Model[]): Named[] {
       latest: versions.reduce((a, b) => (b.version > a.version ? b : a)),
       versions: versions.length,
       aliases: versions.flatMap(({ aliases, version }) => aliases.map((alias) => ({ alias, version }))),
-      services: [...new Set(versions.flatMap((one) => one.used_by))],
+      services: [...new Set(versions.flatMap((model) => model.used_by))],
     }))
     .sort((a, b) => b.latest.created_at - a.latest.created_at || a.latest.name.localeCompare(b.latest.name));
 }
 
-/** Every word that is sought is somewhere in it. */
-export function matches({ latest, aliases, services }: Named, sought: string): boolean {
+/** True if every word of `search` occurs in the model. */
+export function matches({ latest, aliases, services }: ModelSummary, search: string): boolean {
   const tags = Object.entries(latest.tags).map(([tag, value]) => `${tag}:${value ?? ""}`);
-  const has = [latest.name, latest.framework, latest.stage, latest.description, latest.run_id, latest.experiment, ...tags]
-    .concat(aliases.map((one) => one.alias), services)
+  const text = [latest.name, latest.framework, latest.stage, latest.description, latest.run_id, latest.experiment, ...tags]
+    .concat(aliases.map(({ alias }) => alias), services)
     .join("\n")
     .toLowerCase();
-  return sought.toLowerCase().split(/\s+/).every((word) => has.includes(word));
+  return search.toLowerCase().split(/\s+/).every((word) => text.includes(word));
 }

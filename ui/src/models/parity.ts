@@ -1,4 +1,4 @@
-// The report that an exported model brings along: how far it is from the original. Pure.
+// The parity report of an ONNX export.
 
 export interface Case {
   name: string;
@@ -11,7 +11,7 @@ export interface Parity {
   passed: boolean;
   rtol: number;
   atol: number;
-  share?: number; // of the values that may be further apart, as they are after quantisation
+  share?: number; // of the values that may exceed the tolerance, for quantized models
   cases: Case[];
 }
 
@@ -32,17 +32,17 @@ export interface OnnxReport {
   parity?: Parity | null;
 }
 
-/** The largest difference of all cases, and how many numbers were compared. */
+/** The largest difference of all cases, and the number of compared values. */
 export function summary(parity: Parity): { worst: number; compared: number; different: number } {
-  const outputs = parity.cases.flatMap((one) => one.outputs);
+  const outputs = parity.cases.flatMap((testCase) => testCase.outputs);
   return {
-    worst: Math.max(0, ...outputs.map((one) => one.max_abs)),
-    compared: outputs.reduce((sum, one) => sum + one.of, 0),
-    different: outputs.reduce((sum, one) => sum + one.different, 0),
+    worst: Math.max(0, ...outputs.map(({ max_abs }) => max_abs)),
+    compared: outputs.reduce((sum, output) => sum + output.of, 0),
+    different: outputs.reduce((sum, output) => sum + output.different, 0),
   };
 }
 
 /** "float32 [batch, 1, 28, 28]" */
-export function portWords(port: Port): string {
+export function portLabel(port: Port): string {
   return `${port.dtype} [${port.shape.map((size) => size ?? "?").join(", ")}]`;
 }

@@ -1,10 +1,9 @@
-// Where the reader is. Everything that they chose is in the address, so that it can be sent to somebody, and the
-// browser's back button does what it says.
+// The current URL. All view state is part of it, so that links can be shared and the back button works.
 
-import { fromMlflow, match, type Route } from "./routes";
+import { hrefFromMlflow, match, type Route } from "./routes";
 
 class Router {
-  #url = $state.raw(new URL(typeof location === "undefined" ? "http://here/" : location.href));
+  #url = $state.raw(new URL(typeof location === "undefined" ? "http://localhost/" : location.href));
 
   path = $derived(this.#url.pathname);
   query = $derived(this.#url.searchParams);
@@ -12,28 +11,27 @@ class Router {
 
   constructor() {
     if (typeof window === "undefined") return;
-    window.addEventListener("popstate", () => this.#look());
-    window.addEventListener("hashchange", () => this.#comeFromMlflow());
-    this.#comeFromMlflow();
-    document.addEventListener("click", (event) => this.#clicked(event));
+    window.addEventListener("popstate", () => this.#update());
+    window.addEventListener("hashchange", () => this.#redirectFromMlflow());
+    this.#redirectFromMlflow();
+    document.addEventListener("click", (event) => this.#onClick(event));
   }
 
-  /** To another page. */
-  go(href: string, how: { replace?: boolean } = {}): void {
+  go(href: string, options: { replace?: boolean } = {}): void {
     const to = new URL(href, this.#url);
     if (to.href === this.#url.href) return;
     const pageChanged = to.pathname !== this.#url.pathname;
-    history[how.replace ? "replaceState" : "pushState"](null, "", to);
-    this.#look();
+    history[options.replace ? "replaceState" : "pushState"](null, "", to);
+    this.#update();
     if (pageChanged) window.scrollTo(0, 0);
   }
 
-  /** Changes of what is shown on this page: null or "" takes a name out. Typing replaces, choosing may push. */
-  set(changes: Record<string, string | number | null | undefined>, how: { push?: boolean } = {}): void {
-    this.go(this.with(changes), { replace: !how.push });
+  /** Changes query parameters of this page; null or "" removes one. Adds no history entry unless `push` is set. */
+  set(changes: Record<string, string | number | null | undefined>, options: { push?: boolean } = {}): void {
+    this.go(this.with(changes), { replace: !options.push });
   }
 
-  /** The address of this page with other choices, for links. */
+  /** The URL of this page with changed query parameters, for links. */
   with(changes: Record<string, string | number | null | undefined>): string {
     const to = new URL(this.#url);
     for (const [name, value] of Object.entries(changes)) {
@@ -43,16 +41,16 @@ class Router {
     return to.pathname + to.search;
   }
 
-  #comeFromMlflow(): void {
-    const address = fromMlflow(this.#url.hash);
-    if (address !== null) this.go(address, { replace: true });
+  #redirectFromMlflow(): void {
+    const href = hrefFromMlflow(this.#url.hash);
+    if (href !== null) this.go(href, { replace: true });
   }
 
-  #look(): void {
+  #update(): void {
     this.#url = new URL(location.href);
   }
 
-  #clicked(event: MouseEvent): void {
+  #onClick(event: MouseEvent): void {
     if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey)
       return;
     const link = event.target instanceof Element ? event.target.closest("a") : null;

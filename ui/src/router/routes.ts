@@ -1,4 +1,4 @@
-// The pages and their addresses.
+// The pages and their URLs.
 
 export type Route =
   | { page: "runs" }
@@ -13,22 +13,22 @@ export type Route =
   | { page: "data" }
   | { page: "datastore"; name: string }
   | { page: "dataset"; name: string }
-  | { page: "nowhere"; path: string };
+  | { page: "notFound"; path: string };
 
 export function match(path: string): Route {
-  const steps = path.split("/").filter(Boolean).map(decoded);
-  const [first, second, third] = steps;
-  if (steps.length === 0) return { page: "runs" };
-  if (steps.length === 2 && second) {
+  const segments = path.split("/").filter(Boolean).map(decode);
+  const [first, second, third] = segments;
+  if (segments.length === 0) return { page: "runs" };
+  if (segments.length === 2 && second) {
     if (first === "runs") return { page: "run", id: second };
     if (first === "models") return { page: "model", name: second };
     if (first === "services") return { page: "service", name: second };
   }
-  if (steps.length === 3 && first === "data" && third) {
+  if (segments.length === 3 && first === "data" && third) {
     if (second === "stores") return { page: "datastore", name: third };
     if (second === "datasets") return { page: "dataset", name: third };
   }
-  if (steps.length === 1) {
+  if (segments.length === 1) {
     if (first === "runs") return { page: "runs" };
     if (first === "compare") return { page: "compare" };
     if (first === "computes") return { page: "computes" };
@@ -37,53 +37,52 @@ export function match(path: string): Route {
     if (first === "services") return { page: "services" };
     if (first === "data") return { page: "data" };
   }
-  return { page: "nowhere", path };
+  return { page: "notFound", path };
 }
 
-export function runAddress(id: string): string {
+export function runHref(id: string): string {
   return `/runs/${encodeURIComponent(id)}`;
 }
 
-export function compareAddress(ids: readonly string[]): string {
+export function compareHref(ids: readonly string[]): string {
   return `/compare?runs=${ids.map(encodeURIComponent).join(",")}`;
 }
 
-export function runsAddress(query: string): string {
+export function runsHref(query: string): string {
   return query ? `/runs?q=${encodeURIComponent(query)}` : "/runs";
 }
 
-/** The newest version where none is given. */
-export function modelAddress(name: string, version?: number | string | null): string {
+/** The newest version if `version` is not set. */
+export function modelHref(name: string, version?: number | string | null): string {
   return `/models/${encodeURIComponent(name)}${version ? `?version=${encodeURIComponent(version)}` : ""}`;
 }
 
-export function serviceAddress(name: string): string {
+export function serviceHref(name: string): string {
   return `/services/${encodeURIComponent(name)}`;
 }
 
-export function datastoreAddress(name: string, path = ""): string {
+export function datastoreHref(name: string, path = ""): string {
   return `/data/stores/${encodeURIComponent(name)}${path ? `?path=${encodeURIComponent(path)}` : ""}`;
 }
 
-/** A dataset without a name has only its id; it stands in the place of one, and the id says which is meant. */
-export function datasetAddress(one: { name?: string | null; version?: number | null; dataset_id?: string | null }): string {
-  if (!one.name) return `/data/datasets/-?id=${encodeURIComponent(one.dataset_id ?? "")}`;
-  return `/data/datasets/${encodeURIComponent(one.name)}${one.version ? `?version=${one.version}` : ""}`;
+/** A dataset without a name is addressed by its id, with "-" in place of the name. */
+export function datasetHref(dataset: { name?: string | null; version?: number | null; dataset_id?: string | null }): string {
+  if (!dataset.name) return `/data/datasets/-?id=${encodeURIComponent(dataset.dataset_id ?? "")}`;
+  return `/data/datasets/${encodeURIComponent(dataset.name)}${dataset.version ? `?version=${dataset.version}` : ""}`;
 }
 
-/** MLflow's client prints links as its own server has them: `#/experiments/{experiment}/runs/{run}`. */
-export function fromMlflow(hash: string): string | null {
-  const steps = hash.split("/").map(decoded);
-  const [start, experiments, experiment, runs, run] = steps;
+/** Translates the links that MLflow's client prints: `#/experiments/{experiment}/runs/{run}`. */
+export function hrefFromMlflow(hash: string): string | null {
+  const [start, experiments, experiment, runs, run] = hash.split("/").map(decode);
   if (start !== "#" || experiments !== "experiments" || !experiment) return null;
-  if (runs === "runs" && run) return runAddress(run);
-  return runsAddress(`experiment:"${experiment === "0" ? "Default" : experiment}"`);
+  if (runs === "runs" && run) return runHref(run);
+  return runsHref(`experiment:"${experiment === "0" ? "Default" : experiment}"`);
 }
 
-function decoded(step: string): string {
+function decode(segment: string): string {
   try {
-    return decodeURIComponent(step);
+    return decodeURIComponent(segment);
   } catch {
-    return step; // a stray percent sign is part of a name
+    return segment; // a stray percent sign is part of the name
   }
 }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { Problem } from "../api/http";
-import { follow, type Following } from "../api/event_stream";
+import { follow, type StreamOptions } from "../api/event_stream";
 import type { RunView } from "../api/types";
 import { getLogs, getRun, getSeries, getTimeline } from "./api";
 import { LiveRun } from "./live_run.svelte";
@@ -8,22 +8,22 @@ import { LiveRun } from "./live_run.svelte";
 vi.mock("../api/event_stream", () => ({ follow: vi.fn() }));
 vi.mock("./api", () => ({ getLogs: vi.fn(), getRun: vi.fn(), getSeries: vi.fn(), getTimeline: vi.fn() }));
 
-const away = () => new Problem("The yard does not answer.");
+const unreachable = () => new Problem("The yard is not responding.");
 const run = (version: number, status: string) => ({ run_id: "run", version, status }) as RunView;
-const soon = () => new Promise((resolve) => setTimeout(resolve));
+const nextTick = () => new Promise((resolve) => setTimeout(resolve));
 
 let stop = () => {};
-let stream: Following;
+let stream: StreamOptions;
 
-function opened(): LiveRun {
+function open(): LiveRun {
   const live = new LiveRun("run");
   stop = live.start();
   return live;
 }
 
 beforeEach(() => {
-  vi.mocked(follow).mockImplementation((_path, following) => {
-    stream = following;
+  vi.mocked(follow).mockImplementation((_path, options) => {
+    stream = options;
     return () => {};
   });
   vi.mocked(getRun).mockReset().mockResolvedValue(run(1, "Running"));
@@ -33,53 +33,53 @@ beforeEach(() => {
 });
 afterEach(() => stop());
 
-it("stays ended when an older answer comes late", async () => {
-  let answer = (_: RunView) => {};
-  vi.mocked(getRun).mockReturnValue(new Promise((resolve) => (answer = resolve)));
-  const live = opened();
+it("ignores an older response that arrives late", async () => {
+  let respond = (_: RunView) => {};
+  vi.mocked(getRun).mockReturnValue(new Promise((resolve) => (respond = resolve)));
+  const live = open();
   stream.on.status!(run(5, "Completed"));
-  answer(run(3, "Running"));
-  await soon();
+  respond(run(3, "Running"));
+  await nextTick();
   expect(live.run?.status).toBe("Completed");
-  expect(live.seriesKnown && live.logsKnown).toBe(true);
+  expect(live.seriesLoaded && live.logsLoaded).toBe(true);
 });
 
-it("has no trouble any more when the stream brings the run, and asks for what it did not get", async () => {
-  vi.mocked(getRun).mockRejectedValue(away());
-  const live = opened();
-  await soon();
-  expect(live.trouble?.message).toBe("The yard does not answer.");
-  expect(live.seriesKnown).toBe(false);
+it("clears the error when the stream delivers the run, and loads the missing parts", async () => {
+  vi.mocked(getRun).mockRejectedValue(unreachable());
+  const live = open();
+  await nextTick();
+  expect(live.problem?.message).toBe("The yard is not responding.");
+  expect(live.seriesLoaded).toBe(false);
   stream.on.status!(run(1, "Running"));
-  expect([live.trouble, live.run?.status]).toEqual([null, "Running"]);
-  await soon();
-  expect([live.trouble, live.seriesKnown, live.logsKnown]).toEqual([null, true, true]);
+  expect([live.problem, live.run?.status]).toEqual([null, "Running"]);
+  await nextTick();
+  expect([live.problem, live.seriesLoaded, live.logsLoaded]).toEqual([null, true, true]);
 });
 
-it("keeps its trouble while the rest still cannot be read", async () => {
-  vi.mocked(getSeries).mockRejectedValue(away());
-  const live = opened();
-  await soon();
+it("keeps the error while parts cannot be loaded", async () => {
+  vi.mocked(getSeries).mockRejectedValue(unreachable());
+  const live = open();
+  await nextTick();
   stream.on.status!(run(2, "Running"));
-  await soon();
-  expect(live.trouble?.message).toBe("The yard does not answer.");
+  await nextTick();
+  expect(live.problem?.message).toBe("The yard is not responding.");
 });
 
-it("says that it is not signed in until it is, and nothing of a yard that is merely away", async () => {
-  const live = opened();
-  await soon();
-  stream.state!("lost", away());
-  expect(live.refused).toBe(null);
-  stream.state!("lost", new Problem("This page is not signed in to the yard.", "Open it again.", 401));
+it("reports a missing sign-in until the stream is live, and no lost connection as one", async () => {
+  const live = open();
+  await nextTick();
+  stream.state!("lost", unreachable());
+  expect(live.authProblem).toBe(null);
+  stream.state!("lost", new Problem("You are not signed in.", "Open the studio.", 401));
   stream.state!("connecting", null);
-  expect(live.refused?.hint).toBe("Open it again.");
+  expect(live.authProblem?.hint).toBe("Open the studio.");
   stream.state!("live", null);
-  expect(live.refused).toBe(null);
+  expect(live.authProblem).toBe(null);
 });
 
-it("knows that files grew though there are no more of them", () => {
-  const live = opened();
+it("tracks the size of files if their number is unchanged", () => {
+  const live = open();
   stream.on.files!({ count: 2, bytes: 10 });
   stream.on.files!({ count: 2, bytes: 30 });
-  expect([live.files, live.fileBytes]).toEqual([2, 30]);
+  expect([live.fileCount, live.fileBytes]).toEqual([2, 30]);
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Field, Row } from "../api/types";
-import { parted } from "../format/name";
-import { cellText, columnOf, columnsFromText, columnsToText, defaultColumns, lasted, title, valueOf } from "./columns";
+import { splitName } from "../format/name";
+import { cellText, columnOf, columnsFromText, columnsToText, defaultColumns, runDuration, title, valueOf } from "./columns";
 
 const fields: Field[] = [
   { name: "status", kind: "text", runs: 9 },
@@ -19,7 +19,7 @@ function row(changes: Partial<Row> = {}): Row {
     number: 1,
     experiment: "digits",
     name: null,
-    display_name: null,
+    display_name: "",
     status: "Running",
     target: "local",
     type: null,
@@ -31,7 +31,7 @@ function row(changes: Partial<Row> = {}): Row {
     duration_s: null,
     nodes: 1,
     ranks: 1,
-    reason: null,
+    reason: "",
     tags: { team: "vision" },
     params: { lr: 0.1, model: "small" },
     metrics: { loss: 0.03125 },
@@ -40,7 +40,7 @@ function row(changes: Partial<Row> = {}): Row {
 }
 
 describe("columns", () => {
-  it("shows at first what every run has, and the parameters and metrics that most runs have", () => {
+  it("shows common columns and the most frequent parameters and metrics by default", () => {
     const names = defaultColumns(fields, 1900);
     expect(names.slice(0, 2)).toEqual(["status", "name"]);
     expect(names.at(-1)).toBe("reason");
@@ -48,45 +48,45 @@ describe("columns", () => {
     expect(names.filter((n) => n.startsWith("params."))).toEqual(["params.lr", "params.depth", "params.model", "params.rare"]);
   });
 
-  it("shows fewer of them where there is less room, but one of each", () => {
+  it("shows fewer columns on narrow screens, but at least one of each", () => {
     const names = defaultColumns(fields, 700);
     expect(names.filter((n) => n.includes("."))).toEqual(["params.lr", "metrics.loss"]);
   });
 
-  it("never hides the end of a long id", () => {
-    expect(parted("vision-transformer_1794789785_0000270f")).toEqual(["vision-transformer_1794789785_", "0000270f"]);
-    expect(parted("trial 7")).toEqual(["trial 7", ""]);
+  it("keeps the end of a long id", () => {
+    expect(splitName("vision-transformer_1794789785_0000270f")).toEqual(["vision-transformer_1794789785_", "0000270f"]);
+    expect(splitName("trial 7")).toEqual(["trial 7", ""]);
   });
 
-  it("keeps names with commas and tildes apart in the address", () => {
+  it("escapes commas and tildes in names", () => {
     const names = ["metrics.a,b", "metrics.a~.b", "params.x"];
     expect(columnsFromText(columnsToText(names))).toEqual(names);
   });
 
-  it("shows a column once, however often the address names it", () => {
+  it("ignores duplicate columns", () => {
     expect(columnsFromText("name,status,name")).toEqual(["name", "status"]);
   });
 
-  it("aligns numbers, and takes what it does not know for text", () => {
+  it("detects numeric columns, and treats unknown ones as text", () => {
     expect(columnOf("params.lr", fields).kind).toBe("number");
     expect(columnOf("params.model", fields).kind).toBe("text");
     expect(columnOf("nonsense", fields)).toMatchObject({ kind: "text", sortable: false });
   });
 
-  it("reads values of parameters, metrics and tags, also with points in their names", () => {
+  it("reads parameters, metrics and tags whose names contain dots", () => {
     expect(valueOf(row({ metrics: { "val.loss": 2 } }), "metrics.val.loss")).toBe(2);
     expect(valueOf(row(), "tags.team")).toBe("vision");
     expect(valueOf(row(), "params.none")).toBeNull();
   });
 
-  it("counts the duration of a run that still goes on", () => {
-    expect(lasted(row(), 1020)).toBe(10);
-    expect(lasted(row({ started_at: null }), 1020)).toBeNull();
-    expect(lasted(row({ ended_at: 1015, duration_s: 5 }), 9999)).toBe(5);
+  it("computes the duration of unfinished runs", () => {
+    expect(runDuration(row(), 1020)).toBe(10);
+    expect(runDuration(row({ started_at: null }), 1020)).toBeNull();
+    expect(runDuration(row({ ended_at: 1015, duration_s: 5 }), 9999)).toBe(5);
     expect(cellText(row(), columnOf("duration_s", fields), 1020)).toBe("10.0 s");
   });
 
-  it("calls a run by the name that people gave it, else by its id", () => {
+  it("titles a run by its display name, else by its id", () => {
     expect(title(row())).toBe("digits_1_a");
     expect(title(row({ display_name: "baseline" }))).toBe("baseline");
   });

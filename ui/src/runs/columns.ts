@@ -1,4 +1,4 @@
-// The columns of the table of runs: those that every run has, and one for each parameter, metric and tag.
+// The columns of the runs table: common ones, and one for each parameter, metric and tag.
 
 import type { Field, Row, Value } from "../api/types";
 import { number } from "../format/number";
@@ -8,7 +8,7 @@ export type Kind = "status" | "run" | "experiment" | "text" | "number" | "time" 
 export type Group = "Run" | "Parameters" | "Metrics" | "Tags";
 
 export interface Column {
-  name: string; // as the yard's `sort` and query language say it
+  name: string; // as in the `sort` parameter and the query language
   title: string;
   kind: Kind;
   group: Group;
@@ -16,7 +16,7 @@ export interface Column {
   sortable: boolean;
 }
 
-const own = (name: string, title: string, kind: Kind, width: number, sortable = true): Column => ({
+const column = (name: string, title: string, kind: Kind, width: number, sortable = true): Column => ({
   name,
   title,
   kind,
@@ -25,27 +25,27 @@ const own = (name: string, title: string, kind: Kind, width: number, sortable = 
   sortable,
 });
 
-export const OWN: readonly Column[] = [
-  own("status", "Status", "status", 116),
-  own("name", "Run", "run", 248),
-  own("experiment", "Experiment", "experiment", 136),
-  own("created_at", "Submitted", "time", 104),
-  own("duration_s", "Duration", "duration", 106),
-  own("reason", "What happened", "text", 200, false),
-  own("target", "Compute", "text", 104),
-  own("submitted_by", "By", "text", 96),
-  own("started_at", "Started", "time", 108),
-  own("ended_at", "Ended", "time", 108),
-  own("nodes", "Nodes", "number", 76),
-  own("ranks", "Processes", "number", 96),
-  own("type", "Kind", "text", 96),
-  own("number", "Number", "number", 84),
-  own("run_id", "Id", "text", 240),
-  own("tags", "Tags", "tags", 220, false),
+export const RUN_COLUMNS: readonly Column[] = [
+  column("status", "Status", "status", 116),
+  column("name", "Run", "run", 248),
+  column("experiment", "Experiment", "experiment", 136),
+  column("created_at", "Submitted", "time", 104),
+  column("duration_s", "Duration", "duration", 106),
+  column("reason", "Details", "text", 200, false),
+  column("target", "Compute", "text", 104),
+  column("submitted_by", "Submitted by", "text", 110),
+  column("started_at", "Started", "time", 108),
+  column("ended_at", "Ended", "time", 108),
+  column("nodes", "Nodes", "number", 76),
+  column("ranks", "Processes", "number", 96),
+  column("type", "Kind", "text", 96),
+  column("number", "Number", "number", 84),
+  column("run_id", "ID", "text", 240),
+  column("tags", "Tags", "tags", 220, false),
 ];
 
-export const BOX = 40; // the column of boxes to choose runs by
-const MOST_EACH = 4;
+export const CHECKBOX_WIDTH = 40;
+const MAX_EACH = 4;
 const ALWAYS = ["status", "name", "experiment", "created_at", "duration_s"];
 const PREFIXES: [string, Group][] = [
   ["params.", "Parameters"],
@@ -54,8 +54,8 @@ const PREFIXES: [string, Group][] = [
 ];
 
 export function columnOf(name: string, fields: readonly Field[]): Column {
-  const known = OWN.find((column) => column.name === name);
-  if (known) return known;
+  const runColumn = RUN_COLUMNS.find((candidate) => candidate.name === name);
+  if (runColumn) return runColumn;
   for (const [prefix, group] of PREFIXES) {
     if (!name.startsWith(prefix)) continue;
     const field = fields.find((f) => f.name === name);
@@ -67,40 +67,40 @@ export function columnOf(name: string, fields: readonly Field[]): Column {
   return { name, title: name, kind: "text", group: "Run", width: 120, sortable: false };
 }
 
-/** Every column that could be shown, in the order of the chooser. */
+/** All available columns, in the order of the column chooser. */
 export function allColumns(fields: readonly Field[]): Column[] {
-  const named = fields.filter((f) => PREFIXES.some(([prefix]) => f.name.startsWith(prefix)));
-  const found = named.map((f) => columnOf(f.name, fields));
-  return [...OWN, ...PREFIXES.flatMap(([, group]) => found.filter((c) => c.group === group))];
+  const dynamicFields = fields.filter((f) => PREFIXES.some(([prefix]) => f.name.startsWith(prefix)));
+  const dynamicColumns = dynamicFields.map((f) => columnOf(f.name, fields));
+  return [...RUN_COLUMNS, ...PREFIXES.flatMap(([, group]) => dynamicColumns.filter((c) => c.group === group))];
 }
 
 /**
- * What a newcomer sees: the run itself, then what most runs were given and what most brought, by turns, as many as there
- * is room for in `width` pixels.
+ * The default columns: common ones, then the parameters and metrics that most runs have, as many as fit into `width`
+ * pixels.
  */
 export function defaultColumns(fields: readonly Field[], width: number): string[] {
-  const most = (prefix: string): string[] =>
+  const mostCommon = (prefix: string): string[] =>
     fields
       .filter((f) => f.name.startsWith(prefix) && f.runs > 0)
-      .map((f, at) => ({ f, at }))
-      .sort((a, b) => b.f.runs - a.f.runs || a.at - b.at)
+      .map((f, index) => ({ f, index }))
+      .sort((a, b) => b.f.runs - a.f.runs || a.index - b.index)
       .map(({ f }) => f.name);
-  const wide = (name: string): number => columnOf(name, fields).width;
-  let left = width - [...ALWAYS, "reason"].reduce((sum, name) => sum + wide(name), BOX);
-  const chosen = { "params.": [] as string[], "metrics.": [] as string[] };
-  const offered = { "params.": most("params."), "metrics.": most("metrics.") };
-  for (let turn = 0; turn < 2 * MOST_EACH; turn += 1) {
+  const widthOf = (name: string): number => columnOf(name, fields).width;
+  let remaining = width - [...ALWAYS, "reason"].reduce((sum, name) => sum + widthOf(name), CHECKBOX_WIDTH);
+  const selected = { "params.": [] as string[], "metrics.": [] as string[] };
+  const candidates = { "params.": mostCommon("params."), "metrics.": mostCommon("metrics.") };
+  for (let turn = 0; turn < 2 * MAX_EACH; turn += 1) {
     const prefix = turn % 2 === 0 ? "params." : "metrics.";
-    const name = offered[prefix].shift();
+    const name = candidates[prefix].shift();
     if (name === undefined) continue;
-    left -= wide(name);
-    if (left < 0 && turn >= 2) break; // one of each is shown on any screen
-    chosen[prefix].push(name);
+    remaining -= widthOf(name);
+    if (remaining < 0 && turn >= 2) break; // at least one of each
+    selected[prefix].push(name);
   }
-  return [...ALWAYS, ...chosen["params."], ...chosen["metrics."], "reason"];
+  return [...ALWAYS, ...selected["params."], ...selected["metrics."], "reason"];
 }
 
-/** Names may hold commas, which part them in the address. */
+/** Joins names with commas; commas in names are escaped. */
 export function columnsToText(names: readonly string[]): string {
   return names.map((name) => name.replaceAll("~", "~~").replaceAll(",", "~.")).join(",");
 }
@@ -118,21 +118,21 @@ export function valueOf(row: Row, name: string): Value {
   return typeof value === "object" || value === undefined ? null : (value as Value);
 }
 
-/** What stands in a cell. */
+/** The text of a cell. */
 export function cellText(row: Row, column: Column, now: number): string {
   if (column.kind === "run") return title(row);
-  if (column.kind === "duration") return duration(lasted(row, now));
+  if (column.kind === "duration") return duration(runDuration(row, now));
   const value = valueOf(row, column.name);
   if (column.kind === "time") return typeof value === "number" ? ago(value, now) : "";
   if (typeof value === "number") return number(value);
   return value === null ? "" : String(value);
 }
 
-/** All of it, for those who point at the cell. */
+/** The tooltip of a cell: the full value. */
 export function cellTitle(row: Row, column: Column, now: number): string {
   if (column.kind === "run") return row.run_id;
   if (column.kind === "time") return dateTime(valueOf(row, column.name) as number | null);
-  if (column.kind === "duration") return row.started_at === null ? "not started" : `since ${dateTime(row.started_at)}`;
+  if (column.kind === "duration") return row.started_at === null ? "not started" : `started ${dateTime(row.started_at)}`;
   const value = valueOf(row, column.name);
   return typeof value === "number" ? String(value) : cellText(row, column, now);
 }
@@ -141,8 +141,8 @@ export function title(row: Pick<Row, "display_name" | "name" | "run_id">): strin
   return row.display_name || row.name || row.run_id;
 }
 
-/** How long a run took, or has been going on. */
-export function lasted(row: Row, now: number): number | null {
+/** The duration of a run, up to now if it is not finished. */
+export function runDuration(row: Row, now: number): number | null {
   if (row.started_at === null) return null;
   if (row.ended_at !== null) return row.duration_s ?? row.ended_at - row.started_at;
   return Math.max(0, now - row.started_at);

@@ -1,146 +1,145 @@
-// The runs behind the table: pages of rows as they are scrolled to, patched by what the yard says, asked for again when
-// that may have moved them. Rows are plain objects: ten thousand of them need no proxies.
+// The rows of the runs table: loaded in pages, patched by live changes, and reloaded when rows may have moved. Rows are
+// plain objects: thousands of them need no proxies.
 
 import { asProblem, isAbort, type Problem } from "../api/http";
-import { table as ask } from "../api/runs";
+import { getTable } from "../api/runs";
 import type { Row, Table } from "../api/types";
 import { pagesOf, type Range } from "./virtual_rows";
 
 export const PAGE = 100;
-const AGAIN_MS = 700; // at most this often is a page asked for again because of news
+const RELOAD_MS = 700; // minimum interval of reloads caused by live changes
 
-export class RunsTable {
+export class RunRows {
   total = $state(0);
-  ready = $state(false); // an answer for the present question is here
-  asking = $state(false); // what is shown is still the answer to the question before
+  ready = $state(false); // a response to the current query has arrived
+  loading = $state(false); // the rows still belong to the previous query
   problem = $state.raw<Problem | null>(null);
-  /** Counts changes of rows: whoever shows them reads it. */
+  /** Counts changes of rows: components that show rows read it. */
   tick = $state(0);
 
   #pages = new Map<number, Row[]>();
-  #places = new Map<string, number>();
+  #indices = new Map<string, number>();
   #version = 0;
   #query = "";
   #sort = "";
-  #shown: Range = { from: 0, to: PAGE };
-  #asking = new Map<number, AbortController>();
-  #again: ReturnType<typeof setTimeout> | undefined;
-  #askedAt = 0;
-  #outdated: "all" | "unseen" | null = null; // what the next answer replaces
+  #visible: Range = { from: 0, to: PAGE };
+  #requests = new Map<number, AbortController>();
+  #reloadTimer: ReturnType<typeof setTimeout> | undefined;
+  #requestedAt = 0;
+  #outdated: "all" | "hidden" | null = null; // the pages that the next response replaces
 
-  /** Another question. What is shown stays until the answer is there, so that nothing flickers while one types. */
-  question(query: string, sort: string): void {
-    if (query === this.#query && sort === this.#sort && this.#askedAt > 0) return;
+  /** Changes the query. The old rows stay until the response arrives, so that nothing flickers during typing. */
+  setQuery(query: string, sort: string): void {
+    if (query === this.#query && sort === this.#sort && this.#requestedAt > 0) return;
     this.#query = query;
     this.#sort = sort;
-    this.#shown = { from: 0, to: PAGE };
+    this.#visible = { from: 0, to: PAGE };
     this.#outdated = "all";
-    this.asking = true;
-    this.#askSeen();
+    this.loading = true;
+    this.#loadVisible();
   }
 
-  /** These rows are to be seen. Pages that were scrolled past before they came are not waited for. */
+  /** Sets the visible rows. Requests for pages that were scrolled past are aborted. */
   show(range: Range): void {
-    this.#shown = range;
+    this.#visible = range;
     const pages = pagesOf(range, PAGE);
-    for (const [page, asking] of this.#asking) if (!pages.includes(page)) this.#abort(page, asking);
+    for (const [page, request] of this.#requests) if (!pages.includes(page)) this.#abort(page, request);
     if (this.#outdated === "all") return;
-    for (const page of pages) if (!this.#pages.has(page) && !this.#asking.has(page)) void this.#fetch(page);
+    for (const page of pages) if (!this.#pages.has(page) && !this.#requests.has(page)) void this.#fetch(page);
   }
 
   at(index: number): Row | undefined {
     return this.#pages.get(Math.floor(index / PAGE))?.[index % PAGE];
   }
 
-  placeOf(runId: string): number | undefined {
-    return this.#places.get(runId);
+  indexOf(runId: string): number | undefined {
+    return this.#indices.get(runId);
   }
 
-  /** Asks again for what is seen, and forgets the rest. */
+  /** Reloads the visible pages and drops the others. */
   refresh(): void {
-    this.#outdated ??= "unseen";
-    this.#askSeen();
+    this.#outdated ??= "hidden";
+    this.#loadVisible();
   }
 
-  /** A run changed. It is patched where it stands at once; whether it belongs elsewhere now, the yard knows. */
+  /** Patches a changed run in place; reloads if its position may have changed. */
   changed(row: Row): void {
-    const place = this.#places.get(row.run_id);
-    const page = place === undefined ? undefined : this.#pages.get(Math.floor(place / PAGE));
-    if (place === undefined || page === undefined) {
-      this.#soon();
+    const index = this.#indices.get(row.run_id);
+    const page = index === undefined ? undefined : this.#pages.get(Math.floor(index / PAGE));
+    if (index === undefined || page === undefined) {
+      this.#scheduleReload();
       return;
     }
-    page[place % PAGE] = row;
+    page[index % PAGE] = row;
     this.tick += 1;
     const byAge = this.#sort === "-created_at" || this.#sort === "created_at";
-    if (!byAge || this.#query !== "") this.#soon();
+    if (!byAge || this.#query !== "") this.#scheduleReload();
   }
 
-  /** A run is gone, and those below it move up. */
   removed(): void {
-    this.#soon();
+    this.#scheduleReload();
   }
 
-  /** The stream of news begins at this version: rows that are older may have missed some. */
+  /** The live stream starts at this version: older rows may lack changes. */
   from(version: number): void {
-    if (this.ready && version > this.#version) this.#soon();
+    if (this.ready && version > this.#version) this.#scheduleReload();
   }
 
   stop(): void {
-    clearTimeout(this.#again);
-    for (const [page, asking] of this.#asking) this.#abort(page, asking);
+    clearTimeout(this.#reloadTimer);
+    for (const [page, request] of this.#requests) this.#abort(page, request);
   }
 
-  #soon(): void {
-    if (this.#again !== undefined) return;
-    const wait = Math.max(0, this.#askedAt + AGAIN_MS - performance.now());
-    this.#again = setTimeout(() => this.refresh(), wait);
+  #scheduleReload(): void {
+    if (this.#reloadTimer !== undefined) return;
+    const delay = Math.max(0, this.#requestedAt + RELOAD_MS - performance.now());
+    this.#reloadTimer = setTimeout(() => this.refresh(), delay);
   }
 
-  #askSeen(): void {
-    clearTimeout(this.#again);
-    this.#again = undefined;
-    for (const [page, asking] of this.#asking) this.#abort(page, asking);
-    const pages = pagesOf(this.#shown, PAGE);
+  #loadVisible(): void {
+    clearTimeout(this.#reloadTimer);
+    this.#reloadTimer = undefined;
+    for (const [page, request] of this.#requests) this.#abort(page, request);
+    const pages = pagesOf(this.#visible, PAGE);
     for (const page of pages.length ? pages : [0]) void this.#fetch(page);
   }
 
-  #abort(page: number, asking: AbortController): void {
-    asking.abort();
-    this.#asking.delete(page);
+  #abort(page: number, request: AbortController): void {
+    request.abort();
+    this.#requests.delete(page);
   }
 
   async #fetch(page: number): Promise<void> {
-    const mine = new AbortController();
-    this.#asking.set(page, mine);
-    this.#askedAt = performance.now();
+    const request = new AbortController();
+    this.#requests.set(page, request);
+    this.#requestedAt = performance.now();
     try {
-      const asked = { query: this.#query, sort: this.#sort, offset: page * PAGE, limit: PAGE };
-      const got = await ask(asked, { signal: mine.signal });
-      if (!mine.signal.aborted) this.#take(page, got);
+      const query = { query: this.#query, sort: this.#sort, offset: page * PAGE, limit: PAGE };
+      const table = await getTable(query, { signal: request.signal });
+      if (!request.signal.aborted) this.#store(page, table);
     } catch (error) {
       if (isAbort(error)) return;
       this.problem = asProblem(error);
-      this.asking = false;
+      this.loading = false;
     } finally {
-      if (this.#asking.get(page) === mine) this.#asking.delete(page);
+      if (this.#requests.get(page) === request) this.#requests.delete(page);
     }
   }
 
-  #take(page: number, got: Table): void {
-    const seen = pagesOf(this.#shown, PAGE);
-    for (const there of this.#pages.keys()) {
-      if (this.#outdated === "all" || (this.#outdated === "unseen" && !seen.includes(there))) this.#pages.delete(there);
+  #store(page: number, table: Table): void {
+    const visible = pagesOf(this.#visible, PAGE);
+    for (const loaded of this.#pages.keys()) {
+      if (this.#outdated === "all" || (this.#outdated === "hidden" && !visible.includes(loaded))) this.#pages.delete(loaded);
     }
     this.#outdated = null;
-    this.#pages.set(page, got.rows);
-    this.#version = got.version;
-    this.#places.clear();
-    for (const [at, there] of this.#pages) there.forEach((row, i) => this.#places.set(row.run_id, at * PAGE + i));
-    this.total = got.total;
+    this.#pages.set(page, table.rows);
+    this.#version = table.version;
+    this.#indices.clear();
+    for (const [number, rows] of this.#pages) rows.forEach((row, i) => this.#indices.set(row.run_id, number * PAGE + i));
+    this.total = table.total;
     this.problem = null;
     this.ready = true;
-    this.asking = false;
+    this.loading = false;
     this.tick += 1;
   }
 }

@@ -1,12 +1,12 @@
-// The runs that the reader has chosen, in the order of choosing. Kept in the address, which may not grow without end.
+// The selected runs, in order of selection. Part of the URL, so their number is limited.
 
-export const MOST_CHOSEN = 100;
+export const MAX_SELECTED = 100;
 
 export class Selection {
   readonly #ids: Set<string>;
 
   constructor(ids: Iterable<string>) {
-    this.#ids = new Set([...ids].slice(0, MOST_CHOSEN));
+    this.#ids = new Set([...ids].slice(0, MAX_SELECTED));
   }
 
   static fromText(text: string | null): Selection {
@@ -33,7 +33,7 @@ export class Selection {
     return this.#ids.has(id);
   }
 
-  toggled(id: string): Selection {
+  toggle(id: string): Selection {
     return this.has(id) ? new Selection(this.ids.filter((other) => other !== id)) : this.with([id]);
   }
 

@@ -1,43 +1,42 @@
-// Sorting as the address and the yard say it: "-metrics.loss,created_at".
+// Sort keys as in the URL and the API: "-metrics.loss,created_at".
 
-export interface Sorting {
+export interface SortKey {
   name: string;
   descending: boolean;
 }
 
 export const NEWEST_FIRST = "-created_at";
 
-export function parseSort(text: string): Sorting[] {
+export function parseSort(text: string): SortKey[] {
   return text
     .split(",")
     .filter(Boolean)
-    .map((word) => (word.startsWith("-") ? { name: word.slice(1), descending: true } : { name: word, descending: false }));
+    .map((key) => (key.startsWith("-") ? { name: key.slice(1), descending: true } : { name: key, descending: false }));
 }
 
-export function sortText(sorting: readonly Sorting[]): string {
+export function sortText(sorting: readonly SortKey[]): string {
   return sorting.map((s) => (s.descending ? "-" : "") + s.name).join(",");
 }
 
 /**
- * What a click on a column's head makes of the sorting: first its natural direction, then the other, then none. With
- * `add` the others stay before it.
+ * The sort order after a click on a column header: first the natural direction, then the opposite, then none. With
+ * `add`, the other keys are kept before it.
  */
-export function clicked(text: string, name: string, numeric: boolean, add: boolean): string {
-  const now = parseSort(text);
-  const there = now.find((s) => s.name === name);
-  const others = add ? now.filter((s) => s.name !== name) : [];
-  const first = numeric;
-  if (!there) return sortText([...others, { name, descending: first }]);
-  if (there.descending === first && (add || now.length === 1)) {
-    const turned = { name, descending: !first };
-    return add ? sortText(now.map((s) => (s.name === name ? turned : s))) : sortText([turned]);
+export function nextSort(text: string, name: string, numeric: boolean, add: boolean): string {
+  const keys = parseSort(text);
+  const current = keys.find((s) => s.name === name);
+  const others = add ? keys.filter((s) => s.name !== name) : [];
+    if (!current) return sortText([...others, { name, descending: numeric }]);
+  if (current.descending === numeric && (add || keys.length === 1)) {
+    const reversed = { name, descending: !numeric };
+    return add ? sortText(keys.map((s) => (s.name === name ? reversed : s))) : sortText([reversed]);
   }
-  if (!add && now.length > 1) return sortText([{ name, descending: first }]);
+  if (!add && keys.length > 1) return sortText([{ name, descending: numeric }]);
   return sortText(others) || NEWEST_FIRST;
 }
 
 export function ariaSort(text: string, name: string): "ascending" | "descending" | "none" {
-  const found = parseSort(text)[0];
-  if (found?.name !== name) return "none";
-  return found.descending ? "descending" : "ascending";
+  const primary = parseSort(text)[0];
+  if (primary?.name !== name) return "none";
+  return primary.descending ? "descending" : "ascending";
 }

@@ -1,21 +1,21 @@
-// Which of very many rows are to be drawn, and which pages of them are to be asked for. Pure.
+// Which rows of a long list are rendered, and which pages are loaded.
 
 export interface Range {
   from: number;
-  to: number; // not included
+  to: number; // exclusive
 }
 
-const BEYOND = 12; // rows drawn above and below what is seen, so that a turn of the wheel shows no gap
+const OVERSCAN = 12; // rows rendered above and below the viewport, so that scrolling shows no gap
 
 export function visibleRange(scrollTop: number, height: number, rowHeight: number, total: number): Range {
   const first = Math.floor(scrollTop / rowHeight);
   const last = Math.ceil((scrollTop + height) / rowHeight);
-  return { from: Math.max(0, Math.min(first - BEYOND, total)), to: Math.max(0, Math.min(last + BEYOND, total)) };
+  return { from: Math.max(0, Math.min(first - OVERSCAN, total)), to: Math.max(0, Math.min(last + OVERSCAN, total)) };
 }
 
-/** The most rows that `visibleRange` ever has at once. */
-export function rowsDrawn(height: number, rowHeight: number): number {
-  return Math.ceil(Math.max(0, height) / rowHeight) + 1 + 2 * BEYOND;
+/** The maximum number of rows of `visibleRange`. */
+export function maxVisibleRows(height: number, rowHeight: number): number {
+  return Math.ceil(Math.max(0, height) / rowHeight) + 1 + 2 * OVERSCAN;
 }
 
 export function pagesOf(range: Range, size: number): number[] {
@@ -25,7 +25,7 @@ export function pagesOf(range: Range, size: number): number[] {
   return pages;
 }
 
-/** Where to scroll so that the row at `index` is seen whole; null if it is already. */
+/** The scroll position that makes the row at `index` fully visible; null if it already is. */
 export function scrollToShow(
   index: number,
   rowHeight: number,

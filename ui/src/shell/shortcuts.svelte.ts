@@ -1,25 +1,25 @@
-// Shortcuts. A page says what its keys do while it is shown; the help lists exactly those that work now.
+// Keyboard shortcuts. Each page registers its own while it is shown; the help dialog lists those that are active.
 
 export interface Shortcut {
-  keys: string[]; // as KeyboardEvent.key says them; "g r" is one after the other
-  words: string;
+  keys: string[]; // values of KeyboardEvent.key; "g r" is a sequence of two
+  label: string;
   run: (event: KeyboardEvent) => void;
 }
 
-const TOGETHER_MS = 900;
-const PRESSED = "a, button, input, summary, [role=option], [role=menuitem]";
+const SEQUENCE_MS = 900;
+const ACTIVATABLE = "a, button, input, summary, [role=option], [role=menuitem]";
 
-class Keys {
+class Shortcuts {
   groups = $state.raw<{ title: string; shortcuts: Shortcut[] }[]>([]);
-  #groups: { title: string; shortcuts: Shortcut[] }[] = []; // plain: an effect that adds to it must not wait on it
-  #before = "";
-  #at = 0;
+  #groups: { title: string; shortcuts: Shortcut[] }[] = []; // not reactive: an effect that registers a group must not depend on the list
+  #previousKey = "";
+  #previousTime = 0;
 
   constructor() {
-    if (typeof document !== "undefined") document.addEventListener("keydown", (event) => this.#pressed(event));
+    if (typeof document !== "undefined") document.addEventListener("keydown", (event) => this.#onKeydown(event));
   }
 
-  /** Call in an `$effect` and return what it returns, so that the keys go with the page. */
+  /** Call in an `$effect` and return the result, so that the shortcuts are removed with the page. */
   use(title: string, shortcuts: Shortcut[]): () => void {
     const group = { title, shortcuts };
     this.groups = this.#groups = [...this.#groups, group];
@@ -28,29 +28,29 @@ class Keys {
     };
   }
 
-  #pressed(event: KeyboardEvent): void {
+  #onKeydown(event: KeyboardEvent): void {
     if (event.defaultPrevented || event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target)) return;
     if (document.querySelector("dialog[open]")) return;
-    if (isForItself(event)) return;
+    if (activatesTarget(event)) return;
     const now = performance.now();
-    const both = now - this.#at < TOGETHER_MS ? `${this.#before} ${event.key}` : "";
-    this.#before = event.key;
-    this.#at = now;
-    // the page that came last is on top: its keys win
+    const sequence = now - this.#previousTime < SEQUENCE_MS ? `${this.#previousKey} ${event.key}` : "";
+    this.#previousKey = event.key;
+    this.#previousTime = now;
+    // the group that was registered last has priority
     for (const group of [...this.#groups].reverse()) {
-      const found = group.shortcuts.find((s) => (both && s.keys.includes(both)) || s.keys.includes(event.key));
-      if (found) {
+      const shortcut = group.shortcuts.find((s) => (sequence && s.keys.includes(sequence)) || s.keys.includes(event.key));
+      if (shortcut) {
         event.preventDefault();
-        found.run(event);
+        shortcut.run(event);
         return;
       }
     }
   }
 }
 
-/** Enter and Space press the button or link that has the focus: a shortcut must not take them away. */
-function isForItself({ key, target }: KeyboardEvent): boolean {
-  return (key === "Enter" || key === " ") && target instanceof Element && target.closest(PRESSED) !== null;
+/** Enter and Space activate the focused button or link; a shortcut must not override that. */
+function activatesTarget({ key, target }: KeyboardEvent): boolean {
+  return (key === "Enter" || key === " ") && target instanceof Element && target.closest(ACTIVATABLE) !== null;
 }
 
 function isTyping(target: EventTarget | null): boolean {
@@ -59,4 +59,4 @@ function isTyping(target: EventTarget | null): boolean {
   return target.isContentEditable || target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
 }
 
-export const keys = new Keys();
+export const shortcuts = new Shortcuts();

@@ -1,6 +1,6 @@
 import { beforeAll, expect, it, vi } from "vitest";
 
-// the few parts of a document that keys need
+// the parts of a document that the shortcuts use
 class FakeElement {
   constructor(readonly tag = "") {}
   closest = (selector: string) => (selector.split(", ").includes(this.tag) ? this : null);
@@ -10,27 +10,27 @@ let press: (key: string, target: FakeElement) => KeyboardEvent;
 const open = vi.fn();
 
 beforeAll(async () => {
-  let heard: (event: KeyboardEvent) => void = () => {};
+  let listener: (event: KeyboardEvent) => void = () => {};
   for (const name of ["Element", "HTMLElement"]) vi.stubGlobal(name, FakeElement);
   for (const name of ["HTMLInputElement", "HTMLTextAreaElement", "HTMLSelectElement"]) vi.stubGlobal(name, class {});
-  vi.stubGlobal("document", { addEventListener: (_: string, on: typeof heard) => (heard = on), querySelector: () => null });
-  const { keys } = await import("./shortcuts.svelte");
-  keys.use("Runs", [{ keys: ["Enter", " ", "x"], words: "", run: open }]);
+  vi.stubGlobal("document", { addEventListener: (_: string, on: typeof listener) => (listener = on), querySelector: () => null });
+  const { shortcuts } = await import("./shortcuts.svelte");
+  shortcuts.use("Runs", [{ keys: ["Enter", " ", "x"], label: "", run: open }]);
   press = (key, target) => {
     const event = { key, target, preventDefault: vi.fn() } as unknown as KeyboardEvent;
-    heard(event);
+    listener(event);
     return event;
   };
 });
 
-it("leaves Enter and Space to the button or link that has the focus", () => {
+it("leaves Enter and Space to the focused button or link", () => {
   for (const tag of ["a", "button", "input", "summary"]) {
     for (const key of ["Enter", " "]) expect(press(key, new FakeElement(tag)).preventDefault).not.toHaveBeenCalled();
   }
   expect(open).not.toHaveBeenCalled();
 });
 
-it("has them for the table, and all other keys everywhere", () => {
+it("handles them elsewhere, and all other keys everywhere", () => {
   for (const key of ["Enter", " "]) expect(press(key, new FakeElement("div")).preventDefault).toHaveBeenCalled();
   press("x", new FakeElement("button"));
   expect(open).toHaveBeenCalledTimes(3);

@@ -1,21 +1,21 @@
-// Which parameters mattered, as far as the results are known.
+// Loads the parameter importance of a sweep when its results change.
 
 import { asProblem, type Problem } from "../api/http";
 import { getImportance, type Importance, type Sweep } from "./api";
-import { resultsOf } from "./ranking";
+import { resultsKey } from "./ranking";
 
-export class Importances {
-  answer = $state.raw<Importance | null>(null);
+export class ImportanceLoader {
+  data = $state.raw<Importance | null>(null);
   problem = $state.raw<Problem | null>(null);
-  #of: string | null = null; // the results that the answer is of
+  #resultsKey: string | null = null; // the results that the data belongs to
 
-  /** Asks when results are new. A question that failed is asked again the next time. */
-  async follow(sweep: Sweep): Promise<void> {
-    const results = resultsOf(sweep);
-    if (results === this.#of) return;
+  /** Reloads if results changed. A failed request is retried with the next update. */
+  async update(sweep: Sweep): Promise<void> {
+    const results = resultsKey(sweep);
+    if (results === this.#resultsKey) return;
     try {
-      this.answer = await getImportance(sweep.sweep_id);
-      this.#of = results;
+      this.data = await getImportance(sweep.sweep_id);
+      this.#resultsKey = results;
       this.problem = null;
     } catch (error) {
       this.problem = asProblem(error);

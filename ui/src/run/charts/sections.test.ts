@@ -1,24 +1,24 @@
 import { expect, it } from "vitest";
 import type { Series } from "../../api/types";
-import { sectionsOf } from "./sections";
+import { groupSeries } from "./sections";
 
-const one = (name: string, more: Partial<Series> = {}): Series => ({
-  name, kind: "scalar", count: 10, last: 1, min: 0, max: 1, ...more,
+const series = (name: string, changes: Partial<Series> = {}): Series => ({
+  name, kind: "scalar", count: 10, last: 1, min: 0, max: 1, ...changes,
 });
 
-it("metrics stand under what is before their slash, each kind in its place", () => {
-  const found = sectionsOf(
-    [one("train/loss"), one("accuracy", { count: 1 }), one("train/cm", { kind: "confusion_matrix" }),
-     one("phase", { last: "warm-up", min: null, max: null })],
+it("groups by prefix and kind", () => {
+  const sections = groupSeries(
+    [series("train/loss"), series("accuracy", { count: 1 }), series("train/cm", { kind: "confusion_matrix" }),
+     series("phase", { last: "warm-up", min: null, max: null })],
     "",
   );
-  expect(found.map((section) => [section.name, section.all])).toEqual([["train", 2], ["", 2]]);
-  expect(found[1]!.singles.map((s) => s.name)).toEqual(["accuracy"]);
-  expect(found[1]!.values.map((s) => s.name)).toEqual(["phase"]);
-  expect(found[0]!.charts.map((s) => s.name)).toEqual(["train/loss"]);
-  expect(found[0]!.values.map((s) => s.name)).toEqual(["train/cm"]);
+  expect(sections.map((section) => [section.name, section.all])).toEqual([["train", 2], ["", 2]]);
+  expect(sections[1]!.singles.map((s) => s.name)).toEqual(["accuracy"]);
+  expect(sections[1]!.values.map((s) => s.name)).toEqual(["phase"]);
+  expect(sections[0]!.charts.map((s) => s.name)).toEqual(["train/loss"]);
+  expect(sections[0]!.values.map((s) => s.name)).toEqual(["train/cm"]);
 });
 
-it("only those are shown that were looked for", () => {
-  expect(sectionsOf([one("train/Loss"), one("lr")], " loss ").map((s) => s.name)).toEqual(["train"]);
+it("filters by name", () => {
+  expect(groupSeries([series("train/Loss"), series("lr")], " loss ").map((s) => s.name)).toEqual(["train"]);
 });

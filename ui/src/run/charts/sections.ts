@@ -1,28 +1,28 @@
-// Metrics by what stands before the slash in their names, each kind in its place.
+// Groups series by the part of their name before the last slash.
 
 import type { Series } from "../../api/types";
 
 export interface Section {
   name: string;
   all: number;
-  singles: Series[]; // one number: no line to draw
+  singles: Series[]; // a single number
   charts: Series[];
-  values: Series[]; // everything that is no number
+  values: Series[]; // everything else
 }
 
-export function sectionsOf(series: Series[], wanted: string): Section[] {
-  const word = wanted.trim().toLowerCase();
+export function groupSeries(allSeries: Series[], filter: string): Section[] {
+  const text = filter.trim().toLowerCase();
   const sections = new Map<string, Section>();
-  for (const one of series) {
-    if (word && !one.name.toLowerCase().includes(word)) continue;
-    const cut = one.name.lastIndexOf("/");
-    const name = cut < 0 ? "" : one.name.slice(0, cut);
+  for (const series of allSeries) {
+    if (text && !series.name.toLowerCase().includes(text)) continue;
+    const slash = series.name.lastIndexOf("/");
+    const name = slash < 0 ? "" : series.name.slice(0, slash);
     const section = sections.get(name) ?? { name, all: 0, singles: [], charts: [], values: [] };
     sections.set(name, section);
     section.all++;
-    section[placeOf(one)].push(one);
+    section[categoryOf(series)].push(series);
   }
-  // charts are what people come for: parts that have some are on top
+  // sections with charts first
   return [...sections.values()].sort(
     (a, b) =>
       Number(b.charts.length > 0) - Number(a.charts.length > 0) ||
@@ -30,8 +30,8 @@ export function sectionsOf(series: Series[], wanted: string): Section[] {
   );
 }
 
-function placeOf(one: Series): "singles" | "charts" | "values" {
-  if (one.kind !== "scalar") return "values";
-  if (one.count <= 1) return "singles";
-  return typeof one.last === "string" && one.min === null ? "values" : "charts";
+function categoryOf(series: Series): "singles" | "charts" | "values" {
+  if (series.kind !== "scalar") return "values";
+  if (series.count <= 1) return "singles";
+  return typeof series.last === "string" && series.min === null ? "values" : "charts";
 }

@@ -1,4 +1,4 @@
-// Python, coloured a little: comments, strings, keywords, numbers, and the names of what is defined.
+// Minimal Python highlighting: comments, strings, keywords, numbers and defined names.
 
 export interface Token {
   kind: "" | "comment" | "string" | "keyword" | "number" | "name";
@@ -11,40 +11,40 @@ const KEYWORDS = new Set(
 );
 const TOKEN =
   /#.*|(?:[rbfuRBFU]{0,2})(?:"""|'''|"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?)|\b(?:0[xob][\da-fA-F_]+|\d[\d_]*\.?\d*(?:[eE][+-]?\d+)?j?)\b|[A-Za-z_]\w*/g;
-const LONGEST = 2000;
+const MAX_LINE = 2000;
 
-/** A function that gives a line's tokens. Which lines begin inside of a long string is found once, for all. */
-export function tokensOf(lines: string[]): (index: number) => Token[] {
-  const inside: (string | null)[] = [];
+/** Returns a function that tokenizes a line. The lines inside multi-line strings are determined once. */
+export function tokenizePython(lines: string[]): (index: number) => Token[] {
+  const openQuotes: (string | null)[] = [];
   let quote: string | null = null;
   for (const line of lines) {
-    inside.push(quote);
+    openQuotes.push(quote);
     quote = lineTokens(line, quote).quote;
   }
-  return (index) => lineTokens(lines[index] ?? "", inside[index] ?? null).tokens;
+  return (index) => lineTokens(lines[index] ?? "", openQuotes[index] ?? null).tokens;
 }
 
 function lineTokens(line: string, quote: string | null): { tokens: Token[]; quote: string | null } {
-  if (line.length > LONGEST) return { tokens: [{ kind: "", text: line.slice(0, LONGEST) }], quote };
+  if (line.length > MAX_LINE) return { tokens: [{ kind: "", text: line.slice(0, MAX_LINE) }], quote };
   const tokens: Token[] = [];
-  let at = 0;
-  let before = "";
+  let position = 0;
+  let previous = "";
   const push = (kind: Token["kind"], text: string) => text && tokens.push({ kind, text });
-  while (at < line.length) {
+  while (position < line.length) {
     if (quote !== null) {
-      const end = line.indexOf(quote, at);
+      const end = line.indexOf(quote, position);
       const stop = end < 0 ? line.length : end + 3;
-      push("string", line.slice(at, stop));
-      at = stop;
+      push("string", line.slice(position, stop));
+      position = stop;
       if (end >= 0) quote = null;
       continue;
     }
-    TOKEN.lastIndex = at;
+    TOKEN.lastIndex = position;
     const match = TOKEN.exec(line);
     if (!match) break;
     const text = match[0];
-    push("", line.slice(at, match.index));
-    at = match.index + text.length;
+    push("", line.slice(position, match.index));
+    position = match.index + text.length;
     if (text.endsWith('"""') || text.endsWith("'''")) {
       quote = text.slice(-3);
       push("string", text);
@@ -52,9 +52,9 @@ function lineTokens(line: string, quote: string | null): { tokens: Token[]; quot
     else if (/["']/.test(text)) push("string", text);
     else if (KEYWORDS.has(text)) push("keyword", text);
     else if (/^\d/.test(text)) push("number", text);
-    else push(before === "def" || before === "class" ? "name" : "", text);
-    before = text;
+    else push(previous === "def" || previous === "class" ? "name" : "", text);
+    previous = text;
   }
-  push("", line.slice(at));
+  push("", line.slice(position));
   return { tokens, quote };
 }

@@ -16,7 +16,7 @@ const DIFF = `--- a/train.py
 `;
 
 describe("a unified diff", () => {
-  it("gives each line its numbers on both sides", () => {
+  it("numbers lines on both sides", () => {
     expect(diffLines(DIFF).map((line) => [line.kind, line.a, line.b, line.text])).toEqual([
       ["gap", null, null, "def train():"],
       ["same", 1, 1, "import os"],
@@ -30,7 +30,7 @@ describe("a unified diff", () => {
     ]);
   });
 
-  it("is counted", () => {
+  it("counts changed lines", () => {
     expect(changeCounts(diffLines(DIFF))).toEqual({ added: 3, removed: 2 });
     expect(diffLines("")).toEqual([]);
   });

@@ -1,9 +1,9 @@
-// A command as one could type it.
+// Shell quoting of commands.
 
 export function commandLine(argv: string[]): string {
-  return argv.map(quoted).join(" ");
+  return argv.map(quote).join(" ");
 }
 
-function quoted(word: string): string {
+function quote(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

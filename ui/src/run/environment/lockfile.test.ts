@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { packagesOf } from "./lockfile";
+import { parseLockfile } from "./lockfile";
 
-it("packages and their versions are found in a lock, whoever wrote it", () => {
+it("parses pip and conda lock files", () => {
   const lock = `# made by pip
 --index-url somewhere
 numpy==1.26.4 --hash=sha256:abc
@@ -10,7 +10,7 @@ mine @ file:///tmp/mine.whl
 conda-thing=1.2.3=h123_0
 Zlib==1
 `;
-  expect(packagesOf(lock).map(({ name, version }) => [name, version])).toEqual([
+  expect(parseLockfile(lock).map(({ name, version }) => [name, version])).toEqual([
     ["conda-thing", "1.2.3"],
     ["mine", "file:///tmp/mine.whl"],
     ["numpy", "1.26.4"],

@@ -1,47 +1,47 @@
-// Tables in text files: comma, semicolon or tab between the cells, quotes around what needs them.
+// CSV files with comma, semicolon or tab as separator.
 
-export interface Sheet {
+export interface CsvTable {
   columns: string[];
   rows: string[][];
-  more: boolean; // the text went on
+  truncated: boolean;
 }
 
-export function sheetOf(text: string, mostRows = 500, cutShort = false): Sheet {
-  const separator = separatorOf(text);
+export function parseCsv(text: string, maxRows = 500, textTruncated = false): CsvTable {
+  const separator = detectSeparator(text);
   const rows: string[][] = [];
   let row: string[] = [];
   let cell = "";
   let quoted = false;
-  let at = text.startsWith("\ufeff") ? 1 : 0;
-  for (; at < text.length && rows.length <= mostRows; at++) {
-    const letter = text[at]!;
+  let position = text.startsWith("\ufeff") ? 1 : 0;
+  for (; position < text.length && rows.length <= maxRows; position++) {
+    const character = text[position]!;
     if (quoted) {
-      if (letter !== '"') cell += letter;
-      else if (text[at + 1] === '"') {
+      if (character !== '"') cell += character;
+      else if (text[position + 1] === '"') {
         cell += '"';
-        at++;
+        position++;
       } else quoted = false;
-    } else if (letter === '"' && cell === "") quoted = true;
-    else if (letter === separator) {
+    } else if (character === '"' && cell === "") quoted = true;
+    else if (character === separator) {
       row.push(cell);
       cell = "";
-    } else if (letter === "\n") {
+    } else if (character === "\n") {
       row.push(cell.endsWith("\r") ? cell.slice(0, -1) : cell);
       rows.push(row);
       row = [];
       cell = "";
-    } else cell += letter;
+    } else cell += character;
   }
-  const more = at < text.length || cutShort;
-  // the last line of a text that was cut is half a line
-  if (!more && (cell || row.length)) rows.push([...row, cell]);
+  const truncated = position < text.length || textTruncated;
+  // the last line of a truncated text is incomplete
+  if (!truncated && (cell || row.length)) rows.push([...row, cell]);
   const [columns = [], ...rest] = rows;
-  return { columns, rows: rest.slice(0, mostRows), more };
+  return { columns, rows: rest.slice(0, maxRows), truncated };
 }
 
-function separatorOf(text: string): string {
+function detectSeparator(text: string): string {
   const end = text.indexOf("\n");
-  const first = end < 0 ? text : text.slice(0, end);
-  const count = (letter: string) => first.split(letter).length;
-  return [",", "\t", ";"].reduce((best, letter) => (count(letter) > count(best) ? letter : best));
+  const firstLine = end < 0 ? text : text.slice(0, end);
+  const count = (separator: string) => firstLine.split(separator).length;
+  return [",", "\t", ";"].reduce((best, separator) => (count(separator) > count(best) ? separator : best));
 }

@@ -1,52 +1,52 @@
-// Names with slashes as a tree of folders.
+// A tree of folders from file names with slashes.
 
-export interface Named {
+export interface FileSize {
   name: string;
   size: number;
 }
 
-export interface Branch {
-  name: string; // the last part
-  path: string; // from the top
+export interface TreeNode {
+  name: string; // the last segment
+  path: string; // from the root
   size: number;
   folder: boolean;
-  children: Branch[];
+  children: TreeNode[];
 }
 
-/** Folders first, each by name as people count (step_2 before step_10); a folder of one folder shares its line. */
-export function treeOf(files: Named[]): Branch[] {
-  const top: Branch = { name: "", path: "", size: 0, folder: true, children: [] };
-  const folders = new Map<string, Branch>([["", top]]);
+/** Folders first, in natural order (step_2 before step_10); a folder with a single subfolder is merged with it. */
+export function buildTree(files: FileSize[]): TreeNode[] {
+  const root: TreeNode = { name: "", path: "", size: 0, folder: true, children: [] };
+  const folders = new Map<string, TreeNode>([["", root]]);
   for (const file of files) {
     const parent = folderOf(file.name, folders);
     const name = file.name.slice(file.name.lastIndexOf("/") + 1);
     parent.children.push({ name, path: file.name, size: file.size, folder: false, children: [] });
   }
-  return arranged(top).children;
+  return arrange(root).children;
 }
 
-function folderOf(path: string, folders: Map<string, Branch>): Branch {
-  const cut = path.lastIndexOf("/");
-  const folder = cut < 0 ? "" : path.slice(0, cut);
-  const known = folders.get(folder);
-  if (known) return known;
-  const made: Branch = { name: folder.slice(folder.lastIndexOf("/") + 1), path: folder, size: 0, folder: true, children: [] };
-  folders.set(folder, made);
-  folderOf(folder, folders).children.push(made);
-  return made;
+function folderOf(path: string, folders: Map<string, TreeNode>): TreeNode {
+  const slash = path.lastIndexOf("/");
+  const folder = slash < 0 ? "" : path.slice(0, slash);
+  const existing = folders.get(folder);
+  if (existing) return existing;
+  const node: TreeNode = { name: folder.slice(folder.lastIndexOf("/") + 1), path: folder, size: 0, folder: true, children: [] };
+  folders.set(folder, node);
+  folderOf(folder, folders).children.push(node);
+  return node;
 }
 
 const order = new Intl.Collator("en", { numeric: true });
 
-function arranged(branch: Branch): Branch {
-  if (!branch.folder) return branch;
-  let { children, name, path } = branch;
+function arrange(node: TreeNode): TreeNode {
+  if (!node.folder) return node;
+  let { children, name, path } = node;
   const only = children[0];
   if (path && children.length === 1 && only!.folder) {
-    const below = arranged(only!);
-    return { ...below, name: `${name}/${below.name}` };
+    const merged = arrange(only!);
+    return { ...merged, name: `${name}/${merged.name}` };
   }
-  children = children.map(arranged);
+  children = children.map(arrange);
   children.sort((a, b) => Number(b.folder) - Number(a.folder) || order.compare(a.name, b.name));
-  return { ...branch, children, size: children.reduce((sum, child) => sum + child.size, 0) };
+  return { ...node, children, size: children.reduce((sum, child) => sum + child.size, 0) };
 }

@@ -1,8 +1,8 @@
-// How a file is best looked at, by its name.
+// The kind of preview for a file, by its extension.
 
-export type Look = "image" | "audio" | "video" | "table" | "json" | "text";
+export type PreviewKind = "image" | "audio" | "video" | "table" | "json" | "text";
 
-const BY_ENDING: Record<string, Look> = {
+const BY_EXTENSION: Record<string, PreviewKind> = {
   png: "image", jpg: "image", jpeg: "image", gif: "image", webp: "image", bmp: "image", svg: "image", avif: "image",
   wav: "audio", mp3: "audio", flac: "audio", ogg: "audio", m4a: "audio", opus: "audio",
   mp4: "video", webm: "video",
@@ -10,7 +10,7 @@ const BY_ENDING: Record<string, Look> = {
   json: "json", ipynb: "json",
 };
 
-export function lookOf(name: string): Look {
-  const ending = name.slice(name.lastIndexOf(".") + 1).toLowerCase();
-  return Object.hasOwn(BY_ENDING, ending) ? BY_ENDING[ending]! : "text";
+export function previewKind(name: string): PreviewKind {
+  const extension = name.slice(name.lastIndexOf(".") + 1).toLowerCase();
+  return Object.hasOwn(BY_EXTENSION, extension) ? BY_EXTENSION[extension]! : "text";
 }

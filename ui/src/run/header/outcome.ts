@@ -1,9 +1,9 @@
-// Why a run ended, or what it is doing, in words that come first.
+// The outcome of a run, or its current activity.
 
 import type { RunView } from "../../api/types";
 import { hasEnded } from "../../api/types";
 
-export interface Verdict {
+export interface Outcome {
   tone: "good" | "bad" | "off" | "active";
   headline: string;
   facts: [string, string][];
@@ -11,21 +11,21 @@ export interface Verdict {
 
 const HEADLINES: Record<string, string> = {
   "succeeded": "Completed",
-  "script failed": "The script failed",
+  "script failed": "Script failed",
   "out of memory": "Out of memory",
-  "killed": "Killed from outside",
+  "killed": "Killed externally",
   "canceled": "Canceled",
-  "timed out": "Its time was over",
+  "timed out": "Timed out",
   "marked as failed": "Marked as failed",
-  "environment failed": "The environment could not be built",
-  "launch failed": "It could not be started",
-  "agent lost": "Its agent was lost",
-  "node lost": "A node was lost",
-  "stalled": "It stood still",
-  "process lost": "Its process went away",
+  "environment failed": "Environment build failed",
+  "launch failed": "Launch failed",
+  "agent lost": "Agent lost",
+  "node lost": "Node lost",
+  "stalled": "Stalled",
+  "process lost": "Process lost",
 };
 
-export function verdictOf(run: RunView): Verdict {
+export function describeOutcome(run: RunView): Outcome {
   if (!hasEnded(run.status) || !run.end) {
     return { tone: "active", headline: run.activity || run.status, facts: [] };
   }

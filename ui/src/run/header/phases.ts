@@ -1,17 +1,17 @@
-// Where the time of a run went.
+// The time spent in each phase of a run.
 
 import { duration } from "../../format/time";
 import type { Phase } from "../api";
 
 export interface Share {
   phase: string;
-  words: string;
+  label: string;
   seconds: number;
-  share: number; // of the whole, 0 to 1
-  open: boolean; // still going on
+  share: number; // of the total, 0 to 1
+  open: boolean; // not finished
 }
 
-const WORDS: Record<string, string> = {
+const LABELS: Record<string, string> = {
   snapshot: "Snapshot",
   environment: "Environment",
   data: "Data",
@@ -21,21 +21,21 @@ const WORDS: Record<string, string> = {
   finalize: "Finalize",
 };
 
-/** "7 ms", "0.34 s", and so on: most phases of a good run are short. */
-export function spell(seconds: number): string {
+/** "7 ms", "0.34 s", …: most phases are short. */
+export function formatSeconds(seconds: number): string {
   return seconds < 0.0995 ? `${Math.round(seconds * 1000)} ms` : duration(seconds);
 }
 
-/** The phases that took any time, in their order; one that is not over goes on until `now`. */
-export function sharesOf(phases: Phase[], now: number): Share[] {
+/** The phases with a duration; an unfinished one lasts until `now`. */
+export function phaseShares(phases: Phase[], now: number): Share[] {
   const lengths = phases.map(({ phase, from, to }) => ({
     phase,
-    words: WORDS[phase] ?? phase,
+    label: LABELS[phase] ?? phase,
     seconds: Math.max(0, (to ?? now) - from),
     open: to === null,
   }));
-  const whole = lengths.reduce((sum, { seconds }) => sum + seconds, 0);
+  const total = lengths.reduce((sum, { seconds }) => sum + seconds, 0);
   return lengths
     .filter(({ seconds, open }) => seconds > 0 || open)
-    .map((length) => ({ ...length, share: whole > 0 ? length.seconds / whole : 1 }));
+    .map((length) => ({ ...length, share: total > 0 ? length.seconds / total : 1 }));
 }

@@ -1,20 +1,20 @@
 import { expect, it } from "vitest";
 import { PLAIN, type Span } from "./ansi";
-import { marked } from "./highlight";
+import { highlight } from "./highlight";
 
-const spans = (...texts: string[]): Span[] => texts.map((text) => ({ text, look: PLAIN }));
-const shown = (pieces: { text: string; hit: boolean }[]) =>
-  pieces.map((piece) => (piece.hit ? `[${piece.text}]` : piece.text)).join("|");
+const spans = (...texts: string[]): Span[] => texts.map((text) => ({ text, style: PLAIN }));
+const format = (pieces: { text: string; isMatch: boolean }[]) =>
+  pieces.map(({ text, isMatch }) => (isMatch ? `[${text}]` : text)).join("|");
 
-it("every place is marked, whatever the case", () => {
-  expect(shown(marked(spans("Loss loss closs"), "loss"))).toBe("[Loss]| |[loss]| c|[loss]");
+it("marks every match, ignoring case", () => {
+  expect(format(highlight(spans("Loss loss closs"), "loss"))).toBe("[Loss]| |[loss]| c|[loss]");
 });
 
-it("a match over two colours is marked in both", () => {
-  expect(shown(marked(spans("ab", "cd"), "bc"))).toBe("a|[b]|[c]|d");
+it("marks a match that spans two colors", () => {
+  expect(format(highlight(spans("ab", "cd"), "bc"))).toBe("a|[b]|[c]|d");
 });
 
-it("without a mark nothing changes", () => {
-  expect(shown(marked(spans("ab", "cd"), ""))).toBe("ab|cd");
-  expect(shown(marked(spans("ab"), "x"))).toBe("ab");
+it("changes nothing without a match", () => {
+  expect(format(highlight(spans("ab", "cd"), ""))).toBe("ab|cd");
+  expect(format(highlight(spans("ab"), "x"))).toBe("ab");
 });

@@ -1,32 +1,32 @@
-// Where a searched text is in a line, also when its colours change in the middle of it.
+// Splits styled text at search matches, also where the style changes inside a match.
 
-import type { Look, Span } from "./ansi";
+import type { Span, TextStyle } from "./ansi";
 
 export interface Piece {
   text: string;
-  look: Look;
-  hit: boolean;
+  style: TextStyle;
+  isMatch: boolean;
 }
 
-export function marked(spans: Span[], mark: string): Piece[] {
-  if (!mark) return spans.map((span) => ({ ...span, hit: false }));
+export function highlight(spans: Span[], search: string): Piece[] {
+  if (!search) return spans.map((span) => ({ ...span, isMatch: false }));
   const line = spans.map((span) => span.text).join("").toLowerCase();
-  const wanted = mark.toLowerCase();
-  const edges: number[] = [];
-  for (let at = line.indexOf(wanted); at >= 0; at = line.indexOf(wanted, at + wanted.length)) {
-    edges.push(at, at + wanted.length);
+  const text = search.toLowerCase();
+  const edges: number[] = []; // start and end of each match
+  for (let start = line.indexOf(text); start >= 0; start = line.indexOf(text, start + text.length)) {
+    edges.push(start, start + text.length);
   }
-  const found: Piece[] = [];
+  const pieces: Piece[] = [];
   let begin = 0;
-  for (const { text, look } of spans) {
+  for (const { text, style } of spans) {
     const end = begin + text.length;
     let from = begin;
-    for (const edge of [...edges.filter((place) => place > begin && place < end), end]) {
-      const inside = edges.filter((place) => place <= from).length % 2 === 1;
-      if (edge > from) found.push({ text: text.slice(from - begin, edge - begin), look, hit: inside });
-      from = edge;
+    for (const to of [...edges.filter((edge) => edge > begin && edge < end), end]) {
+      const isMatch = edges.filter((edge) => edge <= from).length % 2 === 1;
+      if (to > from) pieces.push({ text: text.slice(from - begin, to - begin), style, isMatch });
+      from = to;
     }
     begin = end;
   }
-  return found;
+  return pieces;
 }

@@ -1,31 +1,31 @@
-// A log of any size, of which only some pieces are here: lines by the byte at which they begin.
+// A log of any size, of which only some pieces are loaded. Lines are identified by their byte offset.
 
-import { PLAIN, spansOf, type Look, type Span } from "./ansi";
+import { parseAnsi, type SgrState, type Span } from "./ansi";
 
 export const PIECE_BYTES = 64 * 1024;
-const MOST_PIECES = 96; // 6 MB of a log at a time
-const LONGEST_SHOWN = 4000; // characters of one line
+const MAX_PIECES = 96; // 6 MB
+const MAX_LINE_CHARS = 4000; // characters per line
 const NEWLINE = 10;
 
 export interface LogLine {
-  offset: number; // of its first byte: its name, as long as the log only grows
-  number: number | null; // from 1; null where the pieces before are not all known
+  offset: number; // of its first byte; stable while the log only grows
+  number: number | null; // from 1; null if earlier pieces are not loaded
   spans: Span[];
-  cut: number; // bytes that are not shown
+  cut: number; // number of bytes that are not shown
 }
 
 interface Piece {
   bytes: Uint8Array;
-  lineEnds: Uint32Array; // where its newlines are
-  looks: Map<number, Look>; // the look with which a line begins
+  lineEnds: Uint32Array; // positions of its newlines
+  styles: Map<number, SgrState>; // the style that a line starts with
 }
 
 export class LogDocument {
   size = 0;
   #pieces = new Map<number, Piece>();
-  #linesBefore = new Map([[0, 0]]); // lines that begin in the pieces before each piece, where that is known
+  #linesBefore = new Map([[0, 0]]); // number of lines in all earlier pieces, where known
 
-  /** The log is as long as this now. A log that shrank is another one: nothing of it is known. */
+  /** Sets the size of the log. A log that shrank was replaced: its pieces are dropped. */
   grow(size: number): void {
     if (size < this.size) {
       this.#pieces.clear();
@@ -34,7 +34,7 @@ export class LogDocument {
     this.size = size;
   }
 
-  /** Bytes that arrived, from where `wanted` asked for them on. */
+  /** Stores loaded bytes. */
   put(offset: number, bytes: Uint8Array): void {
     this.size = Math.max(this.size, offset + bytes.length);
     let at = 0;
@@ -42,34 +42,34 @@ export class LogDocument {
       const number = Math.floor((offset + at) / PIECE_BYTES);
       const inside = offset + at - number * PIECE_BYTES;
       const part = bytes.subarray(at, at + PIECE_BYTES - inside);
-      const held = this.#pieces.get(number);
-      const before = held?.bytes.length ?? 0;
+      const piece = this.#pieces.get(number);
+      const before = piece?.bytes.length ?? 0;
       if (inside <= before && inside + part.length > before) {
-        const whole = new Uint8Array(inside + part.length);
-        if (held) whole.set(held.bytes.subarray(0, inside));
-        whole.set(part, inside);
-        this.#keep(number, whole);
+        const extended = new Uint8Array(inside + part.length);
+        if (piece) extended.set(piece.bytes.subarray(0, inside));
+        extended.set(part, inside);
+        this.#store(number, extended);
       }
       at += part.length;
     }
   }
 
-  /** What is to be fetched to know the bytes from `from` to `to`: [offset, length] of stretches, in order. */
-  wanted(from: number, to: number): [number, number][] {
-    const found: [number, number][] = [];
+  /** The missing byte ranges between `from` and `to`, as [offset, length] in order. */
+  missing(from: number, to: number): [number, number][] {
+    const ranges: [number, number][] = [];
     const last = Math.floor(Math.max(from, Math.min(to, this.size) - 1) / PIECE_BYTES);
     for (let number = Math.max(0, Math.floor(from / PIECE_BYTES)); number <= last; number++) {
       const begin = number * PIECE_BYTES + (this.#pieces.get(number)?.bytes.length ?? 0);
       const end = Math.min((number + 1) * PIECE_BYTES, this.size);
-      const previous = found[found.length - 1];
+      const previous = ranges[ranges.length - 1];
       if (begin >= end) continue;
       if (previous && previous[0] + previous[1] === begin) previous[1] += end - begin;
-      else found.push([begin, end - begin]);
+      else ranges.push([begin, end - begin]);
     }
-    return found;
+    return ranges;
   }
 
-  /** The line that begins at or before `offset`; null when the bytes there are not here. */
+  /** The start of the line that contains `offset`; null if it is not loaded. */
   lineStart(offset: number): number | null {
     const at = Math.max(0, Math.min(offset, this.size - 1));
     const number = Math.floor(at / PIECE_BYTES);
@@ -82,11 +82,11 @@ export class LogDocument {
     const before = this.#pieces.get(number - 1);
     if (!before || before.bytes.length < PIECE_BYTES) return null;
     const last = before.lineEnds[before.lineEnds.length - 1];
-    // a line that goes on for a whole piece is broken there: nobody reads it, and its beginning may be gigabytes away
+    // a line longer than a piece is split there: its start may be gigabytes away
     return last === undefined ? base : base - PIECE_BYTES + last + 1;
   }
 
-  /** Where the line after the one that begins at `start` begins; null at the end, or when it is not here. */
+  /** The start of the line after the one at `start`; null at the end or if it is not loaded. */
   nextLine(start: number): number | null {
     const end = this.#lineEnd(start);
     return end === null || end.next >= this.size ? null : end.next;
@@ -96,7 +96,7 @@ export class LogDocument {
     return start <= 0 ? null : this.lineStart(start - 1);
   }
 
-  /** `lines` further down (or up, if negative), as far as the log and its known pieces go. */
+  /** Moves by `lines` down (up if negative), as far as the loaded pieces reach. */
   move(start: number, lines: number): { start: number; moved: number } {
     let at = start;
     let moved = 0;
@@ -115,21 +115,21 @@ export class LogDocument {
     return { start: at, moved };
   }
 
-  /** Up to `count` lines from the one that begins at `start`. */
+  /** Up to `count` lines starting at `start`. */
   lines(start: number, count: number): LogLine[] {
-    const found: LogLine[] = [];
+    const result: LogLine[] = [];
     let number = this.#numberOf(start);
-    for (let at: number | null = start; at !== null && found.length < count; at = this.nextLine(at)) {
+    for (let at: number | null = start; at !== null && result.length < count; at = this.nextLine(at)) {
       const end = this.#lineEnd(at);
       if (end === null || (end.end === at && at >= this.size)) break;
-      found.push(this.#line(at, end.end, number));
+      result.push(this.#line(at, end.end, number));
       if (number !== null) number++;
     }
-    return found;
+    return result;
   }
 
-  /** Somebody who read all of it says which number a line has: those around it have theirs from that. */
-  know(start: number, number: number): void {
+  /** Sets the number of a line, as reported by a search; numbers of the lines around it follow from it. */
+  setLineNumber(start: number, number: number): void {
     const at = Math.floor(start / PIECE_BYTES);
     const piece = this.#pieces.get(at);
     if (!piece) return;
@@ -141,7 +141,7 @@ export class LogDocument {
     }
   }
 
-  /** Where the line with this number begins; null where it is not known. */
+  /** The start of the line with this number; null if it is not known. */
   startOfLine(number: number): number | null {
     let piece = 0;
     while ((this.#linesBefore.get(piece + 1) ?? Infinity) < number) piece++;
@@ -152,18 +152,18 @@ export class LogDocument {
     return piece === 0 ? 0 : this.lineStart(piece * PIECE_BYTES);
   }
 
-  /** How many lines there are, once all bytes are here. */
+  /** The number of lines; null until all bytes are loaded. */
   lineCount(): number | null {
     const last = Math.floor(Math.max(0, this.size - 1) / PIECE_BYTES);
     const before = this.#linesBefore.get(last);
     const piece = this.#pieces.get(last);
     if (before === undefined || !piece || !this.size) return this.size ? null : 0;
-    const open = piece.bytes[piece.bytes.length - 1] === NEWLINE ? 0 : 1;
-    return before + piece.lineEnds.length + open;
+    const unterminated = piece.bytes[piece.bytes.length - 1] === NEWLINE ? 0 : 1;
+    return before + piece.lineEnds.length + unterminated;
   }
 
-  /** Bytes of a line, on average, of what is here: how high the log would be can only be guessed before it is read. */
-  usualLineBytes(): number {
+  /** Average bytes per line of the loaded pieces, to estimate the height of the log. */
+  averageLineBytes(): number {
     let bytes = 0;
     let lines = 0;
     for (const piece of this.#pieces.values()) {
@@ -173,19 +173,19 @@ export class LogDocument {
     return lines ? bytes / lines : 80;
   }
 
-  /** All bytes are here, so that every line has its number and its place. */
+  /** True if all bytes are loaded, so that all lines have a number. */
   get complete(): boolean {
-    return this.wanted(0, this.size).length === 0;
+    return this.missing(0, this.size).length === 0;
   }
 
-  #keep(number: number, bytes: Uint8Array): void {
+  #store(number: number, bytes: Uint8Array): void {
     const ends: number[] = [];
     for (let at = bytes.indexOf(NEWLINE); at >= 0; at = bytes.indexOf(NEWLINE, at + 1)) ends.push(at);
-    this.#pieces.delete(number); // set anew, so that the oldest is the one that was longest not asked for
-    this.#pieces.set(number, { bytes, lineEnds: Uint32Array.from(ends), looks: new Map() });
+    this.#pieces.delete(number); // reinserted, so that the first key is the least recently stored piece
+    this.#pieces.set(number, { bytes, lineEnds: Uint32Array.from(ends), styles: new Map() });
     this.#countLines(number);
     for (const oldest of this.#pieces.keys()) {
-      if (this.#pieces.size <= MOST_PIECES) break;
+      if (this.#pieces.size <= MAX_PIECES) break;
       this.#pieces.delete(oldest);
     }
   }
@@ -212,8 +212,8 @@ export class LogDocument {
     const piece = this.#pieces.get(number);
     if (!piece || start - number * PIECE_BYTES > piece.bytes.length) return null;
     const base = number * PIECE_BYTES;
-    const own = piece.lineEnds[countBelow(piece.lineEnds, start - base)];
-    if (own !== undefined) return { end: base + own, next: base + own + 1 };
+    const lineEnd = piece.lineEnds[countBelow(piece.lineEnds, start - base)];
+    if (lineEnd !== undefined) return { end: base + lineEnd, next: base + lineEnd + 1 };
     const border = base + PIECE_BYTES;
     if (border >= this.size) return { end: this.size, next: this.size };
     if (piece.bytes.length < PIECE_BYTES) return null;
@@ -222,41 +222,40 @@ export class LogDocument {
     if (!after) return null;
     const first = after.lineEnds[0];
     const end = first === undefined ? border + after.bytes.length : border + first;
-    // the piece after has no newline: the line goes to its end, and another begins there
+    // the next piece has no newline: the line is split at its end
     return first === undefined ? { end, next: end } : { end, next: end + 1 };
   }
 
   #line(start: number, end: number, number: number | null): LogLine {
     const piece = this.#pieces.get(Math.floor(start / PIECE_BYTES))!;
-    const shown = Math.min(end, start + 4 * LONGEST_SHOWN);
-    const whole = new TextDecoder().decode(this.#bytes(start, shown));
-    const text = whole.length > LONGEST_SHOWN ? whole.slice(0, LONGEST_SHOWN) : whole;
-    const look = piece.looks.get(start) ?? PLAIN;
-    const parsed = spansOf(text, look);
-    if (parsed.look !== PLAIN) piece.looks.set(end + 1, parsed.look);
-    return { offset: start, number, spans: parsed.spans, cut: text === whole ? end - shown : end - start - text.length };
+    const shown = Math.min(end, start + 4 * MAX_LINE_CHARS);
+    const decoded = new TextDecoder().decode(this.#bytes(start, shown));
+    const text = decoded.slice(0, MAX_LINE_CHARS);
+    const parsed = parseAnsi(text, piece.styles.get(start) ?? null);
+    if (parsed.state) piece.styles.set(end + 1, parsed.state);
+    return { offset: start, number, spans: parsed.spans, cut: text === decoded ? end - shown : end - start - text.length };
   }
 
   #bytes(from: number, to: number): Uint8Array {
     const number = Math.floor(from / PIECE_BYTES);
     const base = number * PIECE_BYTES;
-    const own = this.#pieces.get(number)!.bytes;
-    if (to <= base + PIECE_BYTES) return own.subarray(from - base, to - base);
+    const bytes = this.#pieces.get(number)!.bytes;
+    if (to <= base + PIECE_BYTES) return bytes.subarray(from - base, to - base);
     const after = this.#pieces.get(number + 1)?.bytes ?? new Uint8Array();
     const joined = new Uint8Array(to - from);
-    joined.set(own.subarray(from - base));
+    joined.set(bytes.subarray(from - base));
     joined.set(after.subarray(0, to - base - PIECE_BYTES), base + PIECE_BYTES - from);
     return joined;
   }
 }
 
-/** How many of the rising numbers are below `limit`. */
-function countBelow(rising: Uint32Array, limit: number): number {
+/** The number of values below `limit` in a sorted array. */
+function countBelow(sorted: Uint32Array, limit: number): number {
   let low = 0;
-  let high = rising.length;
+  let high = sorted.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (rising[middle]! < limit) low = middle + 1;
+    if (sorted[middle]! < limit) low = middle + 1;
     else high = middle;
   }
   return low;

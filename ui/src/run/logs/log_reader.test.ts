@@ -5,14 +5,14 @@ import { LogReader, SMALL_BYTES } from "./log_reader.svelte";
 
 vi.mock("../api", () => ({ getLogBytes: vi.fn() }));
 
-const asked = vi.mocked(getLogBytes);
+const request = vi.mocked(getLogBytes);
 let content = new Uint8Array();
 
 const logOf = (lines: number) => {
   content = new TextEncoder().encode(Array.from({ length: lines }, (_, i) => `line ${String(i + 1).padStart(9, "0")}\n`).join(""));
 };
 
-function reading(size = content.length): LogReader {
+function createReader(size = content.length): LogReader {
   const reader = new LogReader("run", "log.txt");
   reader.grow(size);
   return reader;
@@ -21,43 +21,43 @@ function reading(size = content.length): LogReader {
 const lastLine = ({ document }: LogReader) => document.lines(document.lineStart(document.size - 1) ?? 0, 1)[0];
 
 beforeEach(() => {
-  asked.mockReset();
-  asked.mockImplementation(async (_id, _name, from, limit) => content.slice(from, from + limit));
+  request.mockReset();
+  request.mockImplementation(async (_id, _name, from, limit) => content.slice(from, from + limit));
 });
 
-it("reads all of a log that is more than one request may bring", async () => {
+it("splits a log into several requests", async () => {
   logOf(100_000);
   expect(content.length).toBeLessThan(SMALL_BYTES);
-  const reader = reading();
+  const reader = createReader();
   await reader.read(0, content.length);
   expect(reader.document.complete).toBe(true);
   expect(reader.document.lineCount()).toBe(100_000);
   expect(lastLine(reader)).toMatchObject({ number: 100_000, spans: [{ text: "line 000100000" }] });
-  expect(Math.max(...asked.mock.calls.map(([, , , limit]) => limit))).toBeLessThan(content.length);
+  expect(Math.max(...request.mock.calls.map(([, , , limit]) => limit))).toBeLessThan(content.length);
 });
 
-it("asks for the end first, and keeps it though what is before is not here yet", async () => {
+it("requests the end first, and keeps it before earlier parts arrive", async () => {
   logOf(100_000);
-  const held = PIECE_BYTES / 2; // the first part begins within a piece
-  const reader = reading();
-  reader.document.put(0, content.slice(0, held));
-  let bring = () => {};
-  const waits = new Promise<void>((resolve) => (bring = resolve));
-  asked.mockImplementation(async (_id, _name, from, limit) => {
-    if (from === held) await waits;
+  const loaded = PIECE_BYTES / 2; // the first request starts inside a piece
+  const reader = createReader();
+  reader.document.put(0, content.slice(0, loaded));
+  let release = () => {};
+  const blocked = new Promise<void>((resolve) => (release = resolve));
+  request.mockImplementation(async (_id, _name, from, limit) => {
+    if (from === loaded) await blocked;
     return content.slice(from, from + limit);
   });
   const done = reader.read(0, content.length);
   await vi.waitFor(() => expect(lastLine(reader)?.spans).toMatchObject([{ text: "line 000100000" }]));
-  expect(asked.mock.calls[0]![2] + asked.mock.calls[0]![3]).toBe(content.length);
-  bring();
+  expect(request.mock.calls[0]![2] + request.mock.calls[0]![3]).toBe(content.length);
+  release();
   await done;
   expect(reader.document.lineCount()).toBe(100_000);
 });
 
-it("reads the end that came while it was reading", async () => {
+it("loads bytes that were added during a request", async () => {
   logOf(1000);
-  const reader = reading(6000);
+  const reader = createReader(6000);
   const first = reader.read(0, 6000);
   reader.grow(content.length);
   await Promise.all([first, reader.read(0, content.length)]);

@@ -1,54 +1,54 @@
-// Looks for words in one log. Another log has a search of its own: an answer that comes late marks nothing there.
+// Search in one log. Each log has its own instance, so that a late response does not affect another log.
 
 import { asProblem, isAbort, type Problem } from "../../api/http";
-import { searchLog, type Hit } from "../api";
+import { searchLog, type LogMatch } from "../api";
 
-export const MOST_HITS = 1000;
+export const MAX_MATCHES = 1000;
 
 export class LogSearch {
-  found = $state.raw<Hit[] | null>(null);
-  text = $state(""); // what was found
-  at = $state(0);
-  asking = $state.raw<AbortController | null>(null);
+  matches = $state.raw<LogMatch[] | null>(null);
+  text = $state(""); // of the matches
+  index = $state(0);
+  request = $state.raw<AbortController | null>(null);
   problem = $state.raw<Problem | null>(null);
-  hit = $derived(this.found?.[this.at] ?? null);
+  current = $derived(this.matches?.[this.index] ?? null);
 
   constructor(
     readonly id: string,
     readonly name: string,
   ) {}
 
-  /** The first place of `text`, or the next one when it was looked for already; null when there is no place to go to. */
-  async find(text: string): Promise<Hit | null> {
+  /** The first match of `text`, or the next one if it was searched already; null without a match. */
+  async find(text: string): Promise<LogMatch | null> {
     this.stop();
     if (!text) {
-      this.found = null;
+      this.matches = null;
       this.text = "";
       return null;
     }
-    if (text === this.text && this.found?.length) return this.step(1);
-    const mine = new AbortController();
-    this.asking = mine;
+    if (text === this.text && this.matches?.length) return this.step(1);
+    const controller = new AbortController();
+    this.request = controller;
     this.problem = null;
     try {
-      const hits = await searchLog(this.id, this.name, text, MOST_HITS, { signal: mine.signal });
-      if (mine.signal.aborted) return null;
-      [this.found, this.text, this.at] = [hits, text, 0];
-      return this.hit;
+      const matches = await searchLog(this.id, this.name, text, MAX_MATCHES, { signal: controller.signal });
+      if (controller.signal.aborted) return null;
+      [this.matches, this.text, this.index] = [matches, text, 0];
+      return this.current;
     } catch (error) {
       if (!isAbort(error)) this.problem = asProblem(error);
       return null;
     } finally {
-      if (this.asking === mine) this.asking = null;
+      if (this.request === controller) this.request = null;
     }
   }
 
-  step(by: number): Hit | null {
-    if (this.found?.length) this.at = (this.at + by + this.found.length) % this.found.length;
-    return this.hit;
+  step(by: number): LogMatch | null {
+    if (this.matches?.length) this.index = (this.index + by + this.matches.length) % this.matches.length;
+    return this.current;
   }
 
   stop(): void {
-    this.asking?.abort();
+    this.request?.abort();
   }
 }

@@ -1,44 +1,44 @@
 import { beforeEach, expect, it, vi } from "vitest";
-import { searchLog, type Hit } from "../api";
+import { searchLog, type LogMatch } from "../api";
 import { LogSearch } from "./log_search.svelte";
 
 vi.mock("../api", () => ({ searchLog: vi.fn() }));
 
-const asked = vi.mocked(searchLog);
-const hits: Hit[] = [1, 2, 3].map((line) => ({ line, offset: line * 10, text: "loss" }));
+const request = vi.mocked(searchLog);
+const matches: LogMatch[] = [1, 2, 3].map((line) => ({ line, offset: line * 10, text: "loss" }));
 
-beforeEach(() => void asked.mockReset());
+beforeEach(() => void request.mockReset());
 
-it("goes to the first place, then from one to the next", async () => {
-  asked.mockResolvedValue(hits);
+it("returns the first match, then the next ones", async () => {
+  request.mockResolvedValue(matches);
   const search = new LogSearch("run", "log.txt");
-  expect(await search.find("loss")).toBe(hits[0]);
-  expect(await search.find("loss")).toBe(hits[1]);
-  expect(asked).toHaveBeenCalledTimes(1);
-  expect([search.step(-1), search.step(-1)]).toEqual([hits[0], hits[2]]);
+  expect(await search.find("loss")).toBe(matches[0]);
+  expect(await search.find("loss")).toBe(matches[1]);
+  expect(request).toHaveBeenCalledTimes(1);
+  expect([search.step(-1), search.step(-1)]).toEqual([matches[0], matches[2]]);
   expect(await search.find("")).toBe(null);
-  expect(search.found).toBe(null);
+  expect(search.matches).toBe(null);
 });
 
-it("that was left marks nothing and goes nowhere, whenever its answer comes", async () => {
-  let answer = (_: Hit[]) => {};
-  asked.mockReturnValue(new Promise((resolve) => (answer = resolve)));
+it("ignores a response after it was stopped", async () => {
+  let respond = (_: LogMatch[]) => {};
+  request.mockReturnValue(new Promise((resolve) => (respond = resolve)));
   const search = new LogSearch("run", "log.txt");
-  const going = search.find("loss");
+  const pending = search.find("loss");
   search.stop();
-  expect(asked.mock.calls[0]![4]?.signal?.aborted).toBe(true);
-  answer(hits);
-  expect(await going).toBe(null);
-  expect([search.found, search.asking, search.problem]).toEqual([null, null, null]);
+  expect(request.mock.calls[0]![4]?.signal?.aborted).toBe(true);
+  respond(matches);
+  expect(await pending).toBe(null);
+  expect([search.matches, search.request, search.problem]).toEqual([null, null, null]);
 });
 
-it("for other words is not overtaken by the one before", async () => {
-  const answers: ((found: Hit[]) => void)[] = [];
-  asked.mockImplementation(() => new Promise((resolve) => answers.push(resolve)));
+it("ignores the response to an earlier search", async () => {
+  const responses: ((matches: LogMatch[]) => void)[] = [];
+  request.mockImplementation(() => new Promise((resolve) => responses.push(resolve)));
   const search = new LogSearch("run", "log.txt");
-  const going = [search.find("lo"), search.find("loss")];
-  answers[1]!(hits);
-  answers[0]!([]);
-  expect(await Promise.all(going)).toEqual([null, hits[0]]);
-  expect([search.text, search.found]).toEqual(["loss", hits]);
+  const pending = [search.find("lo"), search.find("loss")];
+  responses[1]!(matches);
+  responses[0]!([]);
+  expect(await Promise.all(pending)).toEqual([null, matches[0]]);
+  expect([search.text, search.matches]).toEqual(["loss", matches]);
 });

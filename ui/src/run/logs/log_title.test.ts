@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
 import { logTitle } from "./log_title";
 
-const log = (name: string, more: object = {}) => ({ name, size: 1, rank: null, role: null, node: null, ...more });
+const log = (name: string, changes: object = {}) => ({ name, size: 1, rank: null, role: "", node: null, ...changes });
 
-it("logs have short names", () => {
+it("shortens log names", () => {
   expect(logTitle(log("20_environment_log.txt"))).toBe("Environment");
   expect(logTitle(log("60_mpirun_log.txt"))).toBe("mpirun");
   expect(logTitle(log("70_driver_log.txt", { rank: 0, role: "driver" }))).toBe("Script");

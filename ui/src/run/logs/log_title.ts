@@ -1,4 +1,4 @@
-// What a log is called in a list.
+// Short titles of logs.
 
 import type { Log } from "../api";
 
@@ -19,7 +19,7 @@ export function logTitle(log: Log): string {
   if (log.rank === null && !log.role) return file.replace(/^\d\d_/, "").replace(/\.txt$/, "").replaceAll("_", " ");
   const numbered = /_(\d+)\.txt$/.test(file);
   const role = ROLES[log.role ?? (numbered ? "rank" : "driver")] ?? log.role ?? "Rank";
-  const where = log.node && numbered ? ` · ${log.node}` : "";
+  const suffix = log.node && numbered ? ` · ${log.node}` : "";
   if (role === "Script" || !numbered) return role === "Rank" ? "Script" : role;
-  return `${role} ${/_(\d+)\.txt$/.exec(file)?.[1] ?? log.rank}${where}`;
+  return `${role} ${/_(\d+)\.txt$/.exec(file)?.[1] ?? log.rank}${suffix}`;
 }

@@ -1,24 +1,23 @@
-// A box that reaches down to the lower edge of the window, as long as that leaves it a useful height.
+const MIN_HEIGHT = 420;
+const BOTTOM_MARGIN = 16;
 
-const LEAST = 420;
-const BELOW = 16;
-
-export function fill(element: HTMLElement): { destroy: () => void } {
+/** Action: extends an element to the lower edge of the window, but keeps a minimum height. */
+export function fillHeight(element: HTMLElement): { destroy: () => void } {
   const scroller = element.closest("main");
 
   function measure(): void {
     const top = element.getBoundingClientRect().top + (scroller?.scrollTop ?? 0);
-    element.style.height = `${Math.max(LEAST, window.innerHeight - top - BELOW)}px`;
+    element.style.height = `${Math.max(MIN_HEIGHT, window.innerHeight - top - BOTTOM_MARGIN)}px`;
   }
 
-  // what is above may come later or change: a verdict, a warning, the names of the tags
-  const watcher = new ResizeObserver(measure);
-  if (element.parentElement?.parentElement) watcher.observe(element.parentElement.parentElement);
+  // elements above may appear or change later: the outcome, warnings, tags
+  const observer = new ResizeObserver(measure);
+  if (element.parentElement?.parentElement) observer.observe(element.parentElement.parentElement);
   window.addEventListener("resize", measure);
   measure();
   return {
     destroy: () => {
-      watcher.disconnect();
+      observer.disconnect();
       window.removeEventListener("resize", measure);
     },
   };

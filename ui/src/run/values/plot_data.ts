@@ -1,14 +1,14 @@
-// What logged values mean as pictures: from the SDK's shapes to numbers to draw.
+// Converts values in the SDK's formats to plot data.
 
-import type { Logged } from "../api";
+import type { LoggedValue } from "../api";
 
-export interface Sheet {
+export interface TableData {
   columns: string[];
   rows: unknown[][];
 }
 
-/** Rows and tables of one name, one behind the other. A column that one of them lacks is empty there. */
-export function sheetOf(values: Logged[]): Sheet {
+/** Concatenates logged rows and tables; missing columns are empty. */
+export function mergeTables(values: LoggedValue[]): TableData {
   const columns: string[] = [];
   const rows: unknown[][] = [];
   for (const { value } of values) {
@@ -27,17 +27,17 @@ export function sheetOf(values: Logged[]): Sheet {
 export interface Matrix {
   labels: string[];
   cells: number[][];
-  shares: number[][]; // of all that truly are of that row's class
+  shares: number[][]; // relative to the row, which is the true class
 }
 
-export function matrixOf(value: unknown): Matrix | null {
+export function parseMatrix(value: unknown): Matrix | null {
   const { class_labels, matrix } = asObject(value);
   const cells = asList(matrix).map((row) => asList(row).map(asNumber));
   if (!cells.length) return null;
   const labels = asList(class_labels).map(String);
   const shares = cells.map((row) => {
-    const whole = row.reduce((sum, cell) => sum + cell, 0);
-    return row.map((cell) => (whole > 0 ? cell / whole : 0));
+    const total = row.reduce((sum, cell) => sum + cell, 0);
+    return row.map((cell) => (total > 0 ? cell / total : 0));
   });
   return { labels: cells.map((_, i) => labels[i] ?? String(i)), cells, shares };
 }
@@ -48,20 +48,20 @@ export interface RatedCurve {
   area: number;
 }
 
-/** Per class: how many are found against how many are taken for it wrongly, as the threshold goes down. */
-export function rocOf(value: unknown): RatedCurve[] {
-  return curvesOf(value, ([tp, fp, tn, fn]) => [share(fp, fp + tn), share(tp, tp + fn)]).map(({ label, points }) => {
-    const whole = [[0, 0], ...rising(points), [1, 1]] as [number, number][];
-    return { label, points: whole, area: areaBelow(whole) };
+/** Per class: true positive rate over false positive rate. */
+export function rocCurves(value: unknown): RatedCurve[] {
+  return curvesOf(value, ([tp, fp, tn, fn]) => [ratio(fp, fp + tn), ratio(tp, tp + fn)]).map(({ label, points }) => {
+    const curve = [[0, 0], ...leftToRight(points), [1, 1]] as [number, number][];
+    return { label, points: curve, area: areaBelow(curve) };
   });
 }
 
-/** Per class: how many of those taken for it are it, against how many are found. */
-export function precisionRecallOf(value: unknown): RatedCurve[] {
-  return curvesOf(value, ([tp, fp, , fn]) => (tp + fp > 0 ? [share(tp, tp + fn), tp / (tp + fp)] : null)).map(
+/** Per class: precision over recall. */
+export function precisionRecallCurves(value: unknown): RatedCurve[] {
+  return curvesOf(value, ([tp, fp, , fn]) => (tp + fp > 0 ? [ratio(tp, tp + fn), tp / (tp + fp)] : null)).map(
     ({ label, points }) => {
-      const whole = rising(points);
-      return { label, points: whole, area: areaBelow(whole) };
+      const curve = leftToRight(points);
+      return { label, points: curve, area: areaBelow(curve) };
     },
   );
 }
@@ -72,7 +72,7 @@ export interface Bar {
   count: number;
 }
 
-export function barsOf(value: unknown): Bar[] {
+export function parseBins(value: unknown): Bar[] {
   const { bin_edges, bin_counts } = asObject(value);
   const edges = asList(bin_edges).map(asNumber);
   const counts = asList(bin_counts).map(asNumber);
@@ -81,15 +81,15 @@ export function barsOf(value: unknown): Bar[] {
     .filter(({ from, to, count }) => [from, to, count].every(Number.isFinite));
 }
 
-export interface Whisker {
+export interface ErrorBar {
   x: number;
   y: number;
   error: number;
   count: number;
 }
 
-/** Predicted against true: for each bin of true values the mean prediction and how far they scatter. */
-export function predictionsOf(value: unknown): Whisker[] {
+/** Mean prediction and error for each bin of true values. */
+export function parsePredictions(value: unknown): ErrorBar[] {
   const { bin_edges, bin_averages, bin_errors, bin_counts } = asObject(value);
   const edges = asList(bin_edges).map(asNumber);
   const errors = asList(bin_errors).map(asNumber);
@@ -109,23 +109,23 @@ export function asNumber(value: unknown): number {
   return value === "Infinity" ? Infinity : value === "-Infinity" ? -Infinity : NaN;
 }
 
-type Four = [number, number, number, number];
+type Counts = [tp: number, fp: number, tn: number, fn: number];
 
-function curvesOf(value: unknown, place: (counts: Four) => [number, number] | null): { label: string; points: [number, number][] }[] {
+function curvesOf(value: unknown, toPoint: (counts: Counts) => [number, number] | null): { label: string; points: [number, number][] }[] {
   const { class_labels, probability_tables } = asObject(value);
   const labels = asList(class_labels).map(String);
   return asList(probability_tables).map((table, i) => ({
     label: labels[i] ?? String(i),
     points: asList(table).flatMap((counts) => {
-      const four = asList(counts).map(asNumber);
-      const found = four.length >= 4 ? place(four as Four) : null;
-      return found ? [found] : [];
+      const numbers = asList(counts).map(asNumber);
+      const point = numbers.length >= 4 ? toPoint(numbers as Counts) : null;
+      return point ? [point] : [];
     }),
   }));
 }
 
-/** In the order of the thresholds, from left to right. Sorted by x, points above each other would become a zigzag. */
-function rising(points: [number, number][]): [number, number][] {
+/** Ordered by threshold, from left to right. Sorting by x would make a zigzag of points with equal x. */
+function leftToRight(points: [number, number][]): [number, number][] {
   const finite = points.filter(([x, y]) => Number.isFinite(x) && Number.isFinite(y));
   return finite.length && finite[0]![0] > finite[finite.length - 1]![0] ? finite.reverse() : finite;
 }
@@ -140,16 +140,16 @@ function areaBelow(points: [number, number][]): number {
   return area;
 }
 
-function share(part: number, whole: number): number {
-  return whole > 0 ? part / whole : 0;
+function ratio(part: number, total: number): number {
+  return total > 0 ? part / total : 0;
 }
 
-/** Some scripts log the whole v1 document, with its schema around the data. */
+/** The object itself, or its `data` if the script logged the v1 document with its schema. */
 function asObject(value: unknown): Record<string, unknown> {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return {};
-  const found = value as Record<string, unknown>;
-  const inner = found["schema_type"] !== undefined ? found["data"] : null;
-  return typeof inner === "object" && inner !== null ? (inner as Record<string, unknown>) : found;
+  const object = value as Record<string, unknown>;
+  const inner = object["schema_type"] !== undefined ? object["data"] : null;
+  return typeof inner === "object" && inner !== null ? (inner as Record<string, unknown>) : object;
 }
 
 function asList(value: unknown): unknown[] {

@@ -1,38 +1,38 @@
-// Reads all values of one series, by pages, and what is new at its end.
+// Loads all values of one series in pages, and new ones at its end.
 
 import { asProblem, type Problem } from "../../api/http";
-import { getValues, type Logged } from "../api";
-import { inTurn } from "../../api/serialize";
+import { getValues, type LoggedValue } from "../api";
+import { serialize } from "../../api/serialize";
 
-const FIRST = 1000; // soon there
-const MORE = 10_000;
+const FIRST_PAGE = 1000; // small, to show something soon
+const PAGE = 10_000;
 
 export class ValueReader {
-  values = $state.raw<Logged[]>([]);
+  values = $state.raw<LoggedValue[]>([]);
   problem = $state.raw<Problem | null>(null);
-  readonly read = inTurn(() => this.#toEnd());
+  readonly load = serialize(() => this.#loadToEnd());
   #next = 0;
-  #left = false;
+  #stopped = false;
 
   constructor(
     readonly id: string,
     readonly name: string,
   ) {}
 
-  /** Nobody looks any more: pages that are left are not asked for. */
+  /** Stops loading further pages. */
   stop(): void {
-    this.#left = true;
+    this.#stopped = true;
   }
 
-  async #toEnd(): Promise<void> {
+  async #loadToEnd(): Promise<void> {
     try {
-      for (let more = true; more && !this.#left; ) {
-        const found = await getValues(this.id, this.name, this.#next, this.#next ? MORE : FIRST);
-        const came = found.next > this.#next;
-        if (came) this.values = [...this.values, ...found.values];
-        if (came) this.#next = found.next;
+      for (let more = true; more && !this.#stopped; ) {
+        const page = await getValues(this.id, this.name, this.#next, this.#next ? PAGE : FIRST_PAGE);
+        const hasNew = page.next > this.#next;
+        if (hasNew) this.values = [...this.values, ...page.values];
+        if (hasNew) this.#next = page.next;
         this.problem = null;
-        more = came && found.next < found.count;
+        more = hasNew && page.next < page.count;
       }
     } catch (error) {
       this.problem = asProblem(error);
