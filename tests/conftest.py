@@ -30,7 +30,7 @@ os.environ.setdefault("RUNYARD_WHEEL_CACHE", str(Path.home() / ".cache" / "runya
 def _as_in_a_new_process() -> Iterator[None]:
     """Whoever imports `azureml` gets errors in the SDK v1's words, and what has no effect is said once in a process."""
     yield
-    RunyardException.shown_as_v1 = False
+    RunyardException.format_as_v1 = False
     no_effect._logged.clear()
     no_effect._function_notes.clear()
 
@@ -77,7 +77,7 @@ def project(tmp_path: Path) -> Callable[..., Path]:
 
 # the quick tests stay quick: whole folders and files whose tests start many processes each count as real ones
 _REAL_FOLDERS = {"bench", "cli", "mlflow_client", "stress", "yard"}
-_REAL_FILES = ("test_docs_blocks", "test_gang_", "test_ssh_courier")
+_REAL_FILES = ("test_docs_blocks", "test_gang_", "test_ssh_remote_agent")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

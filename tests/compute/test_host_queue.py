@@ -36,7 +36,9 @@ def test_single_runs_go_where_the_most_processors_are_free_and_share_a_host() ->
     nodes = [placed(queue, f"run_{n}", cpus_per_process=2).nodes for n in range(5)]
     assert nodes == [(1,), (1,), (1,), (0,), (1,)]
     assert placed(queue, "run_5") is None
-    assert queue.waiting_reason("run_5").startswith("position 1 of 1; h1: waiting for 1 CPU; 2 of 2 in use by run_3; h2:")
+    assert queue.waiting_reason("run_5").startswith(
+        "position 1 of 1; h1: waiting for 1 CPU; 2 of 2 in use by run_3; h2:"
+    )
     queue.leave("run_3")
     assert [placement.nodes for placement in queue.place()] == [(0,)]
 
