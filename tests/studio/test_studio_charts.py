@@ -1,4 +1,4 @@
-"""Charts in a real browser: a million points, zoom at full detail, what is pointed at, and points as they come."""
+"""Charts in a real browser: a million points, zoom, tooltips and live points."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ for i in range(1_000_000):
 run.log("loss", 0.125, step=1_000_000)
 """
 
-PICTURES = """
+VALUES = """
 from runyard import Run
 run = Run.get_context()
 for i in range(300):
@@ -62,103 +62,103 @@ while not pathlib.Path({stop!r}).exists():
 
 
 @pytest.fixture(scope="module")
-def place() -> Iterator[Path]:
-    """The home of a yard for the tests of this file."""
-    with a_home() as home:
-        yield home
+def home() -> Iterator[Path]:
+    """A home shared by the tests of this module."""
+    with a_home() as folder:
+        yield folder
 
 
 @pytest.fixture
-def submitted(place: Path, project: Callable[..., Path]) -> Callable[[str], Run]:
-    def submit(script: str) -> Run:
+def submit(home: Path, project: Callable[..., Path]) -> Callable[[str], Run]:
+    def submit_script(script: str) -> Run:
         folder = project(train=script)
-        return Experiment(Workspace(home=place), "charts").submit(with_this_python(folder))
+        return Experiment(Workspace(home=home), "charts").submit(with_this_python(folder))
 
-    return submit
+    return submit_script
 
 
 @pytest.fixture(scope="module")
-def million(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def million(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("million")
     (folder / "train.py").write_text(MILLION)
-    run = Experiment(Workspace(home=place), "charts").submit(with_this_python(folder))
+    run = Experiment(Workspace(home=home), "charts").submit(with_this_python(folder))
     run.wait_for_completion()
     return run
 
 
-class Asked:
-    """What a page asked for points."""
+class ChartRequests:
+    """Records the requests of a page for chart points."""
 
     def __init__(self, page: Page) -> None:
-        self.all: list[dict[str, Any]] = []
+        self.bodies: list[dict[str, Any]] = []
         self.bytes = 0
         page.on("requestfinished", self._finished)
 
     def _finished(self, request: Request) -> None:
         if request.url.endswith("/api/charts"):
-            self.all.append(json.loads(request.post_data or "{}"))
+            self.bodies.append(json.loads(request.post_data or "{}"))
             self.bytes += len(request.response().body())  # type: ignore[union-attr]
 
 
 def chart(page: Page, name: str) -> Locator:
-    return page.get_by_role("slider", name=f"{name}: arrow keys")
+    return page.get_by_role("slider", name=f"{name}: use the arrow keys")
 
 
-def test_a_million_points_are_one_small_answer_with_every_peak(studio, place, million) -> None:
-    tab = studio(place)
-    asked = Asked(tab.page)
+def test_a_million_points_are_one_small_response_with_all_peaks(studio, home, million) -> None:
+    tab = studio(home)
+    requests = ChartRequests(tab.page)
     page = tab.open(f"/runs/{million.id}")
     plot = chart(page, "loss")
     expect(plot).to_be_visible()
-    assert asked.bytes < 60_000
-    expect(page.get_by_title("the last value")).to_have_text("0.125")
+    assert requests.bytes < 60_000
+    expect(page.get_by_title("Last value")).to_have_text("0.125")
     plot.focus()
     page.keyboard.press("End")
     expect(plot).to_have_attribute("aria-valuetext", re.compile("^step 1,000,000: loss 0.125"))
-    page.get_by_role("button", name="loss as a table").click()
+    page.get_by_role("button", name="Show loss as table").click()
     head = page.get_by_role("region", name="Values").get_by_role("columnheader", name="loss")
-    expect(head).to_have_attribute("title", re.compile(r"to 7\.\d+$"))  # the one point among a million
+    expect(head).to_have_attribute("title", re.compile(r"to 7\.\d+$"))  # the single peak among a million points
 
 
-def of_a_part(answer: Response) -> bool:
-    """An answer of the whole range may still be on its way."""
-    return answer.url.endswith("/api/charts") and json.loads(answer.request.post_data or "{}")["from"] is not None
+def is_zoomed(response: Response) -> bool:
+    """False for a pending response of the full range."""
+    return response.url.endswith("/api/charts") and json.loads(response.request.post_data or "{}")["from"] is not None
 
 
-def test_dragging_zooms_and_the_part_comes_at_full_detail(studio, place, million) -> None:
-    page = studio(place).open(f"/runs/{million.id}")
+def test_dragging_zooms_to_full_detail(studio, home, million) -> None:
+    page = studio(home).open(f"/runs/{million.id}")
     plot = chart(page, "loss")
     expect(plot).to_be_visible()
-    expect(page.get_by_role("region", name="Time budget")).to_be_visible()  # it pushes the chart down
+    expect(page.get_by_role("region", name="Time per phase")).to_be_visible()  # shifts the chart down
     box = plot.bounding_box()
     assert box is not None
-    with page.expect_response(of_a_part) as answer:
+    with page.expect_response(is_zoomed) as response:
         drag(page, (box["x"] + 300, box["y"] + 80), (box["x"] + 330, box["y"] + 80))
-    wanted = json.loads(answer.value.request.post_data)
-    assert 0 < wanted["from"] < wanted["to"] < 1_000_000
-    expect(page.get_by_role("button", name="Whole range")).to_be_visible()
-    expect(plot).to_have_attribute("aria-valuemin", str(wanted["from"]))
+    body = json.loads(response.value.request.post_data)
+    assert 0 < body["from"] < body["to"] < 1_000_000
+    expect(page.get_by_role("button", name="Reset zoom")).to_be_visible()
+    expect(plot).to_have_attribute("aria-valuemin", str(body["from"]))
 
-    # by the keyboard too, in and in again, and out at once
+    # with the keyboard: zoom in several times, then reset
     plot.focus()
     page.keyboard.press("Home")
     for _ in range(5):
-        with page.expect_response(of_a_part):
+        with page.expect_response(is_zoomed):
             page.keyboard.press("+")
     low, high = (float(plot.get_attribute(f"aria-value{edge}") or "nan") for edge in ("min", "max"))
     assert high - low < 3000
     page.keyboard.press("End")
-    # every single step is there, up to the edge
+    # at full detail every step exists
     expect(plot).to_have_attribute("aria-valuetext", re.compile(f"^step {int(high):,}:"))
     page.keyboard.press("0")
-    expect(page.get_by_role("button", name="Whole range")).to_be_hidden()
+    expect(page.get_by_role("button", name="Reset zoom")).to_be_hidden()
 
 
-def test_how_charts_are_drawn_is_in_the_address(studio, place, million) -> None:
-    page = studio(place).open(f"/runs/{million.id}")
+def test_chart_options_are_part_of_the_url(studio, home, million) -> None:
+    page = studio(home).open(f"/runs/{million.id}")
     expect(chart(page, "loss")).to_be_visible()
     page.get_by_role("slider", name="Smoothing").fill("0.6")
-    page.get_by_text("Duration", exact=True).click()
+    page.get_by_text("Elapsed time", exact=True).click()
     page.get_by_label("Log scale", exact=True).check()
     expect(page).to_have_url(re.compile("smooth=0.6.*axis=relative.*scale=log"))
     page.reload()
@@ -169,28 +169,28 @@ def test_how_charts_are_drawn_is_in_the_address(studio, place, million) -> None:
     expect(page.get_by_label("Log scale", exact=True)).to_be_checked()
 
 
-def test_new_points_come_alone_and_without_a_reload(studio, place, submitted, tmp_path) -> None:
+def test_only_new_points_are_fetched(studio, home, submit, tmp_path) -> None:
     go, stop = tmp_path / "go", tmp_path / "stop"
-    run = submitted(LIVE.format(go=str(go), stop=str(stop)))
-    tab = studio(place)
-    asked = Asked(tab.page)
+    run = submit(LIVE.format(go=str(go), stop=str(stop)))
+    tab = studio(home)
+    requests = ChartRequests(tab.page)
     page = tab.open(f"/runs/{run.id}")
-    last = page.get_by_title("the last value")
+    last = page.get_by_title("Last value")
     expect(last).to_have_text("49")
     go.touch()
     expect(last).to_have_text("4,321")
     stop.touch()
     expect(page.get_by_text("Completed", exact=True)).to_be_visible()
-    whole = [one for one in asked.all if one["after"] is None]
-    assert len(whole) == 1  # everything once; then only what came after it
-    assert asked.bytes < 51 * 24 + 1000
+    full = [body for body in requests.bodies if body["after"] is None]
+    assert len(full) == 1  # later requests fetch new points only
+    assert requests.bytes < 51 * 24 + 1000
 
 
-def test_pointing_names_the_lines_nearest_first(studio, place, submitted) -> None:
-    runs = [submitted(f"from runyard import Run\nRun.get_context().log_list('loss', [{n}] * 20)") for n in (1, 2, 3)]
+def test_the_tooltip_lists_the_nearest_line_first(studio, home, submit) -> None:
+    runs = [submit(f"from runyard import Run\nRun.get_context().log_list('loss', [{n}] * 20)") for n in (1, 2, 3)]
     for run in runs:
         run.wait_for_completion()
-    page = studio(place).open(f"/compare?runs={','.join(run.id for run in runs)}")
+    page = studio(home).open(f"/compare?runs={','.join(run.id for run in runs)}")
     plot = chart(page, "loss").first
     expect(plot).to_be_visible()
     box = plot.bounding_box()
@@ -201,10 +201,10 @@ def test_pointing_names_the_lines_nearest_first(studio, place, submitted) -> Non
     expect(plot.get_by_role("list", include_hidden=True).locator(".value")).to_have_text(["3", "2", "1"])
 
 
-def test_everything_that_can_be_logged_is_a_picture(studio, place, submitted) -> None:
-    run = submitted(PICTURES)
+def test_all_kinds_of_values_are_displayed(studio, home, submit) -> None:
+    run = submit(VALUES)
     run.wait_for_completion()
-    page = studio(place).open(f"/runs/{run.id}")
+    page = studio(home).open(f"/runs/{run.id}")
     expect(page.get_by_role("definition").filter(has_text="0.9731")).to_be_visible()
     expect(chart(page, "train/loss")).to_be_visible()
     matrix = page.get_by_role("region", name="confusion")
@@ -212,9 +212,9 @@ def test_everything_that_can_be_logged_is_a_picture(studio, place, submitted) ->
     expect(matrix.get_by_role("rowheader", name="<b>dog")).to_be_visible()
     expect(page.get_by_role("region", name="per class").get_by_role("row")).to_have_count(3)
     for name in ("rates: receiver operating characteristic", "residuals", "predictions", "weights"):
-        picture = page.get_by_role("img", name=name)
-        picture.scroll_into_view_if_needed()
-        expect(picture).to_be_visible()
+        image = page.get_by_role("img", name=name)
+        image.scroll_into_view_if_needed()
+        expect(image).to_be_visible()
     expect(page.get_by_text("area 0.9").first).to_be_visible()
     expect(page.get_by_text("<script>alert(1)</script> once upon a time")).to_be_visible()
 

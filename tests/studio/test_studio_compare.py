@@ -1,4 +1,4 @@
-"""Several runs side by side, the machines they run on, and their Pythons."""
+"""The pages Compare, Computes and Environments in a real browser."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ for step in range(50):
 
 @pytest.fixture(scope="module")
 def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[Run]]]:
-    """A home with three runs that ended: two of the same code with another lr, one of other code."""
+    """A home with three finished runs: two with the same code and different lr, one with different code."""
     with a_home() as home, pytest.MonkeyPatch.context() as patch:
         patch.setenv("RUNYARD_HOME", str(home))
         folder = tmp_path_factory.mktemp("project")
@@ -38,11 +38,11 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list
         yield home, runs
 
 
-def test_runs_are_chosen_in_the_table_and_compared(studio, three) -> None:
+def test_selected_runs_are_compared(studio, three) -> None:
     home, runs = three
     page = studio(home).open("/runs")
-    page.get_by_role("checkbox", name=f"Choose {runs[0].id}").click()
-    page.get_by_role("checkbox", name=f"Choose {runs[2].id}").click()
+    page.get_by_role("checkbox", name=f"Select {runs[0].id}").click()
+    page.get_by_role("checkbox", name=f"Select {runs[2].id}").click()
     page.keyboard.press("c")
     compared = page.get_by_role("list", name="Compared runs")
     expect(compared.get_by_role("listitem")).to_have_count(2)
@@ -55,7 +55,7 @@ def test_runs_are_chosen_in_the_table_and_compared(studio, three) -> None:
     expect(lr).to_contain_text("0.4")
     expect(lr).to_contain_text("+300 %")
     expect(page.get_by_role("row", name=re.compile("^Compute"))).to_have_count(0)  # the same for both
-    page.get_by_label("Only what differs").uncheck()
+    page.get_by_label("Show differences only").uncheck()
     expect(page.get_by_role("row", name=re.compile("^Compute"))).to_contain_text("local")
 
     page.get_by_role("tab", name="Code").click()
@@ -65,23 +65,23 @@ def test_runs_are_chosen_in_the_table_and_compared(studio, three) -> None:
     expect(page.get_by_text("the same packages")).to_be_visible()
 
 
-def test_lines_and_points_of_runs_tell_what_they_are(studio, three) -> None:
+def test_lines_and_points_show_details(studio, three) -> None:
     home, runs = three
     ids = ",".join(run.id for run in runs)
     page = studio(home).open(f"/compare?runs={ids}&tab=parallel")
     expect(page.get_by_role("img", name=re.compile("Parallel coordinates of 3 runs over lr, loss"))).to_be_visible()
     page.locator("svg .lines path").first.dispatch_event("pointerenter")
-    expect(page.locator("p.pointed")).to_contain_text(runs[0].id)
+    expect(page.locator("p.details")).to_contain_text(runs[0].id)
 
     page.get_by_role("tab", name="Scatter").click()
     point = page.get_by_role("link", name=re.compile(f"{runs[1].id}: lr 0.2, loss"))
     point.hover()
-    expect(page.locator("p.pointed")).to_contain_text(runs[1].id)
-    page.get_by_label("Colour by").select_option("metrics.loss")
+    expect(page.locator("p.details")).to_contain_text(runs[1].id)
+    page.get_by_label("Color by").select_option("metrics.loss")
     expect(page).to_have_url(re.compile("by=metrics.loss"))
 
 
-def test_a_run_is_hidden_and_left_out_and_the_address_knows(studio, three) -> None:
+def test_hidden_and_removed_runs_are_part_of_the_url(studio, three) -> None:
     home, runs = three
     page = studio(home).open(f"/compare?runs={','.join(run.id for run in runs)}&tab=differences")
     heads = page.locator("thead a")
@@ -90,24 +90,24 @@ def test_a_run_is_hidden_and_left_out_and_the_address_knows(studio, three) -> No
     expect(heads).to_have_count(2)
     page.reload()
     expect(heads).to_have_count(2)
-    page.get_by_role("button", name=f"Compare without {runs[1].id}").click()
+    page.get_by_role("button", name=f"Remove {runs[1].id} from the comparison").click()
     expect(page.get_by_role("list", name="Compared runs").get_by_role("listitem")).to_have_count(2)
 
 
-def test_a_difference_stays_while_its_runs_change(studio, three) -> None:
+def test_a_diff_is_not_reloaded_when_its_runs_change(studio, three) -> None:
     home, runs = three
     tab = studio(home)
-    asked: list[str] = []
-    tab.page.on("request", lambda request: asked.append(request.url) if "/api/diff/" in request.url else None)
+    requests: list[str] = []
+    tab.page.on("request", lambda request: requests.append(request.url) if "/api/diff/" in request.url else None)
     page = tab.open(f"/compare?runs={runs[0].id},{runs[2].id}&tab=code")
     expect(page.get_by_role("table", name="Changes of train.py")).to_be_visible()
     runs[0].display_name = "the first"
     expect(page.get_by_label("From").get_by_role("option", name="the first")).to_have_count(1)
-    assert len(asked) == 1
-    runs[0].display_name = runs[0].id  # other tests look for it
+    assert len(requests) == 1
+    runs[0].display_name = runs[0].id  # other tests use it
 
 
-def test_comparing_nothing_says_how_it_is_done(studio, three) -> None:
+def test_an_empty_comparison_explains_how_to_start(studio, three) -> None:
     home, _ = three
     page = studio(home).open("/compare")
     expect(page.get_by_role("heading", name="Compare runs side by side")).to_be_visible()
@@ -115,7 +115,7 @@ def test_comparing_nothing_says_how_it_is_done(studio, three) -> None:
     expect(page.get_by_role("list", name="Compared runs").get_by_role("listitem")).to_have_count(3)
 
 
-def test_nodes_and_queue_of_a_cluster_are_seen_as_they_fill_and_empty(studio, own_home, project, tmp_path) -> None:
+def test_nodes_and_queue_of_a_cluster_are_live(studio, own_home, project, tmp_path) -> None:
     go = tmp_path / "go"
     folder = project(train=f"import pathlib, time\nwhile not pathlib.Path({str(go)!r}).exists(): time.sleep(0.02)")
     workspace = Workspace()
@@ -138,8 +138,8 @@ def test_nodes_and_queue_of_a_cluster_are_seen_as_they_fill_and_empty(studio, ow
     expect(card.get_by_role("region", name="Queue of cluster")).to_have_count(0)
 
 
-def test_a_yard_without_environments_says_how_one_comes_to_be(studio, three) -> None:
+def test_an_empty_environments_page_explains_how_to_create_one(studio, three) -> None:
     home, _ = three
     page = studio(home).open("/environments")
-    expect(page.get_by_role("heading", name="No environment was built yet")).to_be_visible()
+    expect(page.get_by_role("heading", name="No environments yet")).to_be_visible()
     expect(page.get_by_text("pip_packages")).to_be_visible()

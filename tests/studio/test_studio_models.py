@@ -1,4 +1,4 @@
-"""The pages of data, models and services in a real browser: from a run's files to the answer of a service."""
+"""The pages Data, Models and Services in a real browser."""
 
 from __future__ import annotations
 
@@ -31,41 +31,41 @@ with open("outputs/factor.json", "w") as file:
 
 
 @dataclass
-class Made:
+class Fixtures:
     home: Path
     runs: list[Run]
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
-    """A dataset, two runs that read it, two versions of a model, and a service that needs a key."""
-    place = tmp_path_factory.mktemp("studio")
+def fixtures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fixtures]:
+    """A dataset, two runs that use it, two model versions, and a service that requires a key."""
+    folder = tmp_path_factory.mktemp("studio")
     with a_home() as home, pytest.MonkeyPatch.context() as patch:
         patch.setenv("RUNYARD_HOME", str(home))
         ws = Workspace()
         for name in ("train/one.txt", "train/two.txt", "labels.csv"):
-            (place / "digits" / name).parent.mkdir(parents=True, exist_ok=True)
-            (place / "digits" / name).write_text(name)
+            (folder / "digits" / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / "digits" / name).write_text(name)
         store = ws.get_default_datastore()
-        store.upload(str(place / "digits"), "digits", show_progress=False)
+        store.upload(str(folder / "digits"), "digits", show_progress=False)
         digits = Dataset.File.from_files((store, "digits/")).register(ws, "digits")
-        (place / "project").mkdir()
-        (place / "project" / "train.py").write_text(SCRIPT)
+        (folder / "project").mkdir()
+        (folder / "project" / "train.py").write_text(SCRIPT)
         runs = []
         for factor in (3, 4):
             arguments: list[object] = ["--factor", factor, digits.as_named_input("pictures").as_mount()]
-            run = Experiment(ws, "trained").submit(with_this_python(place / "project", "train.py", arguments))
+            run = Experiment(ws, "trained").submit(with_this_python(folder / "project", "train.py", arguments))
             run.wait_for_completion()
             run.register_model("digits", "outputs/factor.json", tags={"team": "vision"}, model_framework="PyTorch")
             runs.append(run)
-        code = a_script(place / "code", TIMES.replace("MODEL", "digits"))
-        how = LocalWebservice.deploy_configuration(auth_enabled=True)
-        Model.deploy(ws, "digits-svc", [Model(ws, name="digits")], code, how).wait_for_deployment()
-        yield Made(home, runs)
+        code = a_script(folder / "code", TIMES.replace("MODEL", "digits"))
+        configuration = LocalWebservice.deploy_configuration(auth_enabled=True)
+        Model.deploy(ws, "digits-svc", [Model(ws, name="digits")], code, configuration).wait_for_deployment()
+        yield Fixtures(home, runs)
 
 
-def test_a_model_is_found_approved_named_and_compared(made: Made, studio: Callable[..., object]) -> None:
-    page = studio(made.home).open("/models?q=vision")  # type: ignore[attr-defined]
+def test_model_search_stage_alias_and_comparison(fixtures: Fixtures, studio: Callable[..., object]) -> None:
+    page = studio(fixtures.home).open("/models?q=vision")  # type: ignore[attr-defined]
     row = page.get_by_role("table", name="Models").get_by_role("row").filter(has_text="PyTorch")
     expect(row).to_contain_text("2 of 2")
     expect(row).to_contain_text("digits-svc")
@@ -73,19 +73,19 @@ def test_a_model_is_found_approved_named_and_compared(made: Made, studio: Callab
     expect(page.get_by_role("heading", level=1)).to_contain_text("digits")
 
     page.get_by_label("Stage").select_option("approved")
-    page.get_by_label("Why").fill("better on every slice")
-    page.get_by_role("button", name="Say so").click()
+    page.get_by_label("Comment").fill("better on every slice")
+    page.get_by_role("button", name="Update stage").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Approved")
     page.get_by_label("New alias").fill("champion")
-    page.get_by_role("button", name="Add", exact=True).first.click()
-    expect(page.get_by_role("button", name="Remove the alias champion")).to_be_visible()
-    said = page.get_by_role("list", name="What was said of it")
-    expect(said).to_contain_text("better on every slice")
-    expect(said).to_contain_text("called champion")
+    page.get_by_role("button", name="Add alias").click()
+    expect(page.get_by_role("button", name="Remove alias champion")).to_be_visible()
+    history = page.get_by_role("list", name="History")
+    expect(history).to_contain_text("better on every slice")
+    expect(history).to_contain_text("Alias champion added")
     assert Model(Workspace(), name="digits", version="champion").version == 2
 
     page.get_by_role("tab", name="Compare").click()
-    differences = page.get_by_role("table", name="Two versions side by side")
+    differences = page.get_by_role("table", name="Comparison of two versions")
     expect(differences.get_by_role("row").filter(has_text="accuracy")).to_contain_text("0.3")
     expect(differences.get_by_role("row").filter(has_text="accuracy")).to_contain_text("+33 %")
     expect(differences).to_contain_text("factor.json")
@@ -95,42 +95,42 @@ def test_a_model_is_found_approved_named_and_compared(made: Made, studio: Callab
         page.get_by_role("link", name="Download factor.json").click()
     assert download.value.path().read_text() == "4"
 
-    # what a service uses cannot be deleted, and the page says why
-    page_of = studio(made.home)
-    page_of.expected.append("409")  # type: ignore[attr-defined]
-    other = page_of.open("/models/digits?version=2")  # type: ignore[attr-defined]
+    # a version that a service uses cannot be deleted
+    tab = studio(fixtures.home)
+    tab.expected.append("409")  # type: ignore[attr-defined]
+    other = tab.open("/models/digits?version=2")  # type: ignore[attr-defined]
     other.get_by_role("button", name="Delete…").click()
-    other.get_by_role("button", name="Delete the version").click()
+    other.get_by_role("button", name="Delete version").click()
     expect(other.get_by_role("alert")).to_contain_text("digits-svc")
 
 
-def test_a_service_is_tried_and_watched(made: Made, studio: Callable[..., object]) -> None:
-    page = studio(made.home).open("/services")  # type: ignore[attr-defined]
+def test_service_requests_charts_and_keys(fixtures: Fixtures, studio: Callable[..., object]) -> None:
+    page = studio(fixtures.home).open("/services")  # type: ignore[attr-defined]
     row = page.get_by_role("table", name="Services").get_by_role("row").filter(has_text="digits-svc")
     expect(row).to_contain_text("Healthy")
     expect(row).to_contain_text("digits:2")
     row.get_by_role("link", name="digits-svc").click()
 
     page.get_by_role("tab", name="Try it").click()
-    body = page.get_by_label("Body of the request")
-    expect(body).to_have_value(re.compile("data"))  # the example is there: what is written now stays
+    body = page.get_by_label("Request body")
+    expect(body).to_have_value(re.compile("data"))  # the example is loaded and will not overwrite edits
     body.fill(json.dumps({"data": [1, 2]}))
     page.get_by_role("button", name="Send").click()
-    answer = page.get_by_role("region", name="Answer")
-    expect(answer).to_contain_text("200")
-    expect(answer.locator("pre")).to_have_text(re.compile(r"\[\s*4,\s*8\s*\]"))
+    response = page.get_by_role("region", name="Response")
+    expect(response).to_contain_text("200")
+    expect(response.locator("pre")).to_have_text(re.compile(r"\[\s*4,\s*8\s*\]"))
     body.fill("not JSON")
     body.press("Control+Enter")
-    expect(answer.locator(".chip")).to_have_text("500")  # not in a request's id
-    request_id = answer.get_by_title("the id of this request", exact=False).inner_text()
+    expect(response.locator(".chip")).to_have_text("500")  # and not in a request id
+    request_id = response.get_by_title("Request ID", exact=False).inner_text()
 
     page.get_by_role("tab", name="Requests").click()
-    page.get_by_label("Only what was refused or failed").check()
+    page.get_by_label("Errors only").check()
     expect(page.get_by_role("table", name="Requests")).to_contain_text(request_id)
-    page.get_by_label("Only what was refused or failed").uncheck()
+    page.get_by_label("Errors only").uncheck()
     service = Webservice(Workspace(), "digits-svc")
     headers = {"Authorization": f"Bearer {service.get_keys()[0]}", "X-Request-ID": "tried-again"}
-    for _ in range(2):  # a client that tries again says the same id
+    for _ in range(2):  # a retry repeats the request id
         page.request.post(service.scoring_uri, headers=headers, data={"data": [1]})
     expect(page.get_by_role("cell", name="tried-again")).to_have_count(2)
     page.get_by_role("tab", name="Log").click()
@@ -142,35 +142,33 @@ def test_a_service_is_tried_and_watched(made: Made, studio: Callable[..., object
     expect(page.get_by_role("table", name="Versions of this service")).to_contain_text("1 serving")
 
     page.get_by_role("tab", name="Settings and keys").click()
-    expect(page.get_by_role("button", name="Copy the primary key")).to_have_count(0)
-    page.get_by_role("button", name="Show the keys").click()
-    expect(page.get_by_role("button", name="Copy the primary key")).to_be_visible()
+    expect(page.get_by_role("button", name="Copy primary key")).to_have_count(0)
+    page.get_by_role("button", name="Show keys").click()
+    expect(page.get_by_role("button", name="Copy primary key")).to_be_visible()
 
 
-def test_two_versions_share_the_requests_as_the_page_says(
-    made: Made, studio: Callable[..., object], tmp_path: Path
-) -> None:
+def test_traffic_of_two_versions_is_edited(fixtures: Fixtures, studio: Callable[..., object], tmp_path: Path) -> None:
     ws = Workspace()
     code = a_script(tmp_path / "code", TIMES.replace("MODEL", "digits"))
-    how = LocalWebservice.deploy_configuration()
-    Model.deploy(ws, "two-versions", [Model(ws, name="digits", version=1)], code, how).wait_for_deployment()
-    page = studio(made.home, color_scheme="dark").open("/services/two-versions")  # type: ignore[attr-defined]
-    Connection(made.home).post(
+    configuration = LocalWebservice.deploy_configuration()
+    Model.deploy(ws, "two-versions", [Model(ws, name="digits", version=1)], code, configuration).wait_for_deployment()
+    page = studio(fixtures.home, color_scheme="dark").open("/services/two-versions")  # type: ignore[attr-defined]
+    Connection(fixtures.home).post(
         "/api/services/two-versions/versions", {"traffic_percentile": 20, "models": ["digits:2"]}
     )
     versions = page.get_by_role("table", name="Versions of this service")
     expect(versions.get_by_role("row").filter(has_text="80 %")).to_contain_text("digits:1", timeout=60_000)
     expect(versions.get_by_role("row").filter(has_text="20 %")).to_contain_text("Healthy", timeout=60_000)
-    page.get_by_role("button", name="Change the shares…").click()
-    page.get_by_label("Share of version 2").fill("70")
-    expect(page.get_by_text("Together they are 150; they must be 100.")).to_be_visible()
-    page.get_by_label("Share of version 1").fill("30")
-    page.get_by_role("button", name="Share the requests so").click()
+    page.get_by_role("button", name="Edit traffic…").click()
+    page.get_by_label("Traffic of version 2").fill("70")
+    expect(page.get_by_text("The shares must add up to 100, not 150.")).to_be_visible()
+    page.get_by_label("Traffic of version 1").fill("30")
+    page.get_by_role("button", name="Save traffic").click()
     expect(versions.get_by_role("row").filter(has_text="70 %")).to_contain_text("digits:2")
 
 
-def test_data_leads_to_its_runs_and_to_what_came_of_them(made: Made, studio: Callable[..., object]) -> None:
-    page = studio(made.home).open("/data?tab=stores")  # type: ignore[attr-defined]
+def test_data_pages_link_to_runs_models_and_services(fixtures: Fixtures, studio: Callable[..., object]) -> None:
+    page = studio(fixtures.home).open("/data?tab=stores")  # type: ignore[attr-defined]
     page.get_by_role("table", name="Datastores").get_by_role("link", name="workspaceblobstore").click()
     files = page.get_by_role("table", name="Files and folders")
     files.get_by_role("link", name="digits").click()
@@ -184,30 +182,30 @@ def test_data_leads_to_its_runs_and_to_what_came_of_them(made: Made, studio: Cal
     expect(page.get_by_text("3 of 3 files")).to_be_visible()
     page.get_by_role("tab", name="Datasets").click()
     page.get_by_role("table", name="Datasets").get_by_role("link", name="digits").click()
-    expect(page.get_by_text("Still the same")).to_be_visible()
-    uses = page.get_by_role("table", name="Runs that used it")
+    expect(page.get_by_text("Unchanged")).to_be_visible()
+    uses = page.get_by_role("table", name="Runs that used this dataset")
     expect(uses.get_by_role("row")).to_have_count(3)
     for label in ("digits:1", "digits:2", "digits-svc"):
         expect(page.locator("main").get_by_role("link", name=label, exact=False).first).to_be_visible()
 
-    first, second = (run.id for run in made.runs)
+    first, second = (run.id for run in fixtures.runs)
     uses.get_by_role("link", name=second).click()
     page.get_by_role("link", name="Details").click()
     lineage = page.get_by_role("region", name="Data, models and services")
     expect(lineage).to_contain_text("as pictures, mount")
-    expect(lineage).to_contain_text(f"same as in {first}")
+    expect(lineage).to_contain_text(f"same data as {first}")
     expect(lineage).to_contain_text("served by digits-svc")
     lineage.get_by_role("link", name="digits-svc").first.click()
     page.wait_for_url("**/services/digits-svc")
 
 
-def test_empty_pages_say_how_to_fill_them(own_home: Path, studio: Callable[..., object]) -> None:
+def test_empty_pages_explain_the_first_steps(own_home: Path, studio: Callable[..., object]) -> None:
     page = studio(own_home, width=390, height=800).open("/models")  # type: ignore[attr-defined]
-    expect(page.get_by_text("No model was registered yet")).to_be_visible()
-    expect(page.get_by_role("button", name="Copy the command")).to_be_visible()
+    expect(page.get_by_text("No models yet")).to_be_visible()
+    expect(page.get_by_role("button", name="Copy command")).to_be_visible()
     page.get_by_role("link", name="Services").click()
-    expect(page.get_by_text("No model is served yet")).to_be_visible()
+    expect(page.get_by_text("No services yet")).to_be_visible()
     page.get_by_role("link", name="Data", exact=True).click()
-    expect(page.get_by_text("No dataset was registered yet")).to_be_visible()
-    wider = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    assert wider == 0
+    expect(page.get_by_text("No datasets yet")).to_be_visible()
+    overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert overflow == 0

@@ -1,4 +1,4 @@
-"""The page of one run in a real browser: why it ended, its logs, files, code and details; what one can do with it."""
+"""The run page in a real browser: outcome, logs, files, code, details and actions."""
 
 from __future__ import annotations
 
@@ -53,43 +53,43 @@ chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.p
 row = b"\\0" + b"\\x80\\x20\\x20" * 20
 head = chunk(b"IHDR", struct.pack(">IIBBBBB", 20, 20, 8, 2, 0, 0, 0))
 body = chunk(b"IDAT", zlib.compress(row * 20)) + chunk(b"IEND", b"")
-(out / "picture.png").write_bytes(b"\\x89PNG\\r\\n\\x1a\\n" + head + body)
+(out / "image.png").write_bytes(b"\\x89PNG\\r\\n\\x1a\\n" + head + body)
 with wave.open(str(out / "tone.wav"), "wb") as sound:
     sound.setnchannels(1); sound.setsampwidth(2); sound.setframerate(8000); sound.writeframes(bytes(1600))
 """
 
 
 @pytest.fixture(scope="module")
-def place() -> Iterator[Path]:
-    """The home of a yard for the tests of this file."""
-    with a_home() as home:
-        yield home
+def home() -> Iterator[Path]:
+    """A home shared by the tests of this module."""
+    with a_home() as folder:
+        yield folder
 
 
 @pytest.fixture
-def submitted(place: Path, tmp_path: Path) -> Callable[..., Run]:
-    """`submitted(script)` starts a run of it; `ended=True` waits for its end, whatever that is."""
+def submit(home: Path, tmp_path: Path) -> Callable[..., Run]:
+    """`submit(script)` starts a run; with `wait=True` it returns after the run has ended."""
 
-    def submit(script: str, *arguments: object, ended: bool = True, tags: dict[str, str] | None = None) -> Run:
+    def submit_script(script: str, *arguments: object, wait: bool = True, tags: dict[str, str] | None = None) -> Run:
         folder = tmp_path / f"project-{next(_numbers)}"
         folder.mkdir()
         (folder / "train.py").write_text(script)
         config = with_this_python(folder, arguments=list(arguments))
-        run = Experiment(Workspace(home=place), "pages").submit(config, tags=tags)
-        if ended:
+        run = Experiment(Workspace(home=home), "pages").submit(config, tags=tags)
+        if wait:
             run.wait_for_completion(raise_on_error=False)
         return run
 
-    return submit
+    return submit_script
 
 
 def log(page: Page) -> object:
     return expect(page.get_by_role("log"))
 
 
-def test_a_failure_says_first_what_failed_and_where(studio, place, tmp_path) -> None:
+def test_a_failed_run_shows_its_error_and_process(studio, home, tmp_path) -> None:
     (tmp_path / "train.py").write_text(FAILS)
-    workspace = Workspace(home=place)
+    workspace = Workspace(home=home)
     cluster = ComputeTarget.create(workspace, "pair", AmlCompute.provisioning_configuration(max_nodes=2))
     job = PyTorchConfiguration(process_count=2, node_count=2)
     config = ScriptRunConfig(tmp_path, script="train.py", compute_target=cluster, distributed_job_config=job)
@@ -97,27 +97,27 @@ def test_a_failure_says_first_what_failed_and_where(studio, place, tmp_path) -> 
     run = Experiment(workspace, "pages").submit(config)
     run.wait_for_completion(raise_on_error=False)
 
-    page = studio(place).open(f"/runs/{run.id}")
-    why = page.get_by_role("region", name="Why it ended")
-    expect(why.get_by_role("heading", name="The script failed")).to_be_in_viewport()
-    expect(why.get_by_text("rank", exact=True).locator("xpath=..")).to_have_text(re.compile(r"rank\s*1"))
-    expect(why.get_by_text("node-1", exact=True)).to_be_in_viewport()
-    expect(why.get_by_text("ValueError: the loss is NaN").first).to_be_in_viewport()
-    expect(why.get_by_label("Its traceback")).to_contain_text("Traceback (most recent call last)")
-    expect(page.get_by_role("region", name="Time budget")).to_contain_text("Run")
-    # the log of the process that failed is the one that is opened
-    why.get_by_role("link", name="Open its log").click()
+    page = studio(home).open(f"/runs/{run.id}")
+    outcome = page.get_by_role("region", name="Outcome")
+    expect(outcome.get_by_role("heading", name="Script failed")).to_be_in_viewport()
+    expect(outcome.get_by_text("rank", exact=True).locator("xpath=..")).to_have_text(re.compile(r"rank\s*1"))
+    expect(outcome.get_by_text("node-1", exact=True)).to_be_in_viewport()
+    expect(outcome.get_by_text("ValueError: the loss is NaN").first).to_be_in_viewport()
+    expect(outcome.get_by_label("Traceback")).to_contain_text("Traceback (most recent call last)")
+    expect(page.get_by_role("region", name="Time per phase")).to_contain_text("Run")
+    # the log of the failed process is opened
+    outcome.get_by_role("link", name="Open log").click()
     expect(page.get_by_role("link", name="Rank 1 · node-1")).to_have_attribute("aria-current", "true")
     log(page).to_contain_text("raise ValueError")
     page.get_by_role("link", name="Rank 0 · node-0").click()
     expect(page.get_by_role("link", name="Rank 0 · node-0")).to_have_attribute("aria-current", "true")
-    expect(page.get_by_role("log").get_by_text("raise ValueError")).to_have_count(0)  # it may have printed nothing
+    expect(page.get_by_role("log").get_by_text("raise ValueError")).to_have_count(0)  # it may be empty
 
 
-def test_a_live_log_is_followed_until_one_scrolls_up(studio, place, submitted, tmp_path) -> None:
+def test_a_live_log_is_followed_until_the_user_scrolls_up(studio, home, submit, tmp_path) -> None:
     go, stop = tmp_path / "go", tmp_path / "stop"
-    run = submitted(UNTIL.format(go=str(go), stop=str(stop)), ended=False)
-    page = studio(place).open(f"/runs/{run.id}?tab=logs")
+    run = submit(UNTIL.format(go=str(go), stop=str(stop)), wait=False)
+    page = studio(home).open(f"/runs/{run.id}?tab=logs")
     log(page).to_contain_text("line 399")
     go.touch()
     log(page).to_contain_text("line 499")
@@ -130,21 +130,21 @@ def test_a_live_log_is_followed_until_one_scrolls_up(studio, place, submitted, t
     page.get_by_role("button", name="Follow", exact=True).click()
     log(page).to_contain_text("line 499")
 
-    # meanwhile the machine is looked at, too
+    # system metrics are recorded as well
     page.get_by_role("link", name="System").click()
-    expect(page.get_by_role("slider", name="CPU: arrow keys")).to_be_visible(timeout=20_000)
+    expect(page.get_by_role("slider", name="CPU: use the arrow keys")).to_be_visible(timeout=20_000)
     stop.touch()
     expect(page.get_by_text("Completed", exact=True)).to_be_visible()
 
 
-def test_a_word_is_found_in_a_log_of_many_megabytes(studio, place, submitted) -> None:
-    run = submitted(
+def test_a_large_log_is_searched_and_scrolled(studio, home, submit) -> None:
+    run = submit(
         "import sys\n"
         "sys.stdout.write(''.join(f'line {i} ' + 'x' * 70 + '\\n' for i in range(150_000)))\n"
         "sys.stdout.write('\\x1b[31mthe needle\\x1b[0m <script>alert(1)</script>\\n')\n"
         "sys.stdout.write(''.join(f'line {i} ' + 'x' * 70 + '\\n' for i in range(150_001, 300_000)))\n"
     )
-    tab = studio(place)
+    tab = studio(home)
     fetched: list[int] = []
     tab.page.on(
         "response", lambda r: fetched.append(int(r.headers.get("content-length", 0))) if "/logs/" in r.url else 0
@@ -167,7 +167,7 @@ def test_a_word_is_found_in_a_log_of_many_megabytes(studio, place, submitted) ->
     page.get_by_role("log").hover()
     page.mouse.wheel(0, -400)
     log(page).not_to_contain_text("line 299999")
-    end = page.get_by_role("button", name="End", exact=True)
+    end = page.get_by_role("button", name="Go to end", exact=True)
     expect(end).to_have_attribute("aria-pressed", "false")
     page.mouse.wheel(0, 900)
     log(page).to_contain_text("line 299999")
@@ -175,23 +175,23 @@ def test_a_word_is_found_in_a_log_of_many_megabytes(studio, place, submitted) ->
     assert sum(fetched) < 3_000_000  # of 24 million
 
 
-def test_canceling_asks_first(studio, place, submitted) -> None:
-    run = submitted("import time\nprint('here', flush=True)\ntime.sleep(600)", ended=False)
-    page = studio(place).open(f"/runs/{run.id}")
+def test_canceling_requires_confirmation(studio, home, submit) -> None:
+    run = submit("import time\nprint('here', flush=True)\ntime.sleep(600)", wait=False)
+    page = studio(home).open(f"/runs/{run.id}")
     expect(page.get_by_text("Running", exact=True)).to_be_visible()
     page.get_by_role("button", name="Cancel", exact=True).click()
-    page.get_by_role("button", name="Let it run").click()
+    page.get_by_role("button", name="Keep running").click()
     expect(page.get_by_text("Running", exact=True)).to_be_visible()
     page.get_by_role("button", name="Cancel", exact=True).click()
-    page.get_by_role("dialog").get_by_role("button", name="Cancel the run").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel run").click()
     expect(page.get_by_role("heading", name="Canceled", exact=True)).to_be_visible()
     expect(page.get_by_role("button", name="Cancel", exact=True)).to_be_hidden()
     assert run.get_status() == "Canceled"
 
 
-def test_a_run_is_run_again(studio, place, submitted) -> None:
-    run = submitted("print('again and again')", "--lr", 0.1)
-    page = studio(place).open(f"/runs/{run.id}")
+def test_a_run_is_resubmitted(studio, home, submit) -> None:
+    run = submit("print('again and again')", "--lr", 0.1)
+    page = studio(home).open(f"/runs/{run.id}")
     page.get_by_role("button", name="Re-run").click()
     page.wait_for_url(lambda url: "/runs/pages_" in url and run.id not in url)
     expect(page.get_by_text("Completed", exact=True)).to_be_visible()
@@ -199,98 +199,98 @@ def test_a_run_is_run_again(studio, place, submitted) -> None:
     expect(page.get_by_role("row", name="lr 0.1")).to_be_visible()
 
 
-def test_files_are_looked_at_as_what_they_are(studio, place, submitted) -> None:
-    run = submitted(FILES.format(bad=BAD.replace("/", "")))
-    page = studio(place).open(f"/runs/{run.id}?tab=files")
+def test_files_are_previewed_by_type(studio, home, submit) -> None:
+    run = submit(FILES.format(bad=BAD.replace("/", "")))
+    page = studio(home).open(f"/runs/{run.id}?tab=files")
 
-    def choose(name: str) -> None:
+    def select(name: str) -> None:
         page.get_by_role("navigation", name="Files").get_by_role("link", name=re.compile(f"^{re.escape(name)}")).click()
 
-    choose("table.csv")
+    select("table.csv")
     expect(page.get_by_role("cell", name="a, b")).to_be_visible()
     expect(page.get_by_role("cell", name="<b>bold</b>")).to_be_visible()
-    choose("facts.json")
+    select("facts.json")
     expect(page.get_by_text("accuracy")).to_be_visible()
-    choose("picture.png")
-    picture = page.get_by_role("img", name="outputs/picture.png")
-    expect(picture).to_be_visible()
-    eventually(lambda: picture.evaluate("image => image.naturalWidth") == 20, "the picture is drawn")
-    choose("tone.wav")
+    select("image.png")
+    image = page.get_by_role("img", name="outputs/image.png")
+    expect(image).to_be_visible()
+    eventually(lambda: image.evaluate("image => image.naturalWidth") == 20, "the image is drawn")
+    select("tone.wav")
     expect(page.get_by_label("outputs/tone.wav")).to_be_visible()
-    choose("model.bin")
-    expect(page.get_by_text("Bytes that are no text")).to_be_visible()
+    select("model.bin")
+    expect(page.get_by_text("Binary file")).to_be_visible()
     page.get_by_text("deep/er").click()
-    choose("page.html")
+    select("page.html")
     expect(page.get_by_role("region", name="outputs/deep/er/page.html")).to_have_text(re.compile("<script>alert"))
-    choose(BAD)
+    select(BAD)
     expect(page.get_by_role("heading", name=f"outputs/{BAD}")).to_be_visible()
 
-    with page.expect_download() as one:
-        page.get_by_role("link", name="Download").click()
-    assert one.value.path().read_text() == "harmless"
-    with page.expect_download() as everything:
-        page.get_by_role("link", name="All as zip").click()
-    names = zipfile.ZipFile(io.BytesIO(everything.value.path().read_bytes())).namelist()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download", exact=True).click()
+    assert download.value.path().read_text() == "harmless"
+    with page.expect_download() as archive:
+        page.get_by_role("link", name="Download all (zip)").click()
+    names = zipfile.ZipFile(io.BytesIO(archive.value.path().read_bytes())).namelist()
     assert any(name.endswith("outputs/table.csv") for name in names)
 
 
-def test_code_and_environment_are_shown_and_compared(studio, place, submitted) -> None:
-    first = submitted("rate = 0.1\nprint(rate)\n")
-    second = submitted("rate = 0.2\nprint(rate)\n")
-    page = studio(place).open(f"/runs/{second.id}?tab=code")
+def test_code_and_environment_are_shown_and_compared(studio, home, submit) -> None:
+    first = submit("rate = 0.1\nprint(rate)\n")
+    second = submit("rate = 0.2\nprint(rate)\n")
+    page = studio(home).open(f"/runs/{second.id}?tab=code")
     expect(page.get_by_role("region", name="train.py")).to_contain_text("rate = 0.2")
     page.get_by_label("Compare with").select_option(first.id)
     changes = page.get_by_role("table", name="Changes of train.py")
     expect(changes.get_by_role("row").filter(has_text="0.1")).to_have_class(re.compile("removed"))
     expect(changes.get_by_role("row").filter(has_text="0.2")).to_have_class(re.compile("added"))
     page.get_by_role("link", name="Environment", exact=True).click()
-    expect(page.get_by_text("Both runs had the same packages.")).to_be_visible()
+    expect(page.get_by_text("Both runs used the same packages.")).to_be_visible()
 
 
-def test_nothing_that_users_name_runs_as_markup(studio, place, submitted) -> None:
-    run = submitted(
+def test_user_texts_are_never_rendered_as_markup(studio, home, submit) -> None:
+    run = submit(
         f"from runyard import Run\nrun = Run.get_context()\nrun.log({BAD!r}, 1)\nrun.log_list({BAD + 's'!r}, [1, 2])\n"
         f"print({BAD!r})\nraise ValueError({BAD!r})",
         "--name",
         BAD,
         tags={BAD: BAD},
     )
-    tab = studio(place)
+    tab = studio(home)
     page = tab.open(f"/runs/{run.id}")
-    expect(page.get_by_label("Its traceback")).to_contain_text(BAD)
+    expect(page.get_by_label("Traceback")).to_contain_text(BAD)
     expect(page.get_by_role("heading", name=BAD + "s")).to_be_visible()
     page.get_by_role("link", name="Logs").click()
     log(page).to_contain_text(BAD)
     page.get_by_role("link", name="Details").click()
     expect(page.get_by_role("row", name=f"name {BAD}")).to_be_visible()
-    expect(page.get_by_label(f"Value of the tag {BAD}")).to_have_value(BAD)
-    assert page.locator("img[src=x]").count() == 0  # and no dialog came up, or the end of this test would tell
+    expect(page.get_by_label(f"Value of tag {BAD}")).to_have_value(BAD)
+    assert page.locator("img[src=x]").count() == 0  # a dialog would fail this test at its end
 
 
-def test_tags_are_set_and_taken_away(studio, place, submitted) -> None:
-    run = submitted("print(1)", tags={"team": "vision"})
-    page = studio(place).open(f"/runs/{run.id}?tab=details")
+def test_tags_are_added_and_removed(studio, home, submit) -> None:
+    run = submit("print(1)", tags={"team": "vision"})
+    page = studio(home).open(f"/runs/{run.id}?tab=details")
     page.get_by_label("New tag", exact=True).fill("stage")
     page.get_by_label("Value of the new tag").fill("final")
     page.get_by_role("button", name="Add").click()
-    expect(page.get_by_label("Value of the tag stage")).to_have_value("final")
-    page.get_by_role("button", name="Remove the tag team").click()
-    expect(page.get_by_label("Value of the tag team")).to_be_hidden()
+    expect(page.get_by_label("Value of tag stage")).to_have_value("final")
+    page.get_by_role("button", name="Remove tag team").click()
+    expect(page.get_by_label("Value of tag team")).to_be_hidden()
     assert run.get_tags() == {"stage": "final"}
 
 
-def test_the_command_of_each_process_is_there_without_its_secrets(studio, place, submitted, monkeypatch) -> None:
-    run = submitted("print(1)", "--words", "two words")
-    page = studio(place).open(f"/runs/{run.id}?tab=details")
+def test_the_command_is_shown_without_secrets(studio, home, submit, monkeypatch) -> None:
+    run = submit("print(1)", "--words", "two words")
+    page = studio(home).open(f"/runs/{run.id}?tab=details")
     expect(page.get_by_text("train.py --words 'two words'")).to_be_visible()
-    page.get_by_label("Find a variable").fill("RUN_TOKEN")
+    page.get_by_label("Filter variables").fill("RUN_TOKEN")
     expect(page.get_by_role("row", name="AZUREML_RUN_TOKEN ••••••")).to_be_visible()
 
 
-def test_a_narrow_dark_screen_and_the_keyboard_are_enough(studio, place, submitted) -> None:
-    run = submitted("from runyard import Run\nRun.get_context().log_list('loss', [3, 2, 1])\nprint('hello')")
-    page = studio(place, width=390, height=844, color_scheme="dark").open(f"/runs/{run.id}")
-    expect(page.get_by_role("slider", name="loss: arrow keys")).to_be_visible()
+def test_narrow_dark_screen_and_keyboard(studio, home, submit) -> None:
+    run = submit("from runyard import Run\nRun.get_context().log_list('loss', [3, 2, 1])\nprint('hello')")
+    page = studio(home, width=390, height=844, color_scheme="dark").open(f"/runs/{run.id}")
+    expect(page.get_by_role("slider", name="loss: use the arrow keys")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert page.evaluate("document.querySelector('main').scrollWidth <= innerWidth")
     page.keyboard.press("2")
@@ -301,8 +301,8 @@ def test_a_narrow_dark_screen_and_the_keyboard_are_enough(studio, place, submitt
     log(page).to_contain_text("hello")
 
 
-def test_a_run_that_is_not_there_is_said_so(studio, place) -> None:
-    tab = studio(place)
+def test_an_unknown_run_is_reported(studio, home) -> None:
+    tab = studio(home)
     tab.expected = ["404"]
     page = tab.open("/runs/pages_none")
     expect(page.get_by_role("alert")).to_contain_text("pages_none")

@@ -1,4 +1,4 @@
-"""The table of runs, as people use it: live, asked, sorted, chosen."""
+"""The runs table in a real browser: live updates, queries, sorting and selection."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def many() -> Iterator[Path]:
         yield home
 
 
-def test_a_first_visit_teaches_and_the_first_run_appears_by_itself(studio, own_home, project, tmp_path) -> None:
+def test_the_first_run_appears_on_an_empty_page(studio, own_home, project, tmp_path) -> None:
     page = studio(own_home).open("/")
-    expect(page.get_by_role("heading", name="Your runs will be here")).to_be_visible()
+    expect(page.get_by_role("heading", name="No runs yet")).to_be_visible()
     expect(page.get_by_text("runyard run train.py")).to_be_visible()
     assert "token" not in page.url
 
@@ -50,13 +50,13 @@ def test_a_first_visit_teaches_and_the_first_run_appears_by_itself(studio, own_h
     go.touch()
     expect(row.get_by_text("Completed")).to_be_visible()
     expect(row).to_contain_text("0.25")
-    assert page.evaluate("performance.getEntriesByType('navigation').length") == 1  # nothing was loaded again
+    assert page.evaluate("performance.getEntriesByType('navigation').length") == 1  # without a reload
 
 
-def test_ten_thousand_runs_are_asked_sorted_and_scrolled(studio, many) -> None:
+def test_ten_thousand_runs_are_searched_sorted_and_scrolled(studio, many) -> None:
     page = studio(many).open("/runs?cols=status,name,experiment,metrics.loss")
     expect(page.get_by_text("10,000 runs")).to_be_visible()
-    assert page.get_by_role("row").count() < 100  # those in sight, not ten thousand
+    assert page.get_by_role("row").count() < 100  # visible rows only
 
     page.keyboard.press("/")
     page.keyboard.type("experiment:translate status:failed ")
@@ -71,12 +71,12 @@ def test_ten_thousand_runs_are_asked_sorted_and_scrolled(studio, many) -> None:
     assert losses == sorted(losses)
     assert statuses(page) == {"Failed"}
 
-    # the address says it all: another tab shows the same, and the way back leads to where one was
-    asked = page.url
-    page.goto(asked)
+    # the URL restores the view, and the back button works
+    url = page.url
+    page.goto(url)
     expect(page.get_by_text("500 runs match")).to_be_visible()
     assert column(page, "loss") == losses
-    page.get_by_role("button", name="Clear the query").click()
+    page.get_by_role("button", name="Clear query").click()
     expect(page.get_by_text("10,000 runs")).to_be_visible()
     page.go_back()
     expect(page.get_by_text("500 runs match")).to_be_visible()
@@ -85,14 +85,14 @@ def test_ten_thousand_runs_are_asked_sorted_and_scrolled(studio, many) -> None:
     expect(page.locator("[role=row][aria-rowindex='501']")).to_contain_text("Failed")
 
 
-def test_a_row_far_down_is_reached_at_once(studio, many) -> None:
+def test_scrolling_far_down_loads_the_rows(studio, many) -> None:
     page = studio(many).open("/runs?sort=created_at")
     expect(page.locator("[role=row][aria-rowindex='2']")).to_contain_text("trial 0")
     page.get_by_role("grid").evaluate("grid => grid.scrollTop = 34 * 7000")
     expect(page.locator("[role=row][aria-rowindex='7002']")).to_contain_text("trial 7000")
 
 
-def test_a_mistake_in_a_query_is_pointed_at_and_the_last_answer_stays(studio, many) -> None:
+def test_a_query_error_is_marked_and_the_last_result_stays(studio, many) -> None:
     tab = studio(many)
     tab.expected.append("status of 400")
     page = tab.open("/runs")
@@ -111,7 +111,7 @@ def test_a_mistake_in_a_query_is_pointed_at_and_the_last_answer_stays(studio, ma
     expect(page.get_by_text("runs match")).to_be_visible()
 
 
-def test_a_query_is_completed_with_fields_and_values_that_are_there(studio, many) -> None:
+def test_queries_are_completed_with_existing_fields_and_values(studio, many) -> None:
     page = studio(many).open("/runs")
     expect(page.get_by_text("10,000 runs")).to_be_visible()
     page.keyboard.press("/")
@@ -120,7 +120,7 @@ def test_a_query_is_completed_with_fields_and_values_that_are_there(studio, many
     page.keyboard.press("Tab")
     page.keyboard.type(":spe")
     option = page.get_by_role("option", name=re.compile("^speech"))
-    expect(page.get_by_role("option")).to_have_count(1)  # what is offered for "spe", not what was for the field
+    expect(page.get_by_role("option")).to_have_count(1)  # completions of "spe", not of the field
     expect(option).to_be_visible()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
@@ -128,10 +128,10 @@ def test_a_query_is_completed_with_fields_and_values_that_are_there(studio, many
     expect(page.get_by_text("2,500 runs match")).to_be_visible()
 
 
-def test_columns_are_chosen_and_kept_in_the_address(studio, many) -> None:
+def test_selected_columns_are_part_of_the_url(studio, many) -> None:
     page = studio(many).open("/runs")
     page.get_by_role("button", name="Columns").click()
-    page.get_by_label("Find a column").fill("team")
+    page.get_by_label("Search columns").fill("team")
     page.get_by_role("dialog", name="Columns").get_by_text("team").click()
     expect(page.get_by_role("columnheader", name="team")).to_be_visible()
     page.keyboard.press("Escape")
@@ -140,28 +140,28 @@ def test_columns_are_chosen_and_kept_in_the_address(studio, many) -> None:
     expect(page.get_by_role("row").nth(1)).to_contain_text(re.compile("vision|language|audio"))
 
 
-def test_the_keyboard_is_enough(studio, many) -> None:
+def test_keyboard_navigation(studio, many) -> None:
     page = studio(many).open("/runs?sort=created_at")
     expect(page.locator("#run-row-0")).to_be_visible()
     page.keyboard.press("?")
-    keys = page.get_by_role("dialog", name="Keys")
-    expect(keys.get_by_text("Next run")).to_be_visible()
+    shortcuts = page.get_by_role("dialog", name="Keyboard shortcuts")
+    expect(shortcuts.get_by_text("Next run")).to_be_visible()
     page.keyboard.press("Escape")
-    expect(keys).to_have_count(0)
+    expect(shortcuts).to_have_count(0)
     for key in "jjkj":
         page.keyboard.press(key)
     expect(page.get_by_role("grid")).to_have_attribute("aria-activedescendant", "run-row-1")
     page.keyboard.press("x")
     page.keyboard.press("j")
     page.keyboard.press("x")
-    expect(page.get_by_role("toolbar")).to_contain_text("2 runs chosen")
+    expect(page.get_by_role("toolbar")).to_contain_text("2 runs selected")
     page.keyboard.press("Escape")
     expect(page.get_by_role("toolbar")).to_have_count(0)
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile("/runs/speech_"))
 
 
-def test_enter_and_space_press_what_has_the_focus(studio, many) -> None:
+def test_enter_and_space_activate_the_focused_control(studio, many) -> None:
     page = studio(many).open("/runs?sort=created_at")
     expect(page.locator("#run-row-0")).to_be_visible()
     page.keyboard.press("j")
@@ -172,22 +172,22 @@ def test_enter_and_space_press_what_has_the_focus(studio, many) -> None:
     page.locator("#run-row-1").get_by_role("checkbox").focus()
     page.keyboard.press("Space")
     expect(page.locator("#run-row-1").get_by_role("checkbox")).to_be_checked()
-    expect(page.get_by_role("toolbar")).to_contain_text("1 run chosen")
-    page.get_by_role("checkbox", name="Choose none").click()
+    expect(page.get_by_role("toolbar")).to_contain_text("1 run selected")
+    page.get_by_role("checkbox", name="Clear selection").click()
     expect(page.locator("#run-row-1").get_by_role("checkbox")).not_to_be_checked()
-    page.get_by_role("checkbox", name="Choose the first runs of this list").click()
+    page.get_by_role("checkbox", name="Select all").click()
     expect(page.locator("#run-row-1").get_by_role("checkbox")).to_be_checked()
-    page.get_by_role("checkbox", name="Choose none").click()
+    page.get_by_role("checkbox", name="Clear selection").click()
     expect(page.get_by_role("toolbar")).to_have_count(0)
-    page.keyboard.press("j")  # to the table again, which has them for its rows
+    page.keyboard.press("j")  # back to the table, which handles them
     page.keyboard.press("k")
     page.keyboard.press("Space")
-    expect(page.get_by_role("toolbar")).to_contain_text("1 run chosen")
+    expect(page.get_by_role("toolbar")).to_contain_text("1 run selected")
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile("/runs/digits_"))
 
 
-def test_a_page_that_is_no_longer_signed_in_says_so(studio, own_home) -> None:
+def test_a_lost_sign_in_is_reported(studio, own_home) -> None:
     tab = studio(own_home)
     tab.expected += ["ERR_", "Failed to fetch", "status of 401"]
     page = tab.open("/runs")
@@ -199,7 +199,7 @@ def test_a_page_that_is_no_longer_signed_in_says_so(studio, own_home) -> None:
     expect(page.get_by_text("Not signed in", exact=True)).to_be_visible()
 
 
-def test_chosen_runs_are_canceled(studio, own_home, project, tmp_path) -> None:
+def test_selected_runs_are_canceled(studio, own_home, project, tmp_path) -> None:
     folder = project(train=LIVE.format(go=str(tmp_path / "never")))
     page = studio(own_home).open("/runs")
     run = Experiment(Workspace(), "digits").submit(with_this_python(folder))
@@ -214,7 +214,7 @@ def test_chosen_runs_are_canceled(studio, own_home, project, tmp_path) -> None:
     expect(dialog).to_have_count(0)
 
 
-def test_what_users_write_is_shown_and_never_run(studio, own_home) -> None:
+def test_user_texts_are_never_executed(studio, own_home) -> None:
     evil = "<img src=x onerror=\"alert('x')\"><script>alert(1)</script>"
     run = Experiment(Workspace(), "digits").start_logging(display_name=f"name {evil}")
     run.tag("team", evil)
@@ -233,41 +233,41 @@ def test_what_users_write_is_shown_and_never_run(studio, own_home) -> None:
     assert page.evaluate("document.querySelectorAll('main img, main script').length") == 0
 
 
-def test_a_yard_that_goes_away_is_told_and_found_again(studio, own_home) -> None:
+def test_a_lost_connection_is_reported_and_restored(studio, own_home) -> None:
     tab = studio(own_home)
     tab.expected += ["ERR_", "Failed to fetch"]
     page = tab.open("/runs")
     expect(page.get_by_text("Live", exact=True)).to_be_visible()
     page.context.set_offline(True)
     page.get_by_label("Query", exact=True).fill("status:failed")
-    expect(page.get_by_text("The yard does not answer.")).to_be_visible()
+    expect(page.get_by_text("The yard is not responding.")).to_be_visible()
     page.context.set_offline(False)
     page.get_by_role("button", name="Try again").click()
-    expect(page.get_by_text("The yard does not answer.")).to_have_count(0)
+    expect(page.get_by_text("The yard is not responding.")).to_have_count(0)
 
 
-def test_nothing_moves_while_a_page_comes(studio, many) -> None:
+def test_loading_causes_no_layout_shift(studio, many) -> None:
     tab = studio(many)
     tab.page.add_init_script(
-        "window.moved = []; new PerformanceObserver(seen => window.moved.push(...seen.getEntries()))"
+        "window.shifts = []; new PerformanceObserver(list => window.shifts.push(...list.getEntries()))"
         ".observe({type: 'layout-shift', buffered: true})"
     )
     page = tab.open("/runs")
     expect(page.locator("#run-row-0")).to_be_visible()
     expect(page.get_by_text("Live", exact=True)).to_be_visible()
-    assert page.evaluate("window.moved.reduce((sum, shift) => sum + shift.value, 0)") < 0.01
+    assert page.evaluate("window.shifts.reduce((sum, shift) => sum + shift.value, 0)") < 0.01
 
 
 @pytest.mark.parametrize("width", [390, 800])
-def test_nothing_is_cut_off_on_a_narrow_screen(studio, many, width) -> None:
+def test_no_horizontal_overflow_on_narrow_screens(studio, many, width) -> None:
     tab = studio(many, width=width, height=780)
     page = tab.open("/runs")
     expect(page.get_by_text("10,000 runs")).to_be_visible()
     for path in ("/runs", "/compare", "/computes", "/environments"):
         page.goto(tab.url + path)
         page.get_by_role("heading").first.wait_for()
-        wide = "document.documentElement.scrollWidth - innerWidth"
-        assert page.evaluate(wide) <= 0, path
+        overflow = "document.documentElement.scrollWidth - innerWidth"
+        assert page.evaluate(overflow) <= 0, path
         main = "document.querySelector('main').scrollWidth - document.querySelector('main').clientWidth"
         assert page.evaluate(main) <= 0, path
 
@@ -277,12 +277,13 @@ def row_of(page: Page, run: Run):
 
 
 def column(page: Page, name: str) -> list[float]:
-    """The numbers that stand under a head, once they are those that were asked for."""
+    """The numbers of a column, after loading has finished."""
     expect(page.get_by_role("grid")).to_have_attribute("aria-busy", "false")
-    heads = [text.strip() for text in page.get_by_role("columnheader").all_inner_texts()]
-    at = heads.index(name)
+    headers = [text.strip() for text in page.get_by_role("columnheader").all_inner_texts()]
+    index = headers.index(name)
     texts = page.evaluate(
-        "at => [...document.querySelectorAll('[role=rowgroup] [role=row]')].map(r => r.children[at].innerText)", at
+        "index => [...document.querySelectorAll('[role=rowgroup] [role=row]')].map(r => r.children[index].innerText)",
+        index,
     )
     return [float(text.replace(",", "")) for text in texts]
 

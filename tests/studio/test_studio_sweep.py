@@ -1,4 +1,4 @@
-"""The page of a sweep in a real browser: from the first child to the last without a reload."""
+"""The sweep tab in a real browser, live from the first child to the last."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ for report in range(30 if x > 1 else 2000):
 """
 
 
-def test_a_sweep_is_followed_from_its_first_child_to_its_last(
-    own_home: Path, project: Callable[..., Path], studio: Callable[..., object]
-) -> None:
+def test_a_sweep_is_followed_live(own_home: Path, project: Callable[..., Path], studio: Callable[..., object]) -> None:
     sweep = Experiment(Workspace(), "swept").submit(
         HyperDriveConfig(
             GridParameterSampling({"--x": choice(10, 1, 8)}),
@@ -40,10 +38,10 @@ def test_a_sweep_is_followed_from_its_first_child_to_its_last(
         )
     )
     page = studio(own_home).open(f"/runs/{sweep.id}")  # type: ignore[attr-defined]
-    board = page.get_by_role("table").filter(has=page.get_by_role("columnheader", name="Why it was stopped"))
+    board = page.get_by_role("table").filter(has=page.get_by_role("columnheader", name="Reason"))
     expect(board.get_by_role("row")).to_have_count(4, timeout=60_000)
     expect(board).to_contain_text("stopped early by Bandit")
-    expect(page.get_by_role("progressbar", name="Children that have ended")).to_have_attribute(
+    expect(page.get_by_role("progressbar", name="Finished children")).to_have_attribute(
         "aria-valuenow", "3", timeout=60_000
     )
     rows = board.get_by_role("row").all()[1:]
