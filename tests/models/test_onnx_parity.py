@@ -7,15 +7,15 @@ import pytest
 
 from runyard.errors import OnnxExportException
 from runyard.onnx import export
-from runyard.onnx.inputs import other_sizes, recorded, resized
-from runyard.onnx.packages import needed
+from runyard.onnx.inputs import other_batch_sizes, parse_example_inputs, resize
+from runyard.onnx.packages import require
 from runyard.onnx.parity import CaseParity, Report, Tolerance, as_tolerance, compare
 
 FINE = Tolerance(rtol=1e-3, atol=1e-5)
 
 
 def gate(expected: object, got: object, allowed: Tolerance = FINE) -> CaseParity:
-    return compare("recorded 1", 2, ["y"], [np.asarray(expected)], [np.asarray(got)], allowed)
+    return compare("example 1", 2, ["y"], [np.asarray(expected)], [np.asarray(got)], allowed)
 
 
 def report(case: CaseParity) -> Report:
@@ -34,8 +34,8 @@ def test_a_difference_is_told_with_its_place_and_both_values() -> None:
     assert (output.different, output.of, output.max_abs) == (1, 4, 0.5)
     assert output.worst is not None
     assert (output.worst.index, output.worst.expected, output.worst.got) == ([1, 0], 3.0, 3.5)
-    said = report(case).where()
-    assert "output 'y' for recorded 1 at [1, 0]: expected 3, got 3.5; 1 of 4 values" in said
+    difference = report(case).first_difference()
+    assert "output 'y' for example 1 at [1, 0]: expected 3, got 3.5; 1 of 4 values" in difference
     assert report(case).as_json()["passed"] is False
 
 
@@ -54,10 +54,10 @@ def test_whole_numbers_are_the_same_or_they_are_not() -> None:
 
 
 def test_another_shape_or_type_or_number_of_outputs_is_a_difference() -> None:
-    assert "its shape is [2], not [2, 1]" in report(gate([[1.0], [2.0]], [1.0, 2.0])).where()
-    assert "its type is int64, not float64" in report(gate([1.0], [1])).where()
+    assert "expected shape [2, 1], got [2]" in report(gate([[1.0], [2.0]], [1.0, 2.0])).first_difference()
+    assert "expected type float64, got int64" in report(gate([1.0], [1])).first_difference()
     one = [np.ones(2)]
-    assert "it has 2 outputs, the original 1" in compare("a", 1, ["y"], one, one * 2, FINE).problem
+    assert "expected 1 outputs, got 2" in compare("a", 1, ["y"], one, one * 2, FINE).problem
 
 
 def test_of_quantized_models_the_outputs_own_spread_is_the_measure() -> None:
@@ -66,26 +66,26 @@ def test_of_quantized_models_the_outputs_own_spread_is_the_measure() -> None:
 
 
 def test_a_tolerance_is_a_number_or_a_pair() -> None:
-    assert as_tolerance(None, half=False) == Tolerance(1e-3, 1e-5)
-    assert as_tolerance(None, half=True).rtol > 1e-3
-    assert as_tolerance(1e-4, half=False) == Tolerance(1e-4, 1e-4)
-    assert as_tolerance((1e-2, 0), half=False) == Tolerance(1e-2, 0.0)
-    assert as_tolerance({"atol": 1.0}, half=False) == Tolerance(1e-3, 1.0)
+    assert as_tolerance(None, is_half_precision=False) == Tolerance(1e-3, 1e-5)
+    assert as_tolerance(None, is_half_precision=True).rtol > 1e-3
+    assert as_tolerance(1e-4, is_half_precision=False) == Tolerance(1e-4, 1e-4)
+    assert as_tolerance((1e-2, 0), is_half_precision=False) == Tolerance(1e-2, 0.0)
+    assert as_tolerance({"atol": 1.0}, is_half_precision=False) == Tolerance(1e-3, 1.0)
     for wrong in ("much", (1, 2, 3), -1, float("nan"), float("inf")):
-        with pytest.raises(OnnxExportException, match="tolerance takes"):
-            as_tolerance(wrong, half=False)
+        with pytest.raises(OnnxExportException, match="tolerance must be"):
+            as_tolerance(wrong, is_half_precision=False)
 
 
 def test_inputs_have_the_names_of_the_model_and_batches_of_other_sizes() -> None:
     def forward(image: object, mask: object = None) -> None: ...
 
-    given = recorded((np.zeros((2, 3)), np.arange(2)), forward, dynamic_batch=True)
+    given = parse_example_inputs((np.zeros((2, 3)), np.arange(2)), forward, dynamic_batch=True)
     assert (given.names, given.axes) == (("image", "mask"), (0, 0))
-    assert [case.batch for case in other_sizes(given)] == [1, 5]
-    assert resized(given, given.first, 5).values[1].tolist() == [0, 1, 0, 1, 0]
-    by_name = recorded([{"mask": np.ones((3, 2)), "x": np.ones((1, 2))}], forward, {"mask": 1, "x": 1})
+    assert [case.batch for case in other_batch_sizes(given)] == [1, 5]
+    assert resize(given, given.first, 5).values[1].tolist() == [0, 1, 0, 1, 0]
+    by_name = parse_example_inputs([{"mask": np.ones((3, 2)), "x": np.ones((1, 2))}], forward, {"mask": 1, "x": 1})
     assert (by_name.names, by_name.axes, by_name.first.batch) == (("mask", "x"), (1, 1), 2)
-    assert other_sizes(recorded(np.ones(3), forward, dynamic_batch=False)) == []
+    assert other_batch_sizes(parse_example_inputs(np.ones(3), forward, dynamic_batch=False)) == []
 
 
 def test_inputs_that_cannot_be_a_call_are_refused() -> None:
@@ -93,26 +93,26 @@ def test_inputs_that_cannot_be_a_call_are_refused() -> None:
 
     for wrong, message in (
         ([], "example_inputs is empty"),
-        ((np.ones((2, 3)), np.ones((3, 2))), "x has 2, h has 3 along their batch axis"),
-        ((np.ones(2), (np.ones(2), np.ones(2))), "the input 'h' is tuple"),
-        ([np.ones(2), (np.ones(2), np.ones(2))], "recorded input 2 is not like the first"),
+        ((np.ones((2, 3)), np.ones((3, 2))), "x has 2, h has 3 along the batch axis"),
+        ((np.ones(2), (np.ones(2), np.ones(2))), "the input 'h' must be a tensor or an array, got tuple"),
+        ([np.ones(2), (np.ones(2), np.ones(2))], "example 2 differs from the first"),
     ):
         with pytest.raises(OnnxExportException, match=message):
-            recorded(wrong, forward, dynamic_batch=True)
-    with pytest.raises(OnnxExportException, match="which is no input"):
-        recorded(np.ones(2), forward, dynamic_batch={"y": 0})
+            parse_example_inputs(wrong, forward, dynamic_batch=True)
+    with pytest.raises(OnnxExportException, match="which is not an input"):
+        parse_example_inputs(np.ones(2), forward, dynamic_batch={"y": 0})
 
 
 def test_a_package_that_is_missing_is_named_with_the_line_that_installs_it() -> None:
     with pytest.raises(OnnxExportException, match="exporting needs not_there_a and not_there_b") as refused:
-        needed("json", "not_there_a", "not_there_b", why="exporting")
+        require("json", "not_there_a", "not_there_b", purpose="exporting")
     assert refused.value.hint == "pip install not_there_a not_there_b"
 
 
 def test_what_export_cannot_do_is_refused_before_anything_is_imported() -> None:
     for how, message in (
-        ({}, "needs to know where to"),
-        ({"register_as": "x", "exporter": "magic"}, "no exporter 'magic'"),
+        ({}, "needs register_as or folder"),
+        ({"register_as": "x", "exporter": "magic"}, "exporter must be 'dynamo' or 'torchscript', got 'magic'"),
         ({"register_as": "x", "opset": "new"}, "opset must be a whole number"),
         ({"register_as": "x", "quantize": "int4"}, "quantize must be 'int8'"),
         ({"register_as": "x", "quantize": "int8", "quantize_tolerance": 3}, "between 0 and 1"),

@@ -57,7 +57,7 @@ def test_a_convolutional_net_passes_on_what_was_recorded_and_on_other_batches(
     sidecar = found["cnn"]["sidecar"]
     assert sidecar["parity"]["passed"]
     assert batches(sidecar) == [1, 4, 7]
-    assert [case["name"] for case in sidecar["parity"]["cases"]][:3] == ["recorded 1", "recorded 2", "recorded 3"]
+    assert [case["name"] for case in sidecar["parity"]["cases"]][:3] == ["example 1", "example 2", "example 3"]
     assert sidecar["exporter"] == "dynamo"
     assert sidecar["inputs"] == [{"name": "image", "dtype": "float32", "shape": ["batch", 1, 8, 8], "batch_axis": 0}]
     assert sidecar["outputs"] == [{"name": "output", "dtype": "float32", "shape": ["batch", 10], "batch_axis": 0}]
@@ -100,11 +100,11 @@ def test_a_model_that_differs_is_refused_with_where_and_is_not_registered(
     yard: Workspace, found: dict[str, Any]
 ) -> None:
     broken = found["broken"]
-    assert "output 'output' for recorded 2 at [0, 0]: expected -3, got -2; 6 of 6 values" in broken["refused"]
+    assert "output 'output' for example 2 at [0, 0]: expected -3, got -2; 6 of 6 values" in broken["refused"]
     assert "exporter='dynamo'" in broken["hint"]
     assert not broken["report"]["passed"]
     assert [case["passed"] for case in broken["report"]["cases"]][:2] == [True, False]
-    assert "Branching could not be exported by dynamo" in found["broken-dynamo"]["error"]
+    assert "cannot export Branching with dynamo" in found["broken-dynamo"]["error"]
     assert "nets.py" in found["broken-dynamo"]["error"]
     assert "as a batch of" in found["one-size"]["refused"]
     assert [model.name for model in Model.list(yard) if "broken" in model.name or "one-size" in model.name] == []
@@ -122,8 +122,8 @@ def test_a_registered_model_is_exported_and_tells_what_it_was_made_of(
 
 
 def test_what_cannot_be_compared_is_said_so_and_a_folder_does_as_well(found: dict[str, Any]) -> None:
-    assert "Convolutional itself cannot compute recorded 1: RuntimeError: " in found["wrong-shape"]["error"]
-    assert "answers differently when it is asked the same twice" in found["restless"]["error"]
+    assert "the original Convolutional cannot compute example 1: RuntimeError: " in found["wrong-shape"]["error"]
+    assert "returns different outputs for the same input" in found["restless"]["error"]
     assert found["kept"]["files"] == ["model.onnx", "onnx.json"]
 
 

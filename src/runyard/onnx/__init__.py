@@ -1,9 +1,9 @@
-"""Models to ONNX, checked number by number against what they were exported from.
+"""Export of models to ONNX, with a numerical comparison against the original.
 
     from runyard.onnx import export
     onnx_model = export(net, example_inputs, register_as='digits-onnx')
 
-torch, onnx and the rest are the user's own packages: they are imported when something is exported, not before.
+torch, onnx and the other packages belong to the user's environment and are imported only when a model is exported.
 """
 
 from __future__ import annotations

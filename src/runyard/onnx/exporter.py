@@ -1,4 +1,4 @@
-"""Exporting: to a file, onto ONNX Runtime, against the original, and only then into the registry."""
+"""Exports a model to ONNX, compares it with the original on ONNX Runtime, and registers it if they agree."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, Optional, Union
 
 from runyard.errors import OnnxExportException, ParityFailed
-from runyard.onnx.inputs import Batch, Recorded, recorded
+from runyard.onnx.inputs import Batch, ExampleInputs, parse_example_inputs
 from runyard.onnx.keras_models import KERAS, KerasModel
 from runyard.onnx.model_loader import Source, load
-from runyard.onnx.packages import needed, version_of
+from runyard.onnx.packages import require, version_of
 from runyard.onnx.parity import Report, Tolerance, as_tolerance
 from runyard.onnx.quantization import INT8, quantize
-from runyard.onnx.reference_outputs import Trial
+from runyard.onnx.reference_outputs import ReferenceOutputs
 from runyard.onnx.sessions import Session
 from runyard.onnx.torch_models import DYNAMO, TORCHSCRIPT
 from runyard.sdk.model.model import Model
@@ -31,19 +31,19 @@ _INT8_SHARE = 0.1
 
 
 @dataclass(frozen=True)
-class Wish:
-    """How it is to be exported, and what counts as the same."""
+class ExportOptions:
+    """Options of an export."""
 
     exporter: str
     opset: Optional[int]
-    allowed: Tolerance
-    quantized: Optional[str]
-    share: float  # of an output's spread: what a quantized model may be off by
+    tolerance: Tolerance
+    quantize: Optional[str]
+    quantize_share: float  # accepted deviation of a quantized model, as a share of the output's value range
 
 
 @dataclass(frozen=True)
 class Exported:
-    """A model that was exported and not registered."""
+    """An exported model that is not registered."""
 
     folder: Path
     sidecar: dict[str, Any]
@@ -74,115 +74,140 @@ def export(
     properties: dict[str, Any] | None = None,
     description: str | None = None,
 ) -> Union[Model, Exported]:
-    """The model as ONNX, compared with the original on the example inputs; one that differs raises ParityFailed.
+    """Export a model to ONNX and compare it with the original.
 
-    ``register_as`` makes it the next version of that name in the registry; ``folder`` keeps the files there as well
-    (without either they would be nowhere). ``example_inputs`` is one call (a tensor, a tuple, a dict by name) or a
-    list of recorded calls, all of which are compared.
+    Args:
+        model: A torch module, a Keras model, a registered Model, a Run (with ``file``), or a path.
+        example_inputs: One call (a tensor, a tuple, a dict by name) or a list of calls; all of them are compared.
+        register_as: Name in the registry, where the export becomes the next version.
+        opset: ONNX opset version; default: that of the exporter.
+        dynamic_batch: True if the first axis of each input is the batch; an axis, a dict of axes, or False.
+        exporter: ``'dynamo'`` or ``'torchscript'``, for torch modules.
+        tolerance: Accepted deviation: a number, or (rtol, atol).
+        quantize: ``'int8'`` to quantize the weights.
+        quantize_tolerance: Accepted deviation of a quantized model, as a share of the output's value range.
+        workspace: The workspace to register in; default: that of the model.
+        folder: A new or empty folder to write the files to. Either this or ``register_as`` is required.
+        file: File of a Run or of a registered Model to load.
+        build: Creates the network, if the file contains only weights.
+        allow_pickle: Load pickled models, which executes code.
+        input_names: Names of positional inputs; default: the parameters of ``forward``.
+        tags: Labels for the registry.
+        properties: Labels for the registry that cannot be changed.
+        description: Free text for the registry.
+
+    Returns:
+        The registered model, or the exported files.
+
+    Raises:
+        ParityFailed: The exported model computes different outputs. Nothing is written or registered.
+        OnnxExportException: The model cannot be loaded or exported.
     """
-    share = quantize_tolerance
-    _check(register_as, folder, exporter, opset, quantize, share)
-    needed("onnx", "onnxruntime", "numpy", why="exporting a model")
+    _check(register_as, folder, exporter, opset, quantize, quantize_tolerance)
+    require("onnx", "onnxruntime", "numpy", purpose="exporting a model")
     source = load(model, file, build, allow_pickle)
-    allowed = as_tolerance(tolerance, source.model.half)
-    given = recorded(example_inputs, source.model.forward, dynamic_batch, input_names)
-    given = source.model.prepared(given)
-    wish = Wish(KERAS if isinstance(source.model, KerasModel) else exporter, opset, allowed, quantize, share)
+    inputs = parse_example_inputs(example_inputs, source.model.forward, dynamic_batch, input_names)
+    inputs = source.model.prepare(inputs)
+    exporter = KERAS if isinstance(source.model, KerasModel) else exporter
+    limits = as_tolerance(tolerance, source.model.is_half_precision)
+    options = ExportOptions(exporter, opset, limits, quantize, quantize_tolerance)
     with tempfile.TemporaryDirectory(prefix="runyard-onnx-") as scratch:
-        made = Path(scratch) / "made"
-        made.mkdir()
-        sidecar = _made(source, given, wish, made)
-        (made / SIDECAR).write_text(json.dumps(sidecar, indent=1) + "\n", encoding="utf-8")
-        if folder is not None:  # only now: what differs leaves nothing behind
-            shutil.copytree(made, folder, dirs_exist_ok=True)
+        output = Path(scratch) / "output"
+        output.mkdir()
+        sidecar = _export_and_compare(source, inputs, options, output)
+        (output / SIDECAR).write_text(json.dumps(sidecar, indent=1) + "\n", encoding="utf-8")
+        if folder is not None:  # after the comparison, so that a failed one leaves no files
+            shutil.copytree(output, folder, dirs_exist_ok=True)
         if register_as is not None:
-            return _registered(source, made, sidecar, register_as, workspace, tags, properties, description)
+            return _register(source, output, sidecar, register_as, workspace, tags, properties, description)
     return Exported(Path(str(folder)), sidecar)
 
 
 def report(model: Union[Model, Exported]) -> dict[str, Any]:
-    """What is known of an exported model: inputs, outputs, and how the comparison went."""
+    """Return inputs, outputs and the results of the comparison of an exported model."""
     if isinstance(model, Exported):
         return model.sidecar
-    found: dict[str, Any] = json.loads(
+    sidecar: dict[str, Any] = json.loads(
         model.workspace.connection.read(f"/api/models/{model.name}/versions/{model.version}/files/{SIDECAR}")
     )
-    return found
+    return sidecar
 
 
-def _check(register_as: str | None, folder: Any, exporter: str, opset: Any, quantized: Any, share: float) -> None:
+def _check(register_as: str | None, folder: Any, exporter: str, opset: Any, quantize: Any, share: float) -> None:
     if register_as is None and folder is None:
         raise OnnxExportException(
-            "export needs to know where to", hint="register_as='digits-onnx' for the registry, folder='…' for a folder"
+            "export needs register_as or folder",
+            hint="register_as='digits' for the registry, folder='…' for files",
         )
     if exporter not in (DYNAMO, TORCHSCRIPT):
-        raise OnnxExportException(f"there is no exporter {exporter!r}", hint=f"{DYNAMO!r} or {TORCHSCRIPT!r}")
+        raise OnnxExportException(f"exporter must be {DYNAMO!r} or {TORCHSCRIPT!r}, got {exporter!r}")
     if opset is not None and (isinstance(opset, bool) or not isinstance(opset, int) or opset < 7):
-        raise OnnxExportException(f"opset must be a whole number from 7 on, got {opset!r}")
-    if quantized not in (None, INT8):
-        raise OnnxExportException(f"quantize must be {INT8!r} or None, got {quantized!r}")
+        raise OnnxExportException(f"opset must be a whole number of at least 7, got {opset!r}")
+    if quantize not in (None, INT8):
+        raise OnnxExportException(f"quantize must be {INT8!r} or None, got {quantize!r}")
     if not 0 < share < 1:
-        raise OnnxExportException(
-            f"quantize_tolerance is a share of the outputs' spread, between 0 and 1, not {share!r}"
-        )
-    there = Path(folder) if folder is not None else None
-    if there is not None and there.exists() and (not there.is_dir() or any(there.iterdir())):
-        raise OnnxExportException(f"{str(there)!r} is there already", hint="give a new or an empty folder")
+        raise OnnxExportException(f"quantize_tolerance must be between 0 and 1, got {share!r}")
+    target = Path(folder) if folder is not None else None
+    if target is not None and target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise OnnxExportException(f"{str(target)!r} exists already", hint="pass a new or an empty folder")
 
 
-def _made(source: Source, given: Recorded, wish: Wish, folder: Path) -> dict[str, Any]:
-    """The file, gated; and what is to be known of it."""
+def _export_and_compare(source: Source, inputs: ExampleInputs, options: ExportOptions, folder: Path) -> dict[str, Any]:
+    """Write the ONNX file and return the content of the sidecar. Raises ParityFailed."""
     original = source.model
-    log.info("asking %s for its own answers", original.called)
-    trial = Trial(original, given)
-    log.info("exporting %s by %s", original.called, wish.exporter)
+    log.info("computing the outputs of %s", original.name)
+    reference = ReferenceOutputs(original, inputs)
+    log.info("exporting %s with %s", original.name, options.exporter)
     path = folder / FILE
-    original.export(path, given, wish.exporter, wish.opset, trial.outputs)
-    log.info("comparing on %s", ", ".join(trial.names))
+    original.export(path, inputs, options.exporter, options.opset, reference.outputs)
+    log.info("comparing on %s", ", ".join(reference.names))
     session = Session(path)
-    gate = trial.gate(session, wish.allowed)
-    if not gate.passed:
-        raise _differs(original.called, wish.exporter, gate, "the exported model")
-    about: dict[str, Any] = {"quantized": None, "parity": gate.as_json()}
-    if wish.quantized is not None:
-        about = {**_quantized(original.called, trial, session, wish, folder), "parity_before": gate.as_json()}
+    parity = reference.compare_with(session, options.tolerance)
+    if not parity.passed:
+        raise _parity_error(original.name, options.exporter, parity, "the exported model")
+    results: dict[str, Any] = {"quantized": None, "parity": parity.as_json()}
+    if options.quantize is not None:
+        results = _quantize_and_compare(original.name, reference, session, options.quantize_share, folder)
+        results["parity_before"] = parity.as_json()
         session = Session(path)
     return {
         "format": 1,
         "file": FILE,
-        "model": original.called,
-        "exporter": wish.exporter,
+        "model": original.name,
+        "exporter": options.exporter,
         "opset": _opset(path),
         "made_by": {name: version_of(name) for name in ("torch", "keras", "tf2onnx", "onnx", "onnxruntime")},
-        **about,
+        **results,
         "size": sum(file.stat().st_size for file in folder.iterdir()),
-        **trial.shapes(session),
+        **reference.shapes(session),
     }
 
 
-def _quantized(called: str, trial: Trial, session: Session, wish: Wish, folder: Path) -> dict[str, Any]:
-    """The small model takes the large one's place, if it passes the same gate."""
+def _quantize_and_compare(
+    name: str, reference: ReferenceOutputs, session: Session, share: float, folder: Path
+) -> dict[str, Any]:
+    """Replace the model by a quantized one if that passes the comparison. Raises ParityFailed."""
     log.info("quantizing to %s", INT8)
     with tempfile.TemporaryDirectory(prefix="runyard-onnx-") as scratch:
-        small = Path(scratch) / FILE
-        how = quantize(folder / FILE, small, trial.calibration(session))
-        gate = trial.gate(Session(small), Tolerance(0.0, 0.0, wish.share))
-        if not gate.passed:
-            raise _differs(called, f"{INT8} ({how})", gate, "the quantized model")
-        before = sum(file.stat().st_size for file in folder.iterdir())
-        for file in folder.iterdir():  # also the weights that a large model has beside it
+        quantized = Path(scratch) / FILE
+        method = quantize(folder / FILE, quantized, reference.calibration(session))
+        parity = reference.compare_with(Session(quantized), Tolerance(0.0, 0.0, share))
+        if not parity.passed:
+            raise _parity_error(name, f"{INT8} ({method})", parity, "the quantized model")
+        size_before = sum(file.stat().st_size for file in folder.iterdir())
+        for file in folder.iterdir():  # includes the separate weight files of a large model
             file.unlink()
-        shutil.copyfile(small, folder / FILE)
-    return {"quantized": INT8, "quantized_how": how, "size_before": before, "parity": gate.as_json()}
+        shutil.copyfile(quantized, folder / FILE)
+    return {"quantized": INT8, "quantized_how": method, "size_before": size_before, "parity": parity.as_json()}
 
 
 def _opset(path: Path) -> Optional[int]:
-    (onnx,) = needed("onnx", why="reading the exported model")
-    sets = onnx.load(str(path), load_external_data=False).opset_import
-    return next((int(one.version) for one in sets if one.domain in ("", "ai.onnx")), None)
+    (onnx,) = require("onnx", purpose="reading the exported model")
+    opsets = onnx.load(str(path), load_external_data=False).opset_import
+    return next((int(opset.version) for opset in opsets if opset.domain in ("", "ai.onnx")), None)
 
 
-def _registered(
+def _register(
     source: Source,
     folder: Path,
     sidecar: dict[str, Any],
@@ -198,25 +223,24 @@ def _registered(
         from runyard.sdk.core.workspace import Workspace
 
         workspace = Workspace()
-    known = {name: sidecar[name] for name in ("exporter", "opset", "quantized") if sidecar[name] is not None}
-    about = build_request(
-        "onnx.export", name, tags, {**known, **(properties or {})}, description, None, Model.Framework.ONNX,
+    facts = {key: sidecar[key] for key in ("exporter", "opset", "quantized") if sidecar[key] is not None}
+    request = build_request(
+        "onnx.export", name, tags, {**facts, **(properties or {})}, description, None, Model.Framework.ONNX,
         version_of("onnx"), None, None, None,
     )  # fmt: skip
-    lineage = {"made_of": source.made_of, **({"run_id": source.run_id} if source.run_id else {})}
+    lineage = {"made_of": source.parent_id, **({"run_id": source.run_id} if source.run_id else {})}
     files = [(path.name, path) for path in sorted(folder.iterdir())]
-    return Model(workspace, _view=register_files(workspace, files, {**about, **lineage}))
+    return Model(workspace, _view=register_files(workspace, files, {**request, **lineage}))
 
 
-def _differs(called: str, how: str, gate: Report, what: str) -> ParityFailed:
-    other = {DYNAMO: TORCHSCRIPT, TORCHSCRIPT: DYNAMO}.get(how)
-    hint = f"try exporter={other!r}, another opset, or" if other else "another opset may help, or"
-    if gate.share:
-        hint = "record more inputs for it to learn the ranges from, keep quantize=None, or"
-    named = "quantize_tolerance" if gate.share else "tolerance"
+def _parity_error(name: str, method: str, parity: Report, subject: str) -> ParityFailed:
+    other_exporter = {DYNAMO: TORCHSCRIPT, TORCHSCRIPT: DYNAMO}.get(method)
+    hint = f"try exporter={other_exporter!r}, another opset, or" if other_exporter else "another opset may help, or"
+    if parity.share:
+        hint = "pass more example inputs for the calibration, use quantize=None, or"
+    parameter = "quantize_tolerance" if parity.share else "tolerance"
     return ParityFailed(
-        f"{what} of {called} (by {how}) computes something else than the original, and was not registered: "
-        f"{gate.where()}",
-        hint=f"{hint} give the {named}= that you accept; the error's report has every input and output",
-        report=gate.as_json(),
+        f"{subject} of {name} ({method}) differs from the original and was not registered: {parity.first_difference()}",
+        hint=f"{hint} pass the {parameter}= that you accept; the error's report contains every input and output",
+        report=parity.as_json(),
     )

@@ -1,4 +1,4 @@
-"""The user's packages, imported when they are needed; one that is missing is named with the line that installs it."""
+"""Imports the user's packages on demand; the error for a missing one contains the command that installs it."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from typing import Any
 
 from runyard.errors import OnnxExportException
 
-_CALLED = {"onnxruntime.quantization": "onnxruntime"}
+_DISTRIBUTIONS = {"onnxruntime.quantization": "onnxruntime"}
 
 
-def needed(*names: str, why: str) -> list[Any]:
-    """The modules, in order. All that are missing are named at once."""
-    found, lacking = [], []
+def require(*names: str, purpose: str) -> list[Any]:
+    """Return the modules in order. The error names all that are missing."""
+    modules, missing = [], []
     for name in names:
         try:
-            found.append(importlib.import_module(name))
+            modules.append(importlib.import_module(name))
         except ModuleNotFoundError as error:
             if error.name is not None and error.name.split(".")[0] != name.split(".")[0]:
-                raise  # it is there, and lacks something itself
-            lacking.append(_CALLED.get(name, name))
-    if lacking:
+                raise  # it is installed, but a dependency of it is missing
+            missing.append(_DISTRIBUTIONS.get(name, name))
+    if missing:
         raise OnnxExportException(
-            f"{why} needs {' and '.join(dict.fromkeys(lacking))}, which this Python does not have",
-            hint=f"pip install {' '.join(dict.fromkeys(lacking))}",
+            f"{purpose} needs {' and '.join(dict.fromkeys(missing))}, which this Python does not have",
+            hint=f"pip install {' '.join(dict.fromkeys(missing))}",
         )
-    return found
+    return modules
 
 
 def version_of(name: str) -> str | None:
@@ -44,7 +44,7 @@ def version_of(name: str) -> str | None:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Exporters warn of what is theirs to decide, and write whole graphs on stderr before they raise what says why."""
+    """Suppress the warnings of exporters, and the graphs that they write to stderr before they raise an error."""
     disabled = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

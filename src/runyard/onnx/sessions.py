@@ -1,4 +1,4 @@
-"""The exported model on ONNX Runtime: what it takes, what it gives, and what it answers."""
+"""The exported model in ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -7,46 +7,51 @@ from pathlib import Path
 from typing import Any, Optional
 
 from runyard.errors import OnnxExportException
-from runyard.onnx.packages import needed
+from runyard.onnx.packages import require
 
 _TYPES = {"float": "float32", "double": "float64"}
 
 
 class Session:
+    """Runs an exported model on the CPU."""
+
     def __init__(self, path: Path) -> None:
-        (runtime,) = needed("onnxruntime", why="comparing an exported model")
+        (runtime,) = require("onnxruntime", purpose="comparing an exported model")
         options = runtime.SessionOptions()
-        options.log_severity_level = 3  # its warnings are about speed
+        options.log_severity_level = 3  # errors only; its warnings are about speed
         try:
             self._session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:
             raise OnnxExportException(
-                f"ONNX Runtime does not take the exported model: {str(error)[:400]}", hint="try another opset"
+                f"ONNX Runtime rejects the exported model: {str(error)[:400]}", hint="try another opset"
             ) from error
-        self.inputs = [_described(one) for one in self._session.get_inputs()]
-        self.outputs = [_described(one) for one in self._session.get_outputs()]
+        self.inputs = [_describe(tensor) for tensor in self._session.get_inputs()]
+        self.outputs = [_describe(tensor) for tensor in self._session.get_outputs()]
 
     def feed(self, names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
-        """By name where they are the model's own, else in order; an input that the model never reads may be gone."""
-        wanted = [one["name"] for one in self.inputs]
-        given = dict(zip(names, values))
-        if not set(wanted) <= set(given):
-            given = dict(zip(wanted, values))
-        return {name: given[name] for name in wanted}
+        """Assign values to the model's inputs by name if the names match, else in order.
+
+        The exporter may have removed an input that the model does not use.
+        """
+        input_names = [tensor["name"] for tensor in self.inputs]
+        by_name = dict(zip(names, values))
+        if not set(input_names) <= set(by_name):
+            by_name = dict(zip(input_names, values))
+        return {name: by_name[name] for name in input_names}
 
     def run(self, names: Sequence[str], arrays: Sequence[Any]) -> list[Any]:
-        found: list[Any] = self._session.run(None, self.feed(names, arrays))
-        return found
+        outputs: list[Any] = self._session.run(None, self.feed(names, arrays))
+        return outputs
 
 
-def _described(one: Any) -> dict[str, Any]:
-    kind = one.type[len("tensor(") : -1]
-    return {"name": one.name, "dtype": _TYPES.get(kind, kind), "shape": list(one.shape)}
+def _describe(tensor: Any) -> dict[str, Any]:
+    kind = tensor.type[len("tensor(") : -1]
+    return {"name": tensor.name, "dtype": _TYPES.get(kind, kind), "shape": list(tensor.shape)}
 
 
 def batch_axis(small: Any, large: Any, sizes: tuple[int, int]) -> Optional[int]:
-    """The axis of an output along which the two batches lie: the one that has their sizes."""
+    """Return the axis of an output that has the sizes of the two batches."""
     if len(small.shape) != len(large.shape):
         return None
-    found = [axis for axis, pair in enumerate(zip(small.shape, large.shape)) if pair == sizes]
-    return found[0] if len(found) == 1 else None
+    axes = [axis for axis, pair in enumerate(zip(small.shape, large.shape)) if pair == sizes]
+    return axes[0] if len(axes) == 1 else None

@@ -1,4 +1,4 @@
-"""PyTorch's models: called as they are, and exported by either of its exporters."""
+"""PyTorch models and their two exporters."""
 
 from __future__ import annotations
 
@@ -9,74 +9,76 @@ from pathlib import Path
 from typing import Any, Optional
 
 from runyard.errors import OnnxExportException
-from runyard.onnx.inputs import Case, Recorded, resized
-from runyard.onnx.packages import needed, quiet
+from runyard.onnx.inputs import Case, ExampleInputs, resize
+from runyard.onnx.packages import quiet, require
 
 DYNAMO, TORCHSCRIPT = "dynamo", "torchscript"
 _LINE = re.compile(r'File "([^"]+)", line (\d+), in forward')
-_EXTERNAL_FROM_BYTES = 1_800_000_000  # one file of protobuf holds two gigabytes
+_EXTERNAL_FROM_BYTES = 1_800_000_000  # a protobuf file is limited to 2 GB
 
 
 class TorchModel:
-    """A copy on the CPU, in evaluation mode: what is compared is what will be served."""
-
-    framework = "PyTorch"
+    """A copy of a module on the CPU in evaluation mode."""
 
     def __init__(self, module: Any) -> None:
-        (self._torch,) = needed("torch", why="exporting a PyTorch model")
-        self.called = type(module).__name__
+        (self._torch,) = require("torch", purpose="exporting a PyTorch model")
+        self.name = type(module).__name__
         try:
             self._module = copy.deepcopy(module).cpu().eval()
-        except (RuntimeError, TypeError, AttributeError):  # some hold what cannot be copied: the model itself, then
+        except (RuntimeError, TypeError, AttributeError):  # some modules cannot be copied: use the original
             self._module = module.cpu().eval()
         self.forward = self._module.forward
-        self.half = any(p.dtype in (self._torch.float16, self._torch.bfloat16) for p in self._module.parameters())
+        half_types = (self._torch.float16, self._torch.bfloat16)
+        self.is_half_precision = any(parameter.dtype in half_types for parameter in self._module.parameters())
 
-    def prepared(self, given: Recorded) -> Recorded:
-        """Arrays become tensors."""
+    def prepare(self, inputs: ExampleInputs) -> ExampleInputs:
+        """Convert arrays to tensors."""
 
         def tensor(value: Any) -> Any:
             return value.detach().cpu() if hasattr(value, "detach") else self._torch.as_tensor(value)
 
-        cases = tuple(Case(case.name, tuple(map(tensor, case.values)), case.batch) for case in given.cases)
-        return Recorded(given.names, given.axes, cases, given.by_name)
+        cases = tuple(Case(case.name, tuple(map(tensor, case.values)), case.batch) for case in inputs.cases)
+        return ExampleInputs(inputs.names, inputs.axes, cases, inputs.by_name)
 
-    def varied(self, given: Recorded) -> Optional[Case]:
-        """The first input, moved a little: zeros, which many record, hide whatever is multiplied by them."""
-        first = given.first
+    def perturb(self, inputs: ExampleInputs) -> Optional[Case]:
+        """Add noise to the first example: zeros, a common example, hide errors in everything they multiply."""
+        first = inputs.first
         if not any(value.is_floating_point() for value in first.values):
             return None
         noise = self._torch.Generator().manual_seed(0)
 
-        def moved(value: Any) -> Any:
+        def add_noise(value: Any) -> Any:
             if not value.is_floating_point():
                 return value
-            spread = float(value.float().std()) if value.numel() > 1 else 0.0
+            deviation = float(value.float().std()) if value.numel() > 1 else 0.0
             step = self._torch.randn(value.shape, generator=noise).to(value.dtype)
-            return value + step * (0.1 * spread if spread > 0 else 1.0)
+            return value + step * (0.1 * deviation if deviation > 0 else 1.0)
 
-        return Case(f"{first.name}, varied", tuple(map(moved, first.values)), first.batch)
+        return Case(f"{first.name}, perturbed", tuple(map(add_noise, first.values)), first.batch)
 
-    def call(self, given: Recorded, case: Case) -> tuple[list[str], list[Any]]:
-        """Names and arrays of what it answers."""
+    def call(self, inputs: ExampleInputs, case: Case) -> tuple[list[str], list[Any]]:
+        """Return names and arrays of the outputs."""
         with self._torch.no_grad():
-            answer = self._answer(given, case)
-        named = list(_flat(answer, ""))
-        if not named:
-            raise OnnxExportException(f"{self.called} answers with no tensor, but with {type(answer).__name__}")
-        names = [name or "output" for name, _ in named]
-        return names, [_array(tensor) for _, tensor in named]
+            named = dict(zip(inputs.names, case.values))
+            result = self._module(**named) if inputs.by_name else self._module(*case.values)
+        outputs = list(_flatten(result, ""))
+        if not outputs:
+            raise OnnxExportException(f"{self.name} returns no tensor, but a {type(result).__name__}")
+        names = [name or "output" for name, _ in outputs]
+        return names, [_array(tensor) for _, tensor in outputs]
 
     def arrays(self, case: Case) -> list[Any]:
         return [_array(value) for value in case.values]
 
-    def export(self, path: Path, given: Recorded, exporter: str, opset: int | None, outputs: Sequence[str]) -> None:
-        # torch.export takes a size of 0 or 1 for a fixed one
-        example = resized(given, given.first, 2) if given.dynamic and given.first.batch == 1 else given.first
-        module = _by_name(self._torch, self._module, given.names) if given.by_name else self._module
+    def export(
+        self, path: Path, inputs: ExampleInputs, exporter: str, opset: int | None, outputs: Sequence[str]
+    ) -> None:
+        # torch.export treats a size of 0 or 1 as fixed
+        example = resize(inputs, inputs.first, 2) if inputs.dynamic and inputs.first.batch == 1 else inputs.first
+        module = _by_name(self._torch, self._module, inputs.names) if inputs.by_name else self._module
         weight = sum(p.numel() * p.element_size() for p in self._module.parameters())
         common: dict[str, Any] = {
-            "input_names": list(given.names),
+            "input_names": list(inputs.names),
             "output_names": list(outputs),
             "opset_version": opset,
             "external_data": weight > _EXTERNAL_FROM_BYTES,
@@ -84,37 +86,32 @@ class TorchModel:
         try:
             with quiet():
                 if exporter == DYNAMO:
-                    needed("onnx", "onnxscript", why="exporter='dynamo'")
-                    shapes = self._shapes(given)
+                    require("onnx", "onnxscript", purpose="exporter='dynamo'")
+                    shapes = self._shapes(inputs)
                     self._torch.onnx.export(
                         module, example.values, str(path), dynamo=True, dynamic_shapes=shapes, verbose=False, **common
                     )
                 else:
-                    axes = {n: {a: "batch"} for n, a in zip(given.names, given.axes) if a is not None}
+                    axes = {n: {a: "batch"} for n, a in zip(inputs.names, inputs.axes) if a is not None}
                     self._torch.onnx.export(
                         module, example.values, str(path), dynamo=False, dynamic_axes=axes or None, **common
                     )
         except OnnxExportException:
             raise
         except Exception as error:
-            raise _refused(self.called, exporter, given, error) from error
+            raise _export_error(self.name, exporter, inputs, error) from error
 
-    def _answer(self, given: Recorded, case: Case) -> Any:
-        if given.by_name:
-            return self._module(**dict(zip(given.names, case.values)))
-        return self._module(*case.values)
-
-    def _shapes(self, given: Recorded) -> Any:
-        if not given.dynamic:
+    def _shapes(self, inputs: ExampleInputs) -> Any:
+        if not inputs.dynamic:
             return None
         batch = self._torch.export.Dim("batch")
-        shapes = tuple(None if axis is None else {axis: batch} for axis in given.axes)
-        return (shapes,) if given.by_name else shapes  # what is given by name goes through *values
+        shapes = tuple(None if axis is None else {axis: batch} for axis in inputs.axes)
+        return (shapes,) if inputs.by_name else shapes  # keyword arguments are passed through *values
 
 
 def _by_name(torch: Any, module: Any, names: tuple[str, ...]) -> Any:
     class ByName(torch.nn.Module):  # type: ignore[misc]
-        """Exporters take inputs in order; a model that takes them by name gets them so."""
+        """Passes positional inputs, which exporters require, to a model that is called with keyword arguments."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -126,39 +123,39 @@ def _by_name(torch: Any, module: Any, names: tuple[str, ...]) -> Any:
     return ByName().eval()
 
 
-def _flat(answer: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """Tensors inside of tuples, lists and dicts, with names made of where they are."""
-    if answer is None:
+def _flatten(result: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Yield the tensors inside tuples, lists and dicts, named by their position."""
+    if result is None:
         return
-    if isinstance(answer, Mapping):
-        for key, value in answer.items():
-            yield from _flat(value, f"{name}_{key}" if name else str(key))
-    elif isinstance(answer, (tuple, list)):
-        for number, value in enumerate(answer):
-            yield from _flat(value, f"{name or 'output'}_{number}")
-    elif hasattr(answer, "detach"):
-        yield name, answer
+    if isinstance(result, Mapping):
+        for key, value in result.items():
+            yield from _flatten(value, f"{name}_{key}" if name else str(key))
+    elif isinstance(result, (tuple, list)):
+        for number, value in enumerate(result):
+            yield from _flatten(value, f"{name or 'output'}_{number}")
+    elif hasattr(result, "detach"):
+        yield name, result
 
 
 def _array(tensor: Any) -> Any:
-    found = tensor.detach().cpu()
-    return found.float().numpy() if str(found.dtype) == "torch.bfloat16" else found.numpy()  # numpy has no bfloat16
+    copied = tensor.detach().cpu()
+    return copied.float().numpy() if str(copied.dtype) == "torch.bfloat16" else copied.numpy()  # numpy has no bfloat16
 
 
-def _refused(called: str, exporter: str, given: Recorded, error: Exception) -> OnnxExportException:
+def _export_error(name: str, exporter: str, inputs: ExampleInputs, error: Exception) -> OnnxExportException:
     cause: BaseException = error
-    while cause.__cause__ is not None:  # the exporter's own words are about itself
+    while cause.__cause__ is not None:  # the exporter wraps the actual error
         cause = cause.__cause__
-    said = next((line.strip() for line in str(cause).splitlines() if line.strip()), "")
-    place = _LINE.search(str(cause))
-    if place is not None:
-        said += f", at line {place[2]} of {Path(place[1]).name}"
+    message = next((line.strip() for line in str(cause).splitlines() if line.strip()), "")
+    location = _LINE.search(str(cause))
+    if location is not None:
+        message += f", at line {location[2]} of {Path(location[1]).name}"
     other = TORCHSCRIPT if exporter == DYNAMO else DYNAMO
     hint = f"try exporter={other!r}"
-    if given.dynamic:
-        hint += ", or dynamic_batch=False if the model only takes batches of one size"
+    if inputs.dynamic:
+        hint += ", or dynamic_batch=False if the model requires a fixed batch size"
     return OnnxExportException(
-        f"{called} could not be exported by {exporter}: {type(cause).__name__}: {said[:400]}",
+        f"cannot export {name} with {exporter}: {type(cause).__name__}: {message[:400]}",
         hint=hint,
         inner_exception=error,
     )
