@@ -36,7 +36,7 @@ def test_a_job_file_may_name_the_attempts_and_the_reasons(cli):
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ("max_attempts: 0", "max_attempts must be at least 1, not 0"),
+        ("max_attempts: 0", "max_attempts must be at least 1, got 0"),
         ("retry_on: [canceled]", "retry_on takes a list of"),
     ],
 )

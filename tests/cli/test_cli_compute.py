@@ -29,7 +29,7 @@ def test_the_machine_of_the_yard_is_always_there(cli: CommandLine) -> None:
         (["add", "gpu", "--slurm", "--partition", "main", "me@h1"], "HOST is not for --slurm"),
         (["add", "gpu", "--ssh"], "--ssh needs at least one host"),
         (["add", "gpu", "--ssh", "me@h1", "--qos", "long"], "--qos is not for --ssh"),
-        (["add", "gpu", "--ssh", "me@h1", "--key", "/nowhere/id"], "there is no file /nowhere/id"),
+        (["add", "gpu", "--ssh", "me@h1", "--key", "/nowhere/id"], "no file /nowhere/id"),
         (["add", "local", "--slurm", "--partition", "main"], "cannot be named 'local'"),
         (["show", "gpu"], "no compute target named 'gpu'"),
         (["remove", "gpu"], "no compute target named 'gpu'"),

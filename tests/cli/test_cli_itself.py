@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard.cli.main import VERBS
+from runyard.cli.main import COMMANDS
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -40,18 +40,18 @@ def test_a_plain_run_imports_little(cli):
 
 def test_help_names_every_verb_with_its_own_words(cli):
     text = cli("--help").text
-    for name, summary in VERBS.items():
+    for name, summary in COMMANDS.items():
         assert f"  {name}" in text
         assert summary in text
     assert cli().text == text
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", COMMANDS)
 def test_every_verb_has_help_that_begins_as_the_table_of_contents_says(cli, verb):
     done = cli(verb, "--help")
     assert (done.code, done.err) == (0, "")
     first = " ".join(done.text.split("\n\n")[1].split())
-    assert first.startswith(VERBS[verb].rstrip(".").partition(":")[0]), first
+    assert first.startswith(COMMANDS[verb].rstrip(".").partition(":")[0]), first
 
 
 def test_the_reference_page_is_what_the_commands_say():
@@ -62,7 +62,7 @@ def test_the_reference_page_is_what_the_commands_say():
         sys.path.pop(0)
     page = reference.PAGE.read_text(encoding="utf-8")
     assert page == reference.page(), "run: python scripts/cli_reference.py"
-    assert all(f"## runyard {verb}\n" in page for verb in VERBS)
+    assert all(f"## runyard {verb}\n" in page for verb in COMMANDS)
 
 
 def test_a_mistyped_verb_gets_the_nearest(cli):

@@ -2,7 +2,7 @@
 
 import os
 
-from runyard.cli.run_summary import verdict
+from runyard.cli.run_summary import outcome
 
 
 def test_the_log_of_a_run_that_waits_says_what_it_waits_for(own_cli, until):
@@ -23,6 +23,6 @@ def test_the_log_of_a_run_that_waits_says_what_it_waits_for(own_cli, until):
 
 def test_what_a_run_does_is_not_said_twice():
     view = {"status": "Starting", "end": None, "ended_at": None, "activity": "starting the script"}
-    assert verdict(view) == "starting the script"
-    assert verdict({**view, "status": "Queued", "activity": "waiting for 2 cores"}) == "queued: waiting for 2 cores"
-    assert verdict({**view, "activity": ""}) == "starting"
+    assert outcome(view) == "starting the script"
+    assert outcome({**view, "status": "Queued", "activity": "waiting for 2 cores"}) == "queued: waiting for 2 cores"
+    assert outcome({**view, "activity": ""}) == "starting"

@@ -46,8 +46,8 @@ class TestBothWays:
         done = cli(*command, cli.script("bad.py", "print('before')\nraise ValueError('rate must be > 0')"))
         assert done.code == 1
         assert done.text.startswith("before\nTraceback")
-        verdict = done.err.splitlines()[1]
-        assert re.match(r"failed after .* \(script failed, exit code 1\): ValueError: rate must be > 0$", verdict)
+        outcome = done.err.splitlines()[1]
+        assert re.match(r"failed after .* \(script failed, exit code 1\): ValueError: rate must be > 0$", outcome)
         assert "runyard show " in done.err
 
     def test_a_script_ended_by_a_signal_exits_as_a_shell_would_say_it(self, cli, command):
@@ -71,7 +71,7 @@ class TestBothWays:
         done = cli(*command, "trian.py")
         assert done.code == 1
         assert done.out == b""
-        assert done.err.startswith("error: there is no script 'trian.py'")
+        assert done.err.startswith("error: no script 'trian.py'")
         assert "\n\nhint: did you mean 'train.py'?" in done.err
 
     def test_a_folder_is_no_script_and_its_own_scripts_are_named(self, cli, command):

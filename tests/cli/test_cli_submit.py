@@ -42,7 +42,7 @@ def test_without_follow_only_the_id_is_printed(cli):
         ("script: s.py\narguments: --lr 0.1\n", "job.yaml: arguments takes a list", "arguments: [--lr, '0.1']"),
         ("script: s.py\narguments: {--lr: 1}\n", "job.yaml: arguments takes a list", "script_params takes a mapping"),
         ("script: s.py\nargs: [1]\n", "job.yaml: there is no key 'args'", "did you mean 'arguments'?"),
-        ("script: nope.py\n", "there is no script 'nope.py'", "s.py"),
+        ("script: nope.py\n", "no script 'nope.py'", "s.py"),
         ("script: s.py\npip_packages: numpy\n", "pip_packages takes a list", "['numpy']"),
         ("script: s.py\ncompute_target: mars\n", "no compute target named 'mars'", "local"),
     ],

@@ -130,10 +130,10 @@ def _uv() -> Finding:
 
 
 def _pip_configuration() -> Finding:
-    from runyard.environments.pipconf import read_pip_configuration, redacted
+    from runyard.environments.pipconf import read_pip_configuration, redact
 
     found = read_pip_configuration()
-    told = {name: redacted(" ".join(found.options[name].split())) for name in _PIP_OPTIONS if name in found.options}
+    told = {name: redact(" ".join(found.options[name].split())) for name in _PIP_OPTIONS if name in found.options}
     if not told:
         return Finding("pip settings", "ok", "none: packages come from PyPI", "; ".join(found.notes))
     options = ", ".join(f"{name} {value}" for name, value in told.items())

@@ -1,7 +1,7 @@
-"""`runyard run script.py …` with no option of ours: the script as it is, with this Python.
+"""Fast path for `runyard run script.py …` without options: runs the script with this Python.
 
-Half of what a command takes is importing, so this path asks the yard, whose imports are warm, to do the work: it
-freezes the folder and answers with the run. Whatever is unusual goes the long way, which knows all the errors.
+Importing takes half of a command's time, so the yard, which has everything imported, takes the snapshot of the folder.
+Anything unusual falls back to the regular command, which reports errors.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from runyard.errors import RunyardException, YardUnavailable
 _NOT_A_PROJECT = ("/", "/home", "/root", "/tmp")
 
 
-def run_as_it_is(script: str, arguments: list[str]) -> int | None:
-    """The script's exit code; None when the long way has to be gone, and nothing was started."""
+def run_directly(script: str, arguments: list[str]) -> int | None:
+    """The script's exit code; None if the regular command must be used and nothing was started."""
     if not Path(script).is_file() or not os.access(script, os.R_OK) or script.endswith(".ipynb"):
         return None
     folder, name = folder_and_script(script)
@@ -40,20 +40,20 @@ def run_as_it_is(script: str, arguments: list[str]) -> int | None:
         "submitted_by": user_name(),
     }
     try:
-        view = connection.post("/api/runs/from-folder", request)
+        view = connection.post("/api/runs", request)
     except YardUnavailable:
-        raise  # it may have been started all the same
+        raise  # the run may have been started
     except RunyardException:
-        return None  # refused, so nothing was started; the long way says why in better words
+        return None  # rejected, so nothing was started; the regular command reports the error
     from runyard.cli.follow import follow_to_exit
 
     return follow_to_exit(connection, view)
 
 
 def folder_and_script(script: str) -> tuple[str, str]:
-    """The folder that travels, and the script in it: the current folder when the script lies below, else its own.
+    """The source directory and the script in it: the current folder if it contains the script, else the script's own.
 
-    The home folder and the like are no project: frozen whole, they would take minutes and hold what is private.
+    The home folder and similar are not projects: a snapshot would take minutes and contain private files.
     """
     here, path = Path.cwd(), Path(os.path.normpath(Path.cwd() / Path(script).expanduser()))
     if here not in path.parents or str(here) in _NOT_A_PROJECT or here == Path.home():
@@ -62,19 +62,19 @@ def folder_and_script(script: str) -> tuple[str, str]:
 
 
 def experiment_name(folder: str) -> str:
-    """The folder's name, made valid."""
+    """A valid experiment name from the folder's name."""
     name = Path(folder).resolve().name
     valid = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in name)
     return valid.strip("-_")[:100] or "default"
 
 
 def user_name() -> str:
-    named = os.environ.get("LOGNAME") or os.environ.get("USER")
-    if named:
-        return named
+    name = os.environ.get("LOGNAME") or os.environ.get("USER")
+    if name:
+        return name
     import pwd
 
     try:
         return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # a container's user without a name
+    except KeyError:  # a container user without a name
         return f"uid {os.getuid()}"

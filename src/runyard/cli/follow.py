@@ -1,6 +1,6 @@
-"""A run on the screen: what it waits for, its own output exactly as written, how it ended.
+"""Follows a run in the terminal: what it waits for, its output, how it ended.
 
-The script's output goes to stdout byte for byte; everything that is ours goes to stderr.
+The script's output goes to stdout byte for byte; Runyard's own messages go to stderr.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from runyard.cli import run_summary
 from runyard.clock import duration_text
 from runyard.errors import RunyardException, YardUnavailable
 
-TYPE_CHECKING = False  # typing itself takes a tenth of the time that `runyard run` may take
+TYPE_CHECKING = False  # importing typing would slow down `runyard run`
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
@@ -23,22 +23,28 @@ if TYPE_CHECKING:
     View = dict[str, Any]
 
 _TICK_S = 0.25
-_WORTH_SAYING_S = 0.4  # what is over sooner is not worth a line
+_MIN_WAIT_S = 0.4  # shorter waits are not shown
 _SECOND_CTRL_C_S = 2.0
 _ATTEMPTS = 5
 _WAITING = {"NotStarted": "submitted", "Preparing": "preparing", "Queued": "queued", "Starting": "starting"}
 
 
-class Told(int):
-    """An exit code whose reason was said already: nobody needs to read "interrupted" below it."""
+class ReportedExit(int):
+    """An exit code whose reason has been printed, so that "interrupted" is not printed again."""
 
 
-INTERRUPTED = Told(130)
+INTERRUPTED = ReportedExit(130)
 
 
 def follow_to_exit(connection: Connection, view: View, *, warned: bool = False) -> int:
-    """Follows a run that was just submitted; the exit code is the script's. ``warned``: its warnings were shown."""
-    say(run_summary.headline(view))
+    """Follow a run that was just submitted; returns the script's exit code.
+
+    Args:
+        connection: The yard.
+        view: The run.
+        warned: True if its warnings have already been printed.
+    """
+    print_status(run_summary.headline(view))
     if not warned:
         _warn(view["warnings"])
     try:
@@ -47,20 +53,20 @@ def follow_to_exit(connection: Connection, view: View, *, warned: bool = False) 
         return _interrupted(connection, view["run_id"])
     _warn([warning for warning in end["warnings"] if warning not in view["warnings"]])
     for line in run_summary.lines(end, summary):
-        say(line)
+        print_status(line)
     return run_summary.exit_code(end)
 
 
-def follow_log(connection: Connection, view: View, wanted: str) -> View:
-    """The logs whose name contains ``wanted``, until the run ends; what it waits for as long as it waits."""
+def follow_log(connection: Connection, view: View, name_part: str) -> View:
+    """Print logs whose names contain ``name_part`` until the run ends; show what it waits for before that."""
     waiting = _WaitingLine(view)
     try:
         for kind, data in _events(connection, view["run_id"], tick_s=_TICK_S):
-            if kind == "log" and wanted in data["name"].rpartition("/")[2]:
+            if kind == "log" and name_part in data["name"].rpartition("/")[2]:
                 waiting.clear()
                 write_out(data["text"].encode("latin-1"))
             elif kind == "status":
-                waiting.now(data)
+                waiting.update(data)
             elif kind == "tick":
                 waiting.tick()
             elif kind == "end":
@@ -68,15 +74,15 @@ def follow_log(connection: Connection, view: View, wanted: str) -> View:
                 return end
     finally:
         waiting.clear()
-    raise AssertionError("the stream of a run ends with its end")
+    raise AssertionError("the event stream ended without an end event")
 
 
-def say(text: str) -> None:
+def print_status(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
 def write_out(data: bytes) -> None:
-    """Straight to stdout: no decoding, no buffer."""
+    """Write to stdout without decoding and buffering."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(1, rest) :]
@@ -84,118 +90,124 @@ def write_out(data: bytes) -> None:
 
 def _warn(warnings: list[str]) -> None:
     for warning in warnings:
-        say(f"warning: {warning}")
+        print_status(f"warning: {warning}")
 
 
 def _follow(connection: Connection, view: View) -> tuple[View, View]:
     waiting = _WaitingLine(view)
     summary: View = {"metrics": {}, "files": []}
-    whole_line = True
+    ends_with_newline = True
     for kind, data in _events(connection, view["run_id"], tick_s=_TICK_S, summary=True):
         if kind == "log" and ("/70_" in data["name"] or data["name"].endswith("/hyperdrive.txt")):
             waiting.clear()
             output = data["text"].encode("latin-1")
             write_out(output)
-            whole_line = output.endswith(b"\n")
+            ends_with_newline = output.endswith(b"\n")
         elif kind == "status":
-            waiting.now(data)
+            waiting.update(data)
         elif kind == "tick":
             waiting.tick()
         elif kind == "summary":
             summary = data
         elif kind == "end":
             waiting.clear()
-            if not whole_line and sys.stderr.isatty() and sys.stdout.isatty():
-                say("")  # ours must not continue the script's last line
+            if not ends_with_newline and sys.stderr.isatty() and sys.stdout.isatty():
+                print_status("")  # do not continue the script's last line
             return data, summary
-    raise AssertionError("the stream of a run ends with its end")
+    raise AssertionError("the event stream ended without an end event")
 
 
 def _events(connection: Connection, run_id: str, **query: Any) -> Iterator[tuple[str, Any]]:
-    """Until the end, also across a yard that goes away meanwhile: the logs go on where they were."""
-    had: dict[str, int] = {}
+    """Events until the run ends. Survives a restart of the yard; logs continue at the last offset."""
+    offsets: dict[str, int] = {}
     failures = 0
     while True:
-        after = ",".join(f"{name}:{offset}" for name, offset in had.items())
+        after = ",".join(f"{name}:{offset}" for name, offset in offsets.items())
         try:
             for kind, data in connection.events(f"/api/runs/{run_id}/follow", after=after, exact=True, **query):
                 if kind == "log":
-                    had[data["name"].rpartition("/")[2]] = data["offset"]
+                    offsets[data["name"].rpartition("/")[2]] = data["offset"]
                 failures = 0
                 yield kind, data
                 if kind == "end":
                     return
         except BrokenPipeError:
-            raise  # ours, not the yard's: the reader of our output has gone
+            raise  # our stdout, not the connection to the yard
         except (OSError, YardUnavailable):
             failures += 1
             if failures == _ATTEMPTS:
                 raise
-            time.sleep(0.2)  # the connection broke: the next attempt starts the yard if it is gone
+            time.sleep(0.2)  # the next attempt restarts the yard if it is not running
 
 
 class _WaitingLine:
-    """What a run that does not run yet waits for: one line that is written over; without a terminal, plain lines."""
+    """Shows what a pending run waits for: one line that is overwritten; separate lines without a terminal."""
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._began = time.monotonic()
+        self._started = time.monotonic()
         self._terminal = sys.stderr.isatty()
-        self._shown = False
-        self._said = ""
-        self._said_at = 0.0
+        self._is_visible = False
+        self._last_text = ""
+        self._last_printed = 0.0
 
-    def now(self, view: View) -> None:
+    def update(self, view: View) -> None:
         self._view = view
         if view["status"] not in _WAITING:
             self.clear()
-        elif self._shown or not self._terminal:
+        elif self._is_visible or not self._terminal:
             self.tick()
 
     def tick(self) -> None:
         word = _WAITING.get(self._view["status"])
-        waited_s = time.monotonic() - self._began
-        if word is None or waited_s < _WORTH_SAYING_S:
+        waited_s = time.monotonic() - self._started
+        if word is None or waited_s < _MIN_WAIT_S:
             return
-        doing = self._view["activity"]
+        activity = self._view["activity"]
         if self._terminal:
-            since = f"{waited_s:.0f} s" if waited_s < 60 else duration_text(waited_s)
+            duration = f"{waited_s:.0f} s" if waited_s < 60 else duration_text(waited_s)
             self._draw(
-                f"{doing}, {since}" if doing.startswith(word) else run_summary.with_doing(f"{word} {since}", doing)
+                f"{activity}, {duration}"
+                if activity.startswith(word)
+                else run_summary.with_activity(f"{word} {duration}", activity)
             )
-        elif run_summary.with_doing(word, doing) != self._said and time.monotonic() - self._said_at >= 1:
-            self._said, self._said_at = run_summary.with_doing(word, doing), time.monotonic()
-            say(self._said)
+        elif (
+            run_summary.with_activity(word, activity) != self._last_text and time.monotonic() - self._last_printed >= 1
+        ):
+            self._last_text, self._last_printed = run_summary.with_activity(word, activity), time.monotonic()
+            print_status(self._last_text)
 
     def clear(self) -> None:
-        if self._shown:
-            self._shown = False
+        if self._is_visible:
+            self._is_visible = False
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
 
     def _draw(self, line: str) -> None:
         width = os.get_terminal_size(sys.stderr.fileno()).columns or 80
-        self._shown = True
+        self._is_visible = True
         sys.stderr.write(f"\r\x1b[K{line[: width - 1]}")
         sys.stderr.flush()
 
 
 def _interrupted(connection: Connection, run_id: str) -> int:
-    """The first Ctrl-C is for us, not for the run; a second one soon after is for the run."""
-    say(f"\nstopped following; the run goes on:  runyard logs -f {run_id}")
+    """The first Ctrl-C stops following; a second one soon after cancels the run."""
+    print_status(f"\nstopped following; the run continues:  runyard logs -f {run_id}")
     try:
-        say(f"Ctrl-C again within {_SECOND_CTRL_C_S:.0f} s cancels it; so does  runyard cancel {run_id}")
+        print_status(
+            f"press Ctrl-C again within {_SECOND_CTRL_C_S:.0f} s to cancel it, or run  runyard cancel {run_id}"
+        )
         time.sleep(_SECOND_CTRL_C_S)
     except KeyboardInterrupt:
         try:
             connection.post(f"/api/runs/{run_id}/cancel")
-            say("cancelling …")
+            print_status("canceling …")
             end = next(
                 data for kind, data in connection.events(f"/api/runs/{run_id}/follow", logs=False) if kind == "end"
             )
-            say(run_summary.lines(end, {"metrics": {}, "files": []})[0])
+            print_status(run_summary.lines(end, {"metrics": {}, "files": []})[0])
         except KeyboardInterrupt:
-            say(f"not waiting for its end:  runyard show {run_id}")
+            print_status(f"not waiting for it to end:  runyard show {run_id}")
         except (OSError, RunyardException) as error:
-            say(f"error: {error}")
+            print_status(f"error: {error}")
     return INTERRUPTED

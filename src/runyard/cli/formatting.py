@@ -1,23 +1,23 @@
-"""Numbers as people read them."""
+"""Formats numbers, sizes and durations for display."""
 
 from __future__ import annotations
 
 from runyard.clock import duration_text
 
-TYPE_CHECKING = False  # typing itself takes a tenth of the time that `runyard run` may take
+TYPE_CHECKING = False  # importing typing would slow down `runyard run`
 if TYPE_CHECKING:
     from typing import Any
 
-_NUMBERS = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}  # as the yard says what JSON has no number for
+_NUMBERS = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}  # the API's form of numbers that JSON lacks
 
 
 def short_duration(seconds: float) -> str:
-    """As `duration_text`, but a twentieth of a second is ``50 ms``."""
+    """Like `duration_text`, but in milliseconds below 0.1 s."""
     return f"{seconds * 1000:.0f} ms" if seconds < 0.0995 else duration_text(seconds)
 
 
 def size_text(count: float) -> str:
-    """``812 B``, ``1.2 MB``: in powers of 1000, as disks are sold."""
+    """``812 B``, ``1.2 MB``: in powers of 1000."""
     if count < 1000:
         return f"{count:.0f} B"
     for unit in ("kB", "MB", "GB", "TB"):
@@ -39,7 +39,7 @@ def age_text(seconds: float) -> str:
 
 
 def value_text(value: Any) -> str:
-    """A metric's value: short, and the same number when it is read again to 6 digits."""
+    """A metric value with 6 significant digits."""
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, dict):
@@ -53,7 +53,7 @@ def count_text(count: int, noun: str) -> str:
 
 
 def duration_of(view: dict[str, Any], now: float) -> str:
-    """How long the script has run, or nothing when it has not started."""
+    """Run time of the script; empty if it has not started."""
     if not view["started_at"]:
         return ""
     return short_duration((view["ended_at"] or now) - view["started_at"])

@@ -170,7 +170,9 @@ def _check_keys(file: str, where: str, said: dict[str, Any], known: tuple[str, .
     unknown = [key for key in said if key not in known]
     if unknown:
         meant = {key: _MEANT[key] for key in unknown if _MEANT.get(key) in known}
-        near = "".join(f"did you mean {meant[key]!r}? " if key in meant else did_you_mean(key, known) for key in unknown)
+        near = "".join(
+            f"did you mean {meant[key]!r}? " if key in meant else did_you_mean(key, known) for key in unknown
+        )
         named = ", ".join(repr(key) for key in unknown)
         raise UserErrorException(f"{file}: {where}there is no key {named}", hint=f"{near}keys: {', '.join(known)}")
 

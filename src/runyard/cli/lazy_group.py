@@ -1,7 +1,8 @@
-"""The verbs as Typer commands, each imported when it is called."""
+"""The top-level command group. Modules of commands are imported when a command is invoked."""
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import keyword
 import os
@@ -11,59 +12,62 @@ from typing import Annotated, Any, Optional
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
 from typer.main import get_command
 
-_USAGE: Any = typer.BadParameter.__mro__[1]  # Typer's own UsageError, whose module moved between its versions
-_STOPPED: Any = typer.BadParameter.__mro__[2]
 
-
-def run_command(verbs: dict[str, str], arguments: list[str]) -> int:
-    command = make_command(verbs)
+def run_command(commands: dict[str, str], arguments: list[str]) -> int:
     try:
-        result = command.main(arguments, prog_name="runyard", standalone_mode=False)
-    except _USAGE as error:
-        return _wrong_usage(error)
-    except _STOPPED as error:
-        print(f"error: {error.format_message()}", file=sys.stderr)
-        return 1
+        result = make_group(commands).main(arguments, prog_name="runyard", standalone_mode=False)
+    except TyperException as error:
+        return _report_error(error)
     except typer.Abort:
-        print("stopped, nothing was done", file=sys.stderr)
+        print("aborted; nothing was changed", file=sys.stderr)
         return 1
-    if result == 130:  # Typer makes this of a Ctrl-C
-        from runyard.cli.follow import Told
+    if result == 130:  # Typer's exit code for Ctrl-C
+        from runyard.cli.follow import ReportedExit
 
-        if not isinstance(result, Told):
+        if not isinstance(result, ReportedExit):
             print("interrupted", file=sys.stderr)
     return result if isinstance(result, int) else 0
 
 
-def make_command(verbs: dict[str, str]) -> Contents:
-    app = typer.Typer(cls=Contents, rich_markup_mode=None, add_completion=True, no_args_is_help=True)
+def make_group(commands: dict[str, str]) -> LazyGroup:
+    app = typer.Typer(cls=LazyGroup, rich_markup_mode=None, add_completion=True, no_args_is_help=True)
     app.callback()(_runyard)
-    command = get_command(app)
-    assert isinstance(command, Contents)
-    for name, summary in verbs.items():
-        command.add_command(TyperCommand(name, help=summary, rich_markup_mode=None))
-    return command
+    group = get_command(app)
+    assert isinstance(group, LazyGroup)
+    group.summaries = commands
+    return group
 
 
-class Contents(TyperGroup):
-    """Its commands are only names with a line of help, until one is called."""
+class LazyGroup(TyperGroup):
+    """Lists commands from a table of summaries, and imports one when it is invoked."""
+
+    summaries: dict[str, str]
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.summaries)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A placeholder with the summary, which is enough for help and completion of names."""
+        summary = self.summaries.get(cmd_name)
+        return None if summary is None else TyperCommand(cmd_name, help=summary, rich_markup_mode=None)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        name, named, rest = super().resolve_command(ctx, args)
-        return name, named and verb_command(str(name)), rest
+        name, placeholder, rest = super().resolve_command(ctx, args)
+        return name, placeholder and load_command(str(name)), rest
 
 
-def verb_command(name: str) -> Any:
-    module = f"{name}_" if keyword.iskeyword(name) else name  # `import` cannot be the name of a module
+def load_command(name: str) -> Any:
+    module = f"{name}_" if keyword.iskeyword(name) else name  # a module cannot be named `import`
     command = get_command(importlib.import_module(f"runyard.cli.commands.{module}").app)
     command.name = name
     return command
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_set: bool) -> None:
+    if is_set:
         from runyard.cli.commands.version import version
 
         version()
@@ -73,44 +77,39 @@ def _print_version(wanted: bool) -> None:
 def _runyard(
     home: Annotated[
         Optional[str],
-        typer.Option(metavar="FOLDER", help="The yard's home folder (default: RUNYARD_HOME, else ~/.runyard)."),
+        typer.Option(metavar="FOLDER", help="The yard's home folder (default: RUNYARD_HOME, or ~/.runyard)."),
     ] = None,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
-    """Train on your own machines: run a script, watch it, keep what it made.
+    """Train on your own machines: run a script, watch it, keep its results.
 
-    RUN is the id of a run, the beginning or the end of one, or @last for the newest.
+    RUN is a run id, its beginning or end, or @last for the newest run.
     """
     if home:
-        # every part of this command, and the yard that it may start, see the same folder
+        # also for the yard that this command may start
         os.environ["RUNYARD_HOME"] = str(Path(home).expanduser().absolute())
 
 
-def _wrong_usage(error: Any) -> int:
-    path = error.ctx.command_path if error.ctx else "runyard"
-    message = error.format_message()
-    if error.ctx and type(error).__name__ == "NoArgsIsHelpError":
-        print(error.ctx.get_help())
+def _report_error(error: TyperException) -> int:
+    """Usage errors, which have a context and exit code 2, get a hint; a group without arguments prints its help."""
+    context = getattr(error, "ctx", None)
+    if context is not None and type(error).__name__ == "NoArgsIsHelpError":
+        print(context.get_help())
         return 0
-    near = ""
-    if type(error).__name__ == "NoSuchOption":
-        message, near = f"there is no option {error.option_name}", _nearest_option(error)
-    print(f"error: {_as_sentence(message)}\n\nhint: {near}{path} --help shows how it is used", file=sys.stderr)
-    return 2
+    message, hint = error.format_message().rstrip("."), ""
+    if error.exit_code == 2:
+        if hasattr(error, "option_name"):
+            message, hint = f"no such option: {error.option_name}", _similar_option(context, error.option_name)
+        hint = f"\n\nhint: {hint}see {context.command_path if context else 'runyard'} --help"
+    print(f"error: {message[:1].lower()}{message[1:]}{hint}", file=sys.stderr)
+    return error.exit_code
 
 
-def _nearest_option(error: Any) -> str:
-    """Typer compares with the dashes, by which any two options are alike: --conda is no guess for --json."""
-    import difflib
-
-    known = [name for parameter in error.ctx.command.params for name in parameter.opts] if error.ctx else []
-    bare = {name.lstrip("-"): name for name in known if name.startswith("--")}
-    close = difflib.get_close_matches(error.option_name.lstrip("-"), list(bare), n=1)
-    return f"did you mean {bare[close[0]]!r}? " if close else ""
-
-
-def _as_sentence(message: str) -> str:
-    text = message.rstrip(".")
-    return text[:1].lower() + text[1:]
+def _similar_option(context: Any, option: str) -> str:
+    """Typer compares names with their dashes, which makes any two options similar: --json is not close to --conda."""
+    options = [name for parameter in context.command.params for name in parameter.opts] if context else []
+    names = {name.lstrip("-"): name for name in options if name.startswith("--")}
+    close = difflib.get_close_matches(option.lstrip("-"), list(names), n=1)
+    return f"did you mean {names[close[0]]!r}? " if close else ""

@@ -7,7 +7,7 @@ from typing import Any
 
 from runyard.cli.formatting import count_text, value_text
 from runyard.cli.table import print_table
-from runyard.spec.sweep import called
+from runyard.spec.sweep import child_label
 
 _BEST, _WITH_REASONS = 10, 5
 
@@ -28,7 +28,7 @@ def print_leaderboard(sweep: dict[str, Any], *, whole: bool = False) -> None:
             child["status"],
             "" if child["best"] is None else value_text(child["best"]),
             *(value_text(child["parameters"].get(name, "")) for name in names),
-            *(called(sweep["sweep_id"], child["resumes"]) for _ in goes_on),
+            *(child_label(sweep["sweep_id"], child["resumes"]) for _ in goes_on),
             child["stopped"] or child["error"],
         ]
         for child in shown

@@ -23,7 +23,7 @@ def print_report(report: Report) -> None:
     ]
     print(f"{count_text(len(report.files), 'file')}: {', '.join(parts)}")
     for file in report.files:
-        if file.verdict != RUNS:
+        if file.outcome != RUNS:
             _print_file(file)
     fine = report.of(RUNS)
     if fine:

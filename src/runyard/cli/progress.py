@@ -1,4 +1,4 @@
-"""How far a long command is: a bar on a terminal, and nothing elsewhere."""
+"""Progress bar for long commands; nothing without a terminal."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def counting(what: str, total: int | None) -> Iterator[Callable[[], None]]:
-    """``advance()`` for each run. Without a total it counts up."""
+def progress_bar(description: str, total: int | None) -> Iterator[Callable[[], None]]:
+    """Yield a callback to invoke once per run. Without a total, it counts up."""
     if not sys.stderr.isatty():
         yield lambda: None
         return
@@ -24,5 +24,5 @@ def counting(what: str, total: int | None) -> Iterator[Callable[[], None]]:
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
+        task = bar.add_task(description, total=total)
         yield lambda: bar.advance(task)

@@ -1,4 +1,4 @@
-"""What most verbs begin with: the yard, and the run that a person means."""
+"""Finds the run that a command refers to, completes run ids, and defines common options."""
 
 from __future__ import annotations
 
@@ -13,58 +13,58 @@ from runyard.errors import RunNotFound, UserErrorException
 from runyard.spec.json import replace_non_finite
 
 NEWEST = ("@last", "latest", "last")
-_CANDIDATES = 10
-_OFFERED = 30
-_ALL = 10_000  # what the yard gives at most
+_MAX_CANDIDATES = 10
+_MAX_COMPLETIONS = 30
+_MAX_RUNS = 10_000  # the limit of the API
 
 
 def find_run(connection: Connection, text: str) -> dict[str, Any]:
-    """By its id, the beginning or the end of one, or ``@last``."""
+    """Find a run by its id, the beginning or end of the id, or ``@last``."""
     if text in NEWEST:
         newest = connection.get("/api/runs", limit=1)["runs"]
         if not newest:
-            raise RunNotFound("there are no runs in this yard yet", hint="runyard run SCRIPT makes the first")
+            raise RunNotFound("there are no runs in this yard", hint="start one with runyard run SCRIPT")
         view: dict[str, Any] = newest[0]
         return view
     try:
         exact: dict[str, Any] = connection.get(f"/api/runs/{text}") if "/" not in text else {}
         if exact:
             return exact
-        raise RunNotFound(f"no run {text!r} in this yard", hint="runyard runs lists them")
+        raise RunNotFound(f"no run {text!r} in this yard", hint="list runs with runyard runs")
     except RunNotFound:
-        found = connection.get("/api/runs", fragment=text, include_children=True, limit=_CANDIDATES + 1)["runs"]
-        if not found or not text:
+        matches = connection.get("/api/runs", fragment=text, include_children=True, limit=_MAX_CANDIDATES + 1)["runs"]
+        if not matches or not text:
             raise
-    meant = _parent_of_all(connection, text, found)
-    if meant is None:
-        named = "\n".join(f"  {run['run_id']}  {run['status']}" for run in found[:_CANDIDATES])
-        more = "\n  and more" if len(found) > _CANDIDATES else ""
+    run = _common_parent(connection, text, matches)
+    if run is None:
+        listing = "\n".join(f"  {match['run_id']}  {match['status']}" for match in matches[:_MAX_CANDIDATES])
+        more = "\n  and more" if len(matches) > _MAX_CANDIDATES else ""
         raise UserErrorException(
-            f"{text!r} is the beginning or the end of several runs:\n{named}{more}",
+            f"{text!r} matches several runs:\n{listing}{more}",
             hint="give more of the id; the last characters differ",
         )
-    return meant
+    return run
 
 
-def _parent_of_all(connection: Connection, text: str, found: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The only one that was found, or that which the others are children of: their ids begin with its own."""
-    shortest: dict[str, Any] = min(found, key=lambda run: len(run["run_id"]))
-    if len(found) > _CANDIDATES:  # the newest of more: the parent is older than its children
-        tops = connection.get("/api/runs", fragment=text, limit=2)["runs"]
-        if len(tops) != 1:
+def _common_parent(connection: Connection, text: str, matches: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The only match, or the match whose children all other matches are: their ids start with the parent's id."""
+    shortest: dict[str, Any] = min(matches, key=lambda run: len(run["run_id"]))
+    if len(matches) > _MAX_CANDIDATES:  # the list is truncated, and the parent is older than its children
+        top_level = connection.get("/api/runs", fragment=text, limit=2)["runs"]
+        if len(top_level) != 1:
             return None
-        shortest = tops[0]
-        found = connection.get("/api/runs", fragment=text, include_children=True, limit=_ALL)["runs"]
-    others = (run["run_id"] for run in found if run["run_id"] != shortest["run_id"])
-    return shortest if all(other.startswith(f"{shortest['run_id']}_") for other in others) else None
+        shortest = top_level[0]
+        matches = connection.get("/api/runs", fragment=text, include_children=True, limit=_MAX_RUNS)["runs"]
+    children = (run["run_id"] for run in matches if run["run_id"] != shortest["run_id"])
+    return shortest if all(run_id.startswith(f"{shortest['run_id']}_") for run_id in children) else None
 
 
 def complete_run(incomplete: str) -> list[str]:
-    """For the shell. A yard that does not run is not started for the sake of a Tab."""
+    """Shell completion. Does not start a yard that is not running."""
     connection = Connection()
     if not connection.is_running():
         return []
-    runs = connection.get("/api/runs", limit=_OFFERED)["runs"]
+    runs = connection.get("/api/runs", limit=_MAX_COMPLETIONS)["runs"]
     return [name for name in ("@last", *(run["run_id"] for run in runs)) if name.startswith(incomplete)]
 
 
@@ -77,12 +77,12 @@ def complete_file(ctx: typer.Context, incomplete: str) -> list[str]:
     return [file["name"] for file in files if file["name"].startswith(incomplete)]
 
 
-def must_agree(yes: bool, doing: str, question: str) -> None:
-    """Before what cannot be undone. Without a terminal nobody can be asked, and silence is no yes."""
+def confirm(yes: bool, action: str, question: str) -> None:
+    """Ask before an irreversible action. Without a terminal, --yes is required."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UserErrorException(f"{doing} needs a yes", hint="add --yes")
+        raise UserErrorException(f"{action} requires confirmation", hint="add --yes")
     typer.confirm(question, abort=True, err=True)
 
 
@@ -92,9 +92,7 @@ def print_json(value: Any) -> None:
 
 RunArgument = Annotated[
     str,
-    typer.Argument(
-        metavar="RUN", help="Its id, the beginning or the end of it, or @last.", autocompletion=complete_run
-    ),
+    typer.Argument(metavar="RUN", help="Run id, its beginning or end, or @last.", autocompletion=complete_run),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

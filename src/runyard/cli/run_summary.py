@@ -1,105 +1,105 @@
-"""A run in a few lines: what it is when it starts, the truth first when it has ended, and what to do next."""
+"""Summarizes a run in a few lines: its description at the start, how it ended, and what to do next."""
 
 from __future__ import annotations
 
 from runyard import clock
 from runyard.cli.formatting import count_text, short_duration, size_text, value_text
 
-TYPE_CHECKING = False  # typing itself takes a tenth of the time that `runyard run` may take
+TYPE_CHECKING = False  # importing typing would slow down `runyard run`
 if TYPE_CHECKING:
     from typing import Any
 
     View = dict[str, Any]
 
-_METRICS_SHOWN = 6
-_FILES_SHOWN = 4
-_WORTH_SAYING_S = 1.0
+_MAX_METRICS = 6
+_MAX_FILES = 4
+_MIN_WAIT_S = 1.0
 
 
 def headline(view: View) -> str:
-    """``digits_1731_ab12  train.py --lr 0.1   code 3f9c2a81   Python as it is``"""
+    """``digits_1731_ab12  train.py --lr 0.1   code 3f9c2a81   current Python``"""
     spec = view["spec"]
-    if spec is None:  # a sweep: what its children are stands in its log
-        return f"{view['run_id']}  a sweep   code {view['snapshot_id'][:8]}"
+    if spec is None:  # a sweep
+        return f"{view['run_id']}  sweep   code {view['snapshot_id'][:8]}"
     command = " ".join([spec["script"], *spec["arguments"]])
-    return f"{view['run_id']}  {_cut(command, 60)}   code {view['snapshot_id'][:8]}   {environment_text(spec)}"
+    return f"{view['run_id']}  {_shorten(command, 60)}   code {view['snapshot_id'][:8]}   {environment_text(spec)}"
 
 
 def environment_text(spec: View) -> str:
-    wanted = spec["environment"]
-    parts = [f"image {wanted['container']['image']}"] if wanted["container"] else []
-    if wanted["user_managed"]:
-        return parts[0] if parts else "Python as it is"
-    parts += [f"{framework['name']} {framework['version']}" for framework in wanted["frameworks"]]
-    packages = len(wanted["pip"]) + len(wanted["conda"])
+    environment = spec["environment"]
+    parts = [f"image {environment['container']['image']}"] if environment["container"] else []
+    if environment["user_managed"]:
+        return parts[0] if parts else "current Python"
+    parts += [f"{framework['name']} {framework['version']}" for framework in environment["frameworks"]]
+    packages = len(environment["pip"]) + len(environment["conda"])
     if packages:
         parts.append(count_text(packages, "package"))
-    if wanted["python"]:
-        parts.append(f"Python {wanted['python']}")
-    return "with " + ", ".join(parts) if parts else "with a Python of its own"
+    if environment["python"]:
+        parts.append(f"Python {environment['python']}")
+    return "with " + ", ".join(parts) if parts else "with an empty environment"
 
 
-def verdict(view: View) -> str:
-    """``completed in 4.1 s``; ``failed after 0.4 s (script failed, exit code 1): ValueError: …``; or how it stands."""
+def outcome(view: View) -> str:
+    """``completed in 4.1 s``; ``failed after 0.4 s (script failed, exit code 1): ValueError: …``; or its status."""
     status, end = view["status"], view["end"] or {}
     if view["ended_at"] is None:
         if status == "Running":
             return f"running for {short_duration(clock.now() - view['started_at'])}"
-        return with_doing(_spaced(status), view["activity"])
-    begun = view["started_at"] or view["created_at"]
-    took = short_duration(max(view["ended_at"] - begun, 0))
+        return with_activity(_split_words(status), view["activity"])
+    started = view["started_at"] or view["created_at"]
+    duration = short_duration(max(view["ended_at"] - started, 0))
     if status == "Completed":
-        return f"completed in {took}"
+        return f"completed in {duration}"
     facts = [end.get("reason", "")]
     if end.get("exit_code") is not None:
         facts.append(f"exit code {end['exit_code']}")
     elif end.get("signal") and end["signal"] not in end.get("message", ""):
         facts.append(end["signal"])
-    # said in the brackets already
+    # already in the parentheses
     message = end.get("message", "").removeprefix(f"exit code {end.get('exit_code')}; ")
     if status == "Canceled" and end.get("reason") == "canceled":
-        return f"canceled after {took}" + (f": {message}" if message not in ("", "canceled") else "")
-    return f"{status.lower()} after {took} ({', '.join(filter(None, facts))})" + (f": {message}" if message else "")
+        return f"canceled after {duration}" + (f": {message}" if message not in ("", "canceled") else "")
+    return f"{status.lower()} after {duration} ({', '.join(filter(None, facts))})" + (f": {message}" if message else "")
 
 
-def with_doing(word: str, doing: str) -> str:
-    """``queued: waiting for 2 cores``; what says the word itself is enough: ``starting the script``."""
-    return doing if doing.startswith(word) else f"{word}: {doing}" if doing else word
+def with_activity(word: str, activity: str) -> str:
+    """``queued: waiting for 2 cores``; only the activity if it starts with the word: ``starting the script``."""
+    return activity if activity.startswith(word) else f"{word}: {activity}" if activity else word
 
 
 def lines(view: View, summary: View) -> list[str]:
-    """What is said at the end of `run`: how it ended, what it brought, what to do next."""
+    """Lines printed at the end of `run`: outcome, results, next commands."""
     run_id = view["run_id"]
-    found = [verdict(view) + _waited(view)]
+    result = [outcome(view) + _wait_text(view)]
     outputs = [file for file in summary["files"] if not file["name"].startswith("azureml-logs/")]
     if summary["metrics"]:
-        found.append(f"metrics  {metrics_text(summary['metrics'])}")
+        result.append(f"metrics  {metrics_text(summary['metrics'])}")
     if outputs:
-        found.append(f"files    {files_text(outputs)}")
-    following = [f"runyard show {run_id}"]
+        result.append(f"files    {files_text(outputs)}")
+    commands = [f"runyard show {run_id}"]
     if (view["end"] or {}).get("reason") == "environment failed":
-        following.append(f"runyard logs {run_id} --name environment")
-    elif view["status"] == "Failed" and view["spec"] is not None:  # a sweep is not run again as a whole
-        following.append(f"runyard rerun {run_id}")
+        commands.append(f"runyard logs {run_id} --name environment")
+    elif view["status"] == "Failed" and view["spec"] is not None:  # a sweep cannot be rerun as a whole
+        commands.append(f"runyard rerun {run_id}")
     if outputs:
-        following.append(f"runyard download {run_id}")
-    return [*found, "next     " + "   ".join(following)]
+        commands.append(f"runyard download {run_id}")
+    return [*result, "next     " + "   ".join(commands)]
 
 
 def metrics_text(metrics: View) -> str:
-    shown = [f"{name} {value_text(value)}" for name, value in list(metrics.items())[:_METRICS_SHOWN]]
-    more = len(metrics) - len(shown)
-    return ", ".join(shown) + (f", and {more} more" if more else "")
+    parts = [f"{name} {value_text(value)}" for name, value in list(metrics.items())[:_MAX_METRICS]]
+    more = len(metrics) - len(parts)
+    return ", ".join(parts) + (f", and {more} more" if more else "")
 
 
 def files_text(files: list[View]) -> str:
-    shown = [f"{file['name']} ({size_text(file['size'])})" for file in files[:_FILES_SHOWN]]
-    more = len(files) - len(shown)
-    return ", ".join(shown) + (f", and {more} more" if more else "")
+    parts = [f"{file['name']} ({size_text(file['size'])})" for file in files[:_MAX_FILES]]
+    more = len(files) - len(parts)
+    return ", ".join(parts) + (f", and {more} more" if more else "")
 
 
 def exit_code(view: View) -> int:
-    """The script's own; 128 and its number for a signal, as a shell says it; 1 when it never came to have one."""
+    """The script's exit code; 128 plus the number of a signal, as in a shell; 1 if there is none."""
     end = view["end"] or {}
     if view["status"] == "Completed":
         return 0
@@ -112,14 +112,14 @@ def exit_code(view: View) -> int:
     return 1
 
 
-def _waited(view: View) -> str:
+def _wait_text(view: View) -> str:
     waited = (view["started_at"] or view["created_at"]) - view["created_at"]
-    return f", after {short_duration(waited)} of waiting" if waited >= _WORTH_SAYING_S else ""
+    return f", after waiting {short_duration(waited)}" if waited >= _MIN_WAIT_S else ""
 
 
-def _spaced(status: str) -> str:
+def _split_words(status: str) -> str:
     return "".join(f" {c.lower()}" if c.isupper() else c for c in status).strip()
 
 
-def _cut(text: str, length: int) -> str:
+def _shorten(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"

@@ -215,7 +215,8 @@ def _checked(
     unknown = [name for name in keywords if name not in names]
     if unknown:
         raise UserErrorException(
-            f"{where}: {word} has no {unknown[0]!r}", hint=did_you_mean(unknown[0], names) + f"it takes: {', '.join(names)}"
+            f"{where}: {word} has no {unknown[0]!r}",
+            hint=did_you_mean(unknown[0], names) + f"it takes: {', '.join(names)}",
         )
     try:
         signature.bind(*arguments, **keywords)

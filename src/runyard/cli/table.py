@@ -1,4 +1,4 @@
-"""Columns of text, readable without colour and by awk; the last column is cut to the terminal, if there is one."""
+"""Plain text tables, readable without color and by awk. Lines are cut to the width of the terminal, if any."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from collections.abc import Sequence
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()) -> None:
     cells = [[" ".join(cell.split()) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(head, *cells)]
-    room = _terminal_width()
+    max_width = _terminal_width()
     for row in (list(head), *cells):
         padded = [
             cell.rjust(width) if name in right else cell.ljust(width) for name, cell, width in zip(head, row, widths)
         ]
         line = "  ".join(padded).rstrip()
-        print(line if room is None or len(line) <= room else line[: room - 1] + "…")
+        print(line if max_width is None or len(line) <= max_width else line[: max_width - 1] + "…")
 
 
 def _terminal_width() -> int | None:

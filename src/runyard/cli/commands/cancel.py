@@ -4,16 +4,16 @@ from typing import Annotated
 
 import typer
 
-from runyard.cli.command import Verb, new_verb
+from runyard.cli.command import Command, new_app
 from runyard.cli.run_lookup import complete_run, find_run
-from runyard.cli.run_summary import verdict
+from runyard.cli.run_summary import outcome
 from runyard.client.connection import Connection
 from runyard.lifecycle.state import RunState
 
-app = new_verb()
+app = new_app()
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def cancel(
     runs: Annotated[
         list[str],
@@ -30,14 +30,14 @@ def cancel(
     ending = []
     for run_id, view in found.items():
         if RunState(view["status"]).is_terminal:
-            print(f"{run_id}  had ended already: {verdict(view)}")
+            print(f"{run_id}  had ended already: {outcome(view)}")
             continue
         view = connection.post(f"/api/runs/{run_id}/cancel")
         if wait and not RunState(view["status"]).is_terminal:
             ending.append(run_id)
         else:
-            print(f"{run_id}  {verdict(view)}")
+            print(f"{run_id}  {outcome(view)}")
     for run_id in ending:
         for kind, data in connection.events(f"/api/runs/{run_id}/follow", logs=False):
             if kind == "end":
-                print(f"{run_id}  {verdict(data)}")
+                print(f"{run_id}  {outcome(data)}")

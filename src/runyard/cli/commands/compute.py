@@ -4,16 +4,16 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from runyard.cli.command import Verb, new_verb
+from runyard.cli.command import Command, new_app
 from runyard.cli.commands.run import seconds
-from runyard.cli.follow import say
+from runyard.cli.follow import print_status
 from runyard.cli.formatting import count_text, short_duration
 from runyard.cli.run_lookup import Json, print_json
 from runyard.cli.table import print_table
 from runyard.client.connection import Connection
 from runyard.errors import UserErrorException
 
-app = new_verb(no_args_is_help=True)
+app = new_app(no_args_is_help=True)
 _COMPUTES = "/api/computes"
 
 
@@ -32,7 +32,7 @@ def compute() -> None:
     """Add machines for runs, look at them, try them, or remove them."""
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def add(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="How runs will call it: a letter, then letters, digits, '-'.")
@@ -42,6 +42,7 @@ def add(
     ] = None,
     slurm: Annotated[bool, typer.Option("--slurm", help="A partition of a Slurm cluster.")] = False,
     ssh: Annotated[bool, typer.Option("--ssh", help="Hosts that you can log in to.")] = False,
+    kind: Annotated[str, typer.Option(metavar="KIND", help="Another kind, such as one of an installed package.")] = "",
     partition: Annotated[str, typer.Option(metavar="NAME", help="Slurm: which partition.")] = "",
     login: Annotated[
         Optional[str], typer.Option(metavar="USER@HOST", help="Slurm: its login node, when it is not this machine.")
@@ -54,7 +55,9 @@ def add(
     options: Annotated[
         Optional[list[str]],
         typer.Option(
-            "--option", metavar="FLAG", help="Slurm: a further flag of sbatch: --option=--exclusive. Repeatable."
+            "--option",
+            metavar="OPTION",
+            help="Slurm: an additional sbatch flag, --option=--exclusive. --kind: key=value. Repeatable.",
         ),
     ] = None,
     key: Annotated[
@@ -71,11 +74,16 @@ def add(
     """Add a target: a Slurm partition, or hosts with SSH. It is looked at first; what cannot work is refused."""
     from runyard import ComputeTarget, SlurmCompute, SshCompute, Workspace
 
-    if slurm == ssh:
+    if [slurm, ssh, bool(kind)].count(True) != 1:
         raise UserErrorException(
-            "say what it is: --slurm or --ssh",
+            "choose one of --slurm, --ssh and --kind",
             hint=f"runyard compute add {name} --slurm --partition main, or runyard compute add {name} --ssh user@host",
         )
+    slurm_options = {"--partition": partition, "--login": login, "--account": account, "--qos": qos}
+    if kind:
+        _refuse("--kind", {"HOST": hosts, "--key": key, "--slots": slots, "--folder": folder, **slurm_options})
+        _report_added(ComputeTarget.attach(Workspace(), name, kind=kind, options=_key_values(options or [])))
+        return
     if slurm:
         _refuse("--slurm", {"HOST": hosts, "--key": key, "--slots": slots})
         if not partition:
@@ -84,19 +92,16 @@ def add(
             partition, login, account, qos, constraint, options or (), folder
         )
     else:
-        said = {"--partition": partition, "--login": login, "--account": account, "--qos": qos}
-        _refuse("--ssh", {**said, "--constraint": constraint, "--option": options})
+        _refuse("--ssh", {**slurm_options, "--constraint": constraint, "--option": options})
         if not hosts:
             raise UserErrorException(
                 "--ssh needs at least one host", hint=f"runyard compute add {name} --ssh user@host"
             )
         configuration = SshCompute.attach_configuration(hosts, key, folder, slots)
-    made = ComputeTarget.attach(Workspace(), name, configuration)
-    say(f"added {made.name}: {_where(made.serialize())}")
-    say(f"next     runyard compute test {made.name}   runyard run --target {made.name} train.py")
+    _report_added(ComputeTarget.attach(Workspace(), name, configuration))
 
 
-@app.command("list", cls=Verb)
+@app.command("list", cls=Command)
 def list_computes(as_json: Json = False) -> None:
     """List the targets that runs can name."""
     found = Connection().get(_COMPUTES)
@@ -120,7 +125,7 @@ def list_computes(as_json: Json = False) -> None:
     )
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def show(name: Name, as_json: Json = False) -> None:
     """Show what a target is, and who uses it."""
     view = Connection().get(f"{_COMPUTES}/{name}")
@@ -145,7 +150,7 @@ def show(name: Name, as_json: Json = False) -> None:
             print(f"  {key:<12} {value}")
 
 
-@app.command("test", cls=Verb)
+@app.command("test", cls=Command)
 def try_out(
     name: Name,
     patience: Annotated[str, typer.Option(metavar="TIME", help="How long to wait for each: 90s, 10m.")] = "5m",
@@ -168,15 +173,28 @@ def try_out(
         print_json([outcome.__dict__ for outcome in outcomes])
     broken = [outcome for outcome in outcomes if not outcome.works]
     if broken and broken[0].run_id:
-        say(f"next     runyard show {broken[0].run_id}")
+        print_status(f"next     runyard show {broken[0].run_id}")
     return 1 if broken else 0
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def remove(name: Name) -> None:
     """Forget a target. The machines, and the runs that were there, stay as they are."""
     Connection().delete(f"{_COMPUTES}/{name}")
-    say(f"removed {name}")
+    print_status(f"removed {name}")
+
+
+def _report_added(target: Any) -> None:
+    print_status(f"added {target.name}: {_where(target.serialize())}")
+    print_status(f"next     runyard compute test {target.name}   runyard run --target {target.name} train.py")
+
+
+def _key_values(options: list[str]) -> dict[str, str]:
+    pairs = [option.partition("=") for option in options]
+    for key, separator, _ in pairs:
+        if not key or not separator:
+            raise UserErrorException(f"--option must be key=value, got {key!r}")
+    return {key: value for key, _, value in pairs}
 
 
 def _refuse(kind: str, said: dict[str, Any]) -> None:
@@ -196,7 +214,7 @@ def _where(view: dict[str, Any]) -> str:
         return ", ".join(configuration["hosts"])
     if "max_nodes" in configuration:
         return f"{count_text(configuration['max_nodes'], 'node')} played on this machine"
-    return "this machine"
+    return "this machine" if view["kind"] == "Local" else f"kind {view['kind']}"
 
 
 def _of_node(status: dict[str, Any]) -> list[str]:

@@ -8,17 +8,17 @@ from typing import Annotated, Any, Optional
 import typer
 
 from runyard import clock
-from runyard.cli.command import Verb, new_verb
-from runyard.cli.follow import say
+from runyard.cli.command import Command, new_app
+from runyard.cli.follow import print_status
 from runyard.cli.formatting import age_text, count_text, size_text
-from runyard.cli.run_lookup import Json, Yes, must_agree, print_json
+from runyard.cli.run_lookup import Json, Yes, confirm, print_json
 from runyard.cli.table import print_table
 from runyard.client.connection import Connection
 from runyard.errors import UserErrorException
 from runyard.sdk.data.reference import normalize_path
 from runyard.sdk.data.transfer import run_transfer
 
-app = new_verb(no_args_is_help=True)
+app = new_app(no_args_is_help=True)
 
 
 def _names(incomplete: str) -> list[str]:
@@ -45,7 +45,7 @@ def data() -> None:
     """Datastores: add them, look into them, upload and download."""
 
 
-@app.command("stores", cls=Verb)
+@app.command("stores", cls=Command)
 def list_stores(as_json: Json = False) -> None:
     """List the datastores."""
     found = Connection().get("/api/datastores")
@@ -56,7 +56,7 @@ def list_stores(as_json: Json = False) -> None:
     print_table(("NAME", "KIND", "WHERE", "DEFAULT"), rows)
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What it is called from now on.")],
     folder: Annotated[str, typer.Option(metavar="FOLDER", help="A folder of this machine.")] = "",
@@ -104,10 +104,10 @@ def add(
         "skip_validation": untried,
     }
     added = Connection().post("/api/datastores", body)
-    say(f"added {added['name']}: {_where(added)}")
+    print_status(f"added {added['name']}: {_where(added)}")
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def show(name: Store, as_json: Json = False) -> None:
     """Show a datastore: where it is, and where its credentials come from."""
     found = Connection().get(f"/api/datastores/{name}")
@@ -121,7 +121,7 @@ def show(name: Store, as_json: Json = False) -> None:
     print(f"  credentials: {words[found['credentials']]}")
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def remove(name: Store) -> None:
     """Forget a datastore and its credentials. What is in it stays."""
     connection = Connection()
@@ -129,17 +129,17 @@ def remove(name: Store) -> None:
     connection.delete(f"/api/datastores/{name}")
     # paths without a datastore, and `/mnist` here, lead elsewhere from now on
     now = f"; {connection.get('/api/datastores/-')['name']} is the default datastore now" if was_default else ""
-    say(f"forgot {name}; what is in it stays{now}")
+    print_status(f"forgot {name}; what is in it stays{now}")
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def default(name: Store) -> None:
     """Make a datastore the default one."""
     Connection().put(f"/api/datastores/{name}/default", b"")
-    say(f"{name} is the default datastore")
+    print_status(f"{name} is the default datastore")
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def ls(
     place: Annotated[Optional[str], typer.Argument(metavar="PLACE", autocompletion=_names)] = None,
     recursive: Annotated[bool, typer.Option("--recursive", "-r", help="All files below, each on a line.")] = False,
@@ -162,10 +162,10 @@ def ls(
     if rows:
         print_table(("PATH", "SIZE", "CHANGED"), rows, right=("SIZE", "CHANGED"))
     more = "; only the first are shown" if found["truncated"] else ""
-    say(f"{count_text(found['files'], 'file')}, {size_text(found['bytes'])}{more}")
+    print_status(f"{count_text(found['files'], 'file')}, {size_text(found['bytes'])}{more}")
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def upload(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="A folder, or a file.")],
     place: Place,
@@ -187,7 +187,7 @@ def upload(
         print_json(done)
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def download(
     place: Place,
     target: Annotated[str, typer.Argument(metavar="FOLDER", help="Where to; files keep their whole paths.")] = ".",
@@ -209,7 +209,7 @@ def download(
         print_json(done)
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def rm(place: Place, yes: Yes = False) -> None:
     """Delete a file, or a folder with all that is in it."""
     connection = Connection()
@@ -220,9 +220,9 @@ def rm(place: Place, yes: Yes = False) -> None:
     if not found["files"]:
         raise UserErrorException(f"there is nothing at {below!r} in datastore {name!r}", hint=f"runyard data ls {name}")
     words = f"{count_text(found['files'], 'file')}, {size_text(found['bytes'])}, at {below} of {name}"
-    must_agree(yes, f"deleting {words}", f"delete {words}?")
+    confirm(yes, f"deleting {words}", f"delete {words}?")
     connection.delete(f"/api/datastores/{name}/files", below=below)
-    say(f"deleted {words}")
+    print_status(f"deleted {words}")
 
 
 def _place(connection: Connection, text: str) -> tuple[str, str]:

@@ -7,16 +7,16 @@ from typing import Annotated, Any, Optional
 import typer
 
 from runyard import clock
-from runyard.cli.command import Verb, new_verb
-from runyard.cli.follow import say
+from runyard.cli.command import Command, new_app
+from runyard.cli.follow import print_status
 from runyard.cli.formatting import age_text, count_text, size_text
 from runyard.cli.inputs import name_and_version
-from runyard.cli.run_lookup import Json, Yes, must_agree, print_json
+from runyard.cli.run_lookup import Json, Yes, confirm, print_json
 from runyard.cli.table import print_table
 from runyard.client.connection import Connection
 from runyard.errors import UserErrorException
 
-app = new_verb(no_args_is_help=True)
+app = new_app(no_args_is_help=True)
 
 
 def _names(incomplete: str) -> list[str]:
@@ -36,19 +36,19 @@ def datasets() -> None:
     """Name data, look at its versions and at what they point to."""
 
 
-@app.command("list", cls=Verb)
+@app.command("list", cls=Command)
 def list_datasets(as_json: Json = False) -> None:
     """List the datasets that are registered, each in its newest version."""
     found = Connection().get("/api/datasets")
     if as_json:
         print_json(found)
     elif not found:
-        say("no datasets: `runyard datasets register NAME DATASTORE/PATH` or dataset.register(…) adds one")
+        print_status("no datasets: `runyard datasets register NAME DATASTORE/PATH` or dataset.register(…) adds one")
     else:
         _print(found)
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def show(name: Dataset, as_json: Json = False) -> None:
     """Show a dataset: its versions, the runs that used it, and whether its data is what it was."""
     connection = Connection()
@@ -74,7 +74,7 @@ def show(name: Dataset, as_json: Json = False) -> None:
         _print_runs(page["runs"])
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def register(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Any text.")],
     sources: Annotated[
@@ -103,7 +103,7 @@ def register(
         print(f"{view['name']}:{view['version']}  {size}, digest {view['digest'][:12]}")
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def files(name: Dataset, as_json: Json = False) -> None:
     """List the files that a dataset has now."""
     connection = Connection()
@@ -115,7 +115,7 @@ def files(name: Dataset, as_json: Json = False) -> None:
         print_table(("SIZE", "FILE"), [(size_text(file["size"]), file["name"]) for file in found], right=("SIZE",))
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def remove(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="The name, with all of its versions.", autocompletion=_names)
@@ -125,9 +125,9 @@ def remove(
     """Unregister a dataset. Its files stay where they are, and runs still tell that they used it."""
     connection = Connection()
     versions = count_text(len(connection.get("/api/datasets/page", name=name)["versions"]), "version")
-    must_agree(yes, f"unregistering {name}, {versions},", f"unregister {name}, {versions}? Its files stay.")
+    confirm(yes, f"unregistering {name}, {versions},", f"unregister {name}, {versions}? Its files stay.")
     connection.delete("/api/datasets", name=name)
-    say(f"{name} is not registered any more; its files were not touched")
+    print_status(f"{name} is not registered any more; its files were not touched")
 
 
 def _source(connection: Connection, text: str) -> Any:

@@ -5,16 +5,16 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from runyard.cli.command import Verb, new_verb
+from runyard.cli.command import Command, new_app
 from runyard.cli.commands.models import complete_model
-from runyard.cli.follow import INTERRUPTED, say
+from runyard.cli.follow import INTERRUPTED, print_status
 from runyard.cli.run_lookup import Json, print_json
 from runyard.errors import UserErrorException, WebserviceException
 
-app = new_verb()
+app = new_app()
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def deploy(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The service's name.")],
     models: Annotated[
@@ -86,17 +86,17 @@ def deploy(
     try:
         _follow(service)
     except KeyboardInterrupt:
-        say(f"\nstopped waiting; the deployment goes on:  runyard services show {service.name}")
+        print_status(f"\nstopped waiting; the deployment goes on:  runyard services show {service.name}")
         if is_new:
-            say(f"runyard services delete {service.name} ends it, and frees the name")
+            print_status(f"runyard services delete {service.name} ends it, and frees the name")
         return INTERRUPTED
     except WebserviceException as error:
         raise _with_a_way_out(error, service.name, is_new) from None
     if as_json:
         print_json(service._view)
         return 0
-    say(f"{service.name} answers at {service.scoring_uri}")
-    say(f"next     runyard invoke {service.name} '{{…}}'   runyard services show {service.name}")
+    print_status(f"{service.name} answers at {service.scoring_uri}")
+    print_status(f"next     runyard invoke {service.name} '{{…}}'   runyard services show {service.name}")
     return 0
 
 
@@ -135,7 +135,7 @@ def _follow(service: Any) -> None:
         view = service.workspace.connection.get(f"/api/services/{service.name}", after=view["change"])
         if view["doing"] and view["doing"] != said:
             said = view["doing"]
-            say(said)
+            print_status(said)
     service.wait_for_deployment()
 
 

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from runyard.cli.command import Verb, new_verb
+from runyard.cli.command import Command, new_app
 from runyard.cli.run_lookup import Json, print_json
 
-app = new_verb()
+app = new_app()
 _MARKS = {"ok": "ok", "missing": "--", "broken": "!!"}
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def doctor(as_json: Json = False) -> int:
     """Say what this machine can do, and how to get what is missing.
 

@@ -8,19 +8,19 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from runyard.cli.command import Verb, new_verb
-from runyard.cli.follow import say
+from runyard.cli.command import Command, new_app
+from runyard.cli.follow import print_status
 from runyard.cli.formatting import count_text, size_text
 from runyard.cli.run_lookup import RunArgument, complete_file, find_run
 from runyard.client.connection import Connection
 from runyard.errors import UserErrorException
 from runyard.sdk.core.validation import did_you_mean
 
-app = new_verb()
+app = new_app()
 _LOGS = "azureml-logs/"
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def download(
     run: RunArgument,
     names: Annotated[
@@ -44,7 +44,7 @@ def download(
         for file in chosen:
             _fetch(connection, run_id, file["name"], folder, advance)
             print(folder / file["name"])
-    say(f"{count_text(len(chosen), 'file')}, {size_text(total)}")
+    print_status(f"{count_text(len(chosen), 'file')}, {size_text(total)}")
 
 
 def _chosen(run_id: str, files: list[dict[str, Any]], names: list[str], all: bool) -> list[dict[str, Any]]:
@@ -61,7 +61,8 @@ def _chosen(run_id: str, files: list[dict[str, Any]], names: list[str], all: boo
         if not below:
             shown = ", ".join(list(known)[:8]) + (", …" if len(known) > 8 else "")
             raise UserErrorException(
-                f"run {run_id} has no file {name!r}", hint=f"{did_you_mean(name, known)}its files: {shown or 'none yet'}"
+                f"run {run_id} has no file {name!r}",
+                hint=f"{did_you_mean(name, known)}its files: {shown or 'none yet'}",
             )
         chosen.update({file["name"]: file for file in below})
     return list(chosen.values())

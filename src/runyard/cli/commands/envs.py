@@ -6,16 +6,16 @@ from typing import Annotated, Any, Optional
 import typer
 
 from runyard import clock
-from runyard.cli.command import Verb, new_verb
+from runyard.cli.command import Command, new_app
 from runyard.cli.commands.run import seconds
-from runyard.cli.follow import say
+from runyard.cli.follow import print_status
 from runyard.cli.formatting import age_text, count_text, size_text
 from runyard.cli.run_lookup import Json, print_json
 from runyard.cli.table import print_table
 from runyard.client.connection import Connection
 from runyard.errors import UserErrorException
 
-app = new_verb(no_args_is_help=True)
+app = new_app(no_args_is_help=True)
 
 
 @app.callback()
@@ -23,20 +23,20 @@ def envs() -> None:
     """List the environments on disk, or remove some."""
 
 
-@app.command("list", cls=Verb)
+@app.command("list", cls=Command)
 def list_environments(as_json: Json = False) -> None:
     """List the environments that were built, the one used last first."""
     found = Connection().get("/api/environments")
     if as_json:
         print_json(found)
     elif not found:
-        say("no environments: they are built when a run asks for packages")
+        print_status("no environments: they are built when a run asks for packages")
     else:
         _print(found)
-        say(f"{count_text(len(found), 'environment')}, {size_text(sum(e['size_bytes'] for e in found))}")
+        print_status(f"{count_text(len(found), 'environment')}, {size_text(sum(e['size_bytes'] for e in found))}")
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def prune(
     keys: Annotated[Optional[list[str]], typer.Argument(metavar="KEY", help="Only these. Default: all.")] = None,
     unused_for: Annotated[str, typer.Option(metavar="TIME", help="Only those not used for this long: 12h, 30d.")] = "",
@@ -48,7 +48,7 @@ def prune(
     found = connection.get("/api/environments")
     chosen = _chosen(found, keys or [], seconds(unused_for))
     if not chosen:
-        say("nothing to remove")
+        print_status("nothing to remove")
         if as_json:
             print_json([])
         return 0
@@ -62,7 +62,7 @@ def prune(
         print_json(gone)
     kept = len(chosen) - len(gone)
     freed = size_text(sum(e["size_bytes"] for e in gone))
-    say(
+    print_status(
         f"removed {count_text(len(gone), 'environment')}, freed up to {freed}"
         + (f"; {kept} in use, kept" if kept else "")
     )

@@ -2,16 +2,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from runyard.cli.command import Verb, new_verb
+from runyard.cli.command import Command, new_app
 from runyard.cli.run_lookup import Json, RunArgument, find_run, print_json
-from runyard.cli.run_summary import environment_text, verdict
+from runyard.cli.run_summary import environment_text, outcome
 from runyard.client.connection import Connection
 from runyard.errors import ComputeTargetException
 
-app = new_verb()
+app = new_app()
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def explain(run: RunArgument, as_json: Json = False) -> None:
     """Explain what a run's arguments came to, and which had no effect."""
     connection = Connection()
@@ -22,7 +22,7 @@ def explain(run: RunArgument, as_json: Json = False) -> None:
     if as_json:
         print_json({"run_id": view["run_id"], "target": target, "warnings": view["warnings"], "no_effect": notes})
         return
-    print(f"{view['run_id']}  {verdict(view)}\n")
+    print(f"{view['run_id']}  {outcome(view)}\n")
     for name, text in _facts(view, spec, target):
         print(f"{name:<13}{text}")
     if not notes:

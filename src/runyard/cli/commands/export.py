@@ -5,19 +5,19 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from runyard.cli.command import Verb, new_verb
-from runyard.cli.follow import say
+from runyard.cli.command import Command, new_app
+from runyard.cli.follow import print_status
 from runyard.cli.formatting import count_text
-from runyard.cli.progress import counting
+from runyard.cli.progress import progress_bar
 from runyard.cli.run_lookup import complete_run, find_run
 from runyard.client.connection import Connection
 from runyard.errors import RunNotFound, UserErrorException
 from runyard.sdk.core.validation import did_you_mean
 
-app = new_verb()
+app = new_app()
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def export(
     what: Annotated[
         Optional[str],
@@ -48,15 +48,15 @@ def export(
     rows = rows_of(connection, choice)
     if not rows:
         raise UserErrorException("there are no runs to export", hint="runyard runs lists what there is")
-    with counting("export", len(rows)) as advance:
+    with progress_bar("export", len(rows)) as advance:
         done = write(connection, rows, Path(output), format, files=files, force=force, told=lambda row: advance())
     for path in done.paths:
         print(path)
     said = f"{count_text(done.runs, 'run')}, {count_text(done.points, 'point')}"
     said += f", {count_text(done.files, 'file')}" if files else ""
-    say(said)
+    print_status(said)
     if done.left_out:
-        say(f"{done.left_out:,} series of tables, images or texts: only --format json has those")
+        print_status(f"{done.left_out:,} series of tables, images or texts: only --format json has those")
 
 
 def _chosen(connection: Connection, what: str | None) -> Any:

@@ -1,16 +1,16 @@
 from __future__ import annotations
 
-from runyard.cli.command import Verb, new_verb
-from runyard.cli.follow import say
+from runyard.cli.command import Command, new_app
+from runyard.cli.follow import print_status
 from runyard.cli.formatting import size_text
 from runyard.cli.run_lookup import Json, RunArgument, find_run, print_json
 from runyard.cli.table import print_table
 from runyard.client.connection import Connection
 
-app = new_verb()
+app = new_app()
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def files(run: RunArgument, as_json: Json = False) -> None:
     """List the files of a run."""
     connection = Connection()
@@ -19,6 +19,6 @@ def files(run: RunArgument, as_json: Json = False) -> None:
     if as_json:
         print_json(found)
     elif not found:
-        say(f"run {run_id} has no files yet")
+        print_status(f"run {run_id} has no files yet")
     else:
         print_table(("SIZE", "FILE"), [(size_text(file["size"]), file["name"]) for file in found], right=("SIZE",))

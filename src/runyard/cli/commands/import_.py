@@ -5,17 +5,17 @@ from typing import Annotated
 
 import typer
 
-from runyard.cli.command import Verb, new_verb
-from runyard.cli.follow import say
+from runyard.cli.command import Command, new_app
+from runyard.cli.follow import print_status
 from runyard.cli.formatting import count_text
-from runyard.cli.progress import counting
+from runyard.cli.progress import progress_bar
 from runyard.client.connection import Connection
 from runyard.errors import UserErrorException
 
-app = new_verb()
+app = new_app()
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def import_(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="mlflow, tensorboard or wandb-offline.")],
     path: Annotated[str, typer.Argument(metavar="PATH", help="What it left on disk.")],
@@ -30,7 +30,7 @@ def import_(
     from runyard.exchange.import_runs import import_runs
 
     found = find_runs(source, Path(path).expanduser())
-    with counting("import", None) as advance:
+    with progress_bar("import", None) as advance:
         tally = import_runs(Connection(), found, lambda run: advance())
     total = tally.new + tally.grown + tally.same
     if not total:
@@ -38,4 +38,4 @@ def import_(
     said = [count_text(tally.new, "new run")]
     said += [f"{tally.grown:,} with something new"] if tally.grown else []
     said += [f"{tally.same:,} as they were"] if tally.same else []
-    say(f"{', '.join(said)}; {count_text(tally.points, 'point')}, {count_text(tally.files, 'file')}")
+    print_status(f"{', '.join(said)}; {count_text(tally.points, 'point')}, {count_text(tally.files, 'file')}")

@@ -7,16 +7,16 @@ from typing import Annotated
 
 import typer
 
-from runyard.cli.command import Verb, new_verb
+from runyard.cli.command import Command, new_app
 from runyard.cli.commands.services import complete_service
-from runyard.cli.follow import say
+from runyard.cli.follow import print_status
 from runyard.client.connection import Connection
 from runyard.errors import UserErrorException
 
-app = new_verb()
+app = new_app()
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def invoke(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The service's name.", autocompletion=complete_service)],
     body: Annotated[
@@ -37,9 +37,9 @@ def invoke(
     answer = connection.post(f"/api/services/{name}/invoke", {"body": text})
     print(answer["text"])
     if answer["status"] != 200:
-        say(f"answered {answer['status']} in {answer['ms']:g} ms: request {answer['request_id']}")
+        print_status(f"answered {answer['status']} in {answer['ms']:g} ms: request {answer['request_id']}")
         if answer["status"] >= 500:
-            say(f"next     runyard services logs {name}")
+            print_status(f"next     runyard services logs {name}")
         return 1
     return 0
 
@@ -47,7 +47,7 @@ def invoke(
 def _request(body: str) -> str:
     if body == "-":
         if sys.stdin.isatty():
-            say("the request is read from the terminal; Ctrl-D on a line of its own ends it")
+            print_status("the request is read from the terminal; Ctrl-D on a line of its own ends it")
         return sys.stdin.read()
     if not body.startswith("@"):
         return body

@@ -4,13 +4,13 @@ from typing import Annotated, Any
 
 import typer
 
-from runyard.cli.command import Verb, new_verb
-from runyard.cli.follow import say
+from runyard.cli.command import Command, new_app
+from runyard.cli.follow import print_status
 from runyard.cli.run_lookup import NEWEST, Json, find_run, print_json
 from runyard.client.connection import Connection
 from runyard.errors import RunNotFound, UserErrorException
 
-app = new_verb()
+app = new_app()
 _KINDS = ("dataset", "model", "run")
 _ORDER = ("data", "dataset", "run", "model", "service")
 _WORDS = {
@@ -25,7 +25,7 @@ _WORDS = {
 }
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def lineage(
     what: Annotated[
         str, typer.Argument(metavar="WHAT", help="A dataset or a model (mnist, mnist:2), or a run (its id, @last).")
@@ -56,7 +56,9 @@ def lineage(
         print("… and more than is shown here")
     if not found["edges"]:
         only = nodes[found["start"][0]]["kind"] == "run"
-        say("nothing is linked with it" + (": it used no registered data and registered no model" if only else " yet"))
+        print_status(
+            "nothing is linked with it" + (": it used no registered data and registered no model" if only else " yet")
+        )
 
 
 def _found(connection: Connection, what: str, wanted: str) -> dict[str, Any]:
@@ -69,7 +71,7 @@ def _found(connection: Connection, what: str, wanted: str) -> dict[str, Any]:
             found: dict[str, Any] = connection.get("/api/lineage", **{kind: asked})
             if not wanted and kind == "run" and what not in (asked, *NEWEST):
                 # the name of a dataset that is gone is often how a run's id begins: nobody takes the one for the other
-                say(f"no dataset and no model is named {what!r}; the run {asked} is shown")
+                print_status(f"no dataset and no model is named {what!r}; the run {asked} is shown")
             return found
         except UserErrorException as error:
             if wanted or (kind == "run" and not isinstance(error, RunNotFound)):

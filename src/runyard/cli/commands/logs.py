@@ -4,21 +4,21 @@ from typing import Annotated, Any
 
 import typer
 
-from runyard.cli.command import Verb, new_verb
-from runyard.cli.follow import INTERRUPTED, follow_log, say, write_out
+from runyard.cli.command import Command, new_app
+from runyard.cli.follow import INTERRUPTED, follow_log, print_status, write_out
 from runyard.cli.run_lookup import RunArgument, find_run
-from runyard.cli.run_summary import verdict
+from runyard.cli.run_summary import outcome
 from runyard.client.connection import Connection
 from runyard.errors import UserErrorException
 from runyard.lifecycle.state import RunState
 
-app = new_verb()
+app = new_app()
 _LOGS = "azureml-logs/"
 _OF_THE_SCRIPT = "70_driver_log"
 _OF_THE_SWEEP = "hyperdrive"
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def logs(
     run: RunArgument,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run ends.")] = False,
@@ -34,7 +34,7 @@ def logs(
     known = [file for file in files if file.startswith(_LOGS)]
     chosen = [file for file in known if wanted in file.removeprefix(_LOGS)]
     if not chosen and not name:
-        say(_why_nothing(view))
+        print_status(_why_nothing(view))
     elif not chosen:
         names = ", ".join(file.removeprefix(_LOGS) for file in known)
         raise UserErrorException(f"run {view['run_id']} has no log {name!r}", hint=f"its logs: {names or 'none yet'}")
@@ -53,16 +53,16 @@ def _why_nothing(view: dict[str, Any]) -> str:
     if view["spec"] is None and view["type"] != "hyperdrive":
         return f"run {run_id} has no log: it was not submitted, and what its process printed went where it was started"
     if view["started_at"] is None or view["type"] == "hyperdrive":
-        return f"run {run_id} has no log yet: {verdict(view)}" if view["end"] is None else f"{run_id}  {verdict(view)}"
-    return f"run {run_id} has no log of its script: {verdict(view)}"
+        return f"run {run_id} has no log yet: {outcome(view)}" if view["end"] is None else f"{run_id}  {outcome(view)}"
+    return f"run {run_id} has no log of its script: {outcome(view)}"
 
 
 def _follow(connection: Connection, view: dict[str, Any], name: str) -> int:
     try:
         end = follow_log(connection, view, name or _own(view))
     except KeyboardInterrupt:
-        say(f"\nstopped following; the run goes on. runyard cancel {view['run_id']} cancels it")
+        print_status(f"\nstopped following; the run goes on. runyard cancel {view['run_id']} cancels it")
         return INTERRUPTED
     if end["started_at"] is None and not name:
-        say(_why_nothing(end))
+        print_status(_why_nothing(end))
     return 0

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from runyard.cli.command import Verb, new_verb
-from runyard.cli.follow import say
+from runyard.cli.command import Command, new_app
+from runyard.cli.follow import print_status
 from runyard.cli.formatting import value_text
 from runyard.cli.run_lookup import Json, RunArgument, find_run, print_json
 from runyard.cli.table import print_table
@@ -15,10 +15,10 @@ from runyard.errors import UserErrorException
 from runyard.sdk.core.validation import did_you_mean
 from runyard.spec.json import replace_non_finite
 
-app = new_verb()
+app = new_app()
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def metrics(
     run: RunArgument,
     name: Annotated[Optional[str], typer.Argument(metavar="NAME", help="All values of this one.")] = None,
@@ -42,7 +42,7 @@ def metrics(
     elif name is not None:
         _print_values(found[name])
     elif not found:
-        say(f"run {run_id} logged no metrics")
+        print_status(f"run {run_id} logged no metrics")
     else:
         print_table(
             ("METRIC", "VALUES", "LAST", "LEAST", "GREATEST"),

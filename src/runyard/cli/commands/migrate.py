@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from runyard.cli.command import Verb, new_verb
+from runyard.cli.command import Command, new_app
 from runyard.cli.run_lookup import Json, print_json
 
-app = new_verb()
+app = new_app()
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def migrate(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A script, a notebook, or a folder with such.")],
     as_json: Json = False,
@@ -30,4 +30,4 @@ def migrate(
         print_json(report.as_json())
     else:
         print_report(report)
-    return 0 if all(file.verdict == "runs" for file in report.files) else 1
+    return 0 if all(file.outcome == "runs" for file in report.files) else 1

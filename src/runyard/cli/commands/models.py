@@ -7,16 +7,16 @@ from typing import Annotated, Any, Optional
 import typer
 
 from runyard import clock
-from runyard.cli.command import Verb, new_verb
-from runyard.cli.follow import say
+from runyard.cli.command import Command, new_app
+from runyard.cli.follow import print_status
 from runyard.cli.formatting import age_text, count_text, size_text, value_text
 from runyard.cli.model_text import comparison_lines, facts
-from runyard.cli.run_lookup import Json, Yes, complete_run, find_run, must_agree, print_json
+from runyard.cli.run_lookup import Json, Yes, complete_run, confirm, find_run, print_json
 from runyard.cli.table import print_table
 from runyard.client.connection import Connection
 from runyard.errors import UserErrorException
 
-app = new_verb(no_args_is_help=True)
+app = new_app(no_args_is_help=True)
 
 
 def complete_model(incomplete: str) -> list[str]:
@@ -42,7 +42,7 @@ def models() -> None:
     """Register models; name, approve and compare their versions."""
 
 
-@app.command("list", cls=Verb)
+@app.command("list", cls=Command)
 def list_models(
     name: Annotated[
         Optional[str], typer.Argument(metavar="NAME", help="All versions of this one.", autocompletion=complete_model)
@@ -76,12 +76,12 @@ def list_models(
         print_json(found)
     elif not found:
         none = "no models: runyard models register NAME PATH, or run.register_model(…), adds one"
-        say("no models like that" if tag or stage or run else none)
+        print_status("no models like that" if tag or stage or run else none)
     else:
         _print(found)
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def show(model: OneModel, as_json: Json = False) -> None:
     """Show one version: what it is, where it comes from, its files, and who did what to it."""
     page = _page(Connection(), model)
@@ -93,7 +93,7 @@ def show(model: OneModel, as_json: Json = False) -> None:
         print(f"  {name:<12}{text}")
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def register(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Registered again, it is the next version.")],
     path: Annotated[str, typer.Argument(metavar="PATH", help="A file or folder; with --run, one of the run's files.")],
@@ -123,10 +123,10 @@ def register(
         print_json(workspace.connection.get(f"/api/models/{made.name}/versions/{made.version}")["model"])
     else:
         print(made.id)
-        say(f"next     runyard models show {made.id}   runyard models alias {made.id} champion")
+        print_status(f"next     runyard models show {made.id}   runyard models alias {made.id} champion")
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def download(
     model: OneModel,
     output: Annotated[str, typer.Option("--output", "-o", metavar="FOLDER", help="Where it goes.")] = ".",
@@ -139,10 +139,10 @@ def download(
     page = _page(workspace.connection, model)
     place = Model(workspace, id=page["model"]["id"]).download(output, exist_ok=replace)
     print(place)
-    say(f"{count_text(len(page['files']), 'file')}, {size_text(page['model']['size'])}")
+    print_status(f"{count_text(len(page['files']), 'file')}, {size_text(page['model']['size'])}")
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def alias(
     model: OneModel,
     name: Annotated[str, typer.Argument(metavar="ALIAS", help="Such as champion.")],
@@ -154,13 +154,13 @@ def alias(
     found = Model(Workspace(), id=model)
     if remove:
         found.remove_alias(name)
-        say(f"{found.name}:{name} is no more")
+        print_status(f"{found.name}:{name} is no more")
     else:
         found.set_alias(name)
-        say(f"{found.name}:{name} is version {found.version}")
+        print_status(f"{found.name}:{name} is version {found.version}")
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def stage(
     model: OneModel,
     stage: Annotated[str, typer.Argument(metavar="STAGE", help="none, candidate, approved, rejected or archived.")],
@@ -172,10 +172,10 @@ def stage(
     found = Model(Workspace(), id=model)
     before = found.stage
     found.set_stage(stage, note)
-    say(f"{found.id}: {before} → {found.stage}")
+    print_status(f"{found.id}: {before} → {found.stage}")
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def compare(
     left: OneModel,
     right: Annotated[str, typer.Argument(metavar="OTHER", help="A model, or a version of the same one: 4.")],
@@ -192,7 +192,7 @@ def compare(
         print(line)
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def delete(
     model: OneModel,
     yes: Yes = False,
@@ -205,9 +205,9 @@ def delete(
             f"say which version of {model!r}", hint=f"runyard models list {model} shows them; {model}:1 is the first"
         )
     found = Model(Workspace(), id=model)
-    must_agree(yes, f"deleting {found.id}", f"delete {found.id}, {size_text(found.size)}?")
+    confirm(yes, f"deleting {found.id}", f"delete {found.id}, {size_text(found.size)}?")
     found.delete()
-    say(f"deleted {found.id}")
+    print_status(f"deleted {found.id}")
 
 
 def _page(connection: Connection, text: str) -> dict[str, Any]:

@@ -6,17 +6,17 @@ from typing import Annotated, Any
 
 import typer
 
-from runyard.cli.command import Verb, new_verb
+from runyard.cli.command import Command, new_app
 from runyard.cli.fast_path import user_name
 from runyard.cli.follow import follow_to_exit
 from runyard.cli.run_lookup import RunArgument, find_run
 from runyard.client.connection import Connection
 from runyard.errors import UserErrorException
 
-app = new_verb()
+app = new_app()
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def rerun(
     run: RunArgument,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Print the run's id and do not follow it.")] = False,
@@ -60,9 +60,10 @@ def rerun(
 def _read_data(connection: Connection, spec: dict[str, Any]) -> None:
     """Datasets that have changed are read first, as long as that takes: no request may last for hours."""
     from runyard.sdk.data.pinning import pin
-    from runyard.spec.dataset import from_stored
+    from runyard.spec.dataset import DatasetDefinition
+    from runyard.spec.json import from_json
 
     for use in spec.get("data") or ():
         if use["dataset"]:
             dataset = connection.get("/api/datasets/one", id=use["dataset"]["id"])
-            pin(connection, from_stored(dataset["definition"]))
+            pin(connection, from_json(DatasetDefinition, dataset["definition"]))

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from runyard.cli.command import Verb, new_verb
+from runyard.cli.command import Command, new_app
 
-app = new_verb()
+app = new_app()
 FRAMEWORK_OF_BACKEND = {"gloo": "pytorch", "nccl": "pytorch", "ps": "tensorflow"}
 
 
-@app.command(cls=Verb, context_settings={"allow_interspersed_args": False})
+@app.command(cls=Command, context_settings={"allow_interspersed_args": False})
 def run(
     script: Annotated[str, typer.Argument(metavar="SCRIPT", help="A Python script.")],
     arguments: Annotated[
@@ -291,14 +291,16 @@ def submit_and_follow(estimator: Any, experiment: str, tags: dict[str, Any], det
         return 0
     code = follow_to_exit(workspace.connection, workspace.connection.get(f"/api/runs/{made.id}"), warned=True)
     if made.type == "hyperdrive":
-        from runyard.cli.follow import say
+        from runyard.cli.follow import print_status
         from runyard.cli.leaderboard import nothing_to_compare, print_leaderboard
 
         sweep = workspace.connection.get(f"/api/sweeps/{made.id}")
         print_leaderboard(sweep)
         wrong = nothing_to_compare(sweep)
         if wrong and code == 0:  # whoever goes on with the best child must not do so
-            say(f"error: {wrong}\n\nhint: runyard metrics {made.id}_0 shows what a child logged; --metric names one")
+            print_status(
+                f"error: {wrong}\n\nhint: runyard metrics {made.id}_0 shows what a child logged; --metric names one"
+            )
             return 1
     return code
 
@@ -361,11 +363,11 @@ def _show_notes() -> None:
     """What the SDK has to say is for people: plain lines, no names of loggers."""
     import logging
 
-    from runyard.cli.follow import say
+    from runyard.cli.follow import print_status
 
     class Notes(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            say(("warning: " if record.levelno >= logging.WARNING else "") + record.getMessage())
+            print_status(("warning: " if record.levelno >= logging.WARNING else "") + record.getMessage())
 
     log = logging.getLogger("runyard")
     log.handlers, log.propagate = [Notes()], False

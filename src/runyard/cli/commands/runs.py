@@ -6,21 +6,21 @@ from typing import Annotated, Any, Optional
 import typer
 
 from runyard import clock
-from runyard.cli.command import Verb, new_verb
+from runyard.cli.command import Command, new_app
 from runyard.cli.commands.run import pairs
-from runyard.cli.follow import say
+from runyard.cli.follow import print_status
 from runyard.cli.formatting import age_text, duration_of
 from runyard.cli.run_lookup import Json, print_json
-from runyard.cli.run_summary import verdict
+from runyard.cli.run_summary import outcome
 from runyard.cli.table import print_table
 from runyard.client.connection import Connection
 
-app = new_verb()
+app = new_app()
 _SHOWN = 20
 _PAGE = 1000
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def runs(
     experiment: Annotated[
         Optional[str], typer.Option("--experiment", "-e", metavar="NAME", help="Only of this.")
@@ -47,7 +47,7 @@ def runs(
     if as_json:
         print_json(found)
     elif not found:
-        say("no runs" + (" like that" if any(query.values()) else " yet: runyard run SCRIPT makes the first"))
+        print_status("no runs" + (" like that" if any(query.values()) else " yet: runyard run SCRIPT makes the first"))
     else:
         now = clock.now()
         rows = [
@@ -63,7 +63,7 @@ def runs(
         ]
         print_table(("RUN", "EXPERIMENT", "STATUS", "AGE", "TOOK", "WHY"), rows, right=("AGE", "TOOK"))
         if more:
-            say(f"the newest {len(found)}; --limit N shows more, --all {'alone ' if all else ''}shows all")
+            print_status(f"the newest {len(found)}; --limit N shows more, --all {'alone ' if all else ''}shows all")
 
 
 def _collect(query: dict[str, Any], limit: Optional[int], *, with_children: bool) -> tuple[list[dict[str, Any]], bool]:
@@ -86,4 +86,4 @@ def _why(run: dict[str, Any]) -> str:
     if end["reason"] in ("succeeded", "canceled"):
         return ""  # the status says it
     first = (end["message"] or "").splitlines()
-    return first[0] if first else verdict(run)
+    return first[0] if first else outcome(run)

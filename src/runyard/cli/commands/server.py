@@ -11,19 +11,19 @@ from typing import Annotated, Optional
 
 import typer
 
-from runyard.cli.command import Verb, new_verb
+from runyard.cli.command import Command, new_app
 from runyard.cli.commands.yard import alive, stop
-from runyard.cli.follow import say
+from runyard.cli.follow import print_status
 from runyard.client.connection import Connection
 from runyard.client.home import prepare_home
 from runyard.errors import UserErrorException
 from runyard.launch.variables import ROLE
 
-app = new_verb()
+app = new_app()
 _LOOK_S = 0.05
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def server(
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Of this machine; 0.0.0.0 is all of them.")
@@ -59,6 +59,6 @@ def server(
     if yard.poll() is None:
         with suppress(OSError):
             address = connection.get("/api/studio")
-            say(f"the studio is at {address['url']}?token={address['token']}")
-            say("everybody with this address can use the yard; Ctrl-C ends it, runs go on")
+            print_status(f"the studio is at {address['url']}?token={address['token']}")
+            print_status("everybody with this address can use the yard; Ctrl-C ends it, runs go on")
     return yard.wait()

@@ -6,15 +6,15 @@ from typing import Annotated, Any, Optional
 import typer
 
 from runyard import clock
-from runyard.cli.command import Verb, new_verb
-from runyard.cli.follow import say
+from runyard.cli.command import Command, new_app
+from runyard.cli.follow import print_status
 from runyard.cli.formatting import age_text, count_text
 from runyard.cli.run_lookup import Json, print_json
 from runyard.cli.table import print_table
 from runyard.client.connection import Connection
 from runyard.errors import UserErrorException
 
-app = new_verb(no_args_is_help=True)
+app = new_app(no_args_is_help=True)
 _ROUTE = "/api/services"
 
 
@@ -33,7 +33,7 @@ def services() -> None:
     """Look at services, their logs, keys and shares, or delete them."""
 
 
-@app.command("list", cls=Verb)
+@app.command("list", cls=Command)
 def list_services(as_json: Json = False) -> None:
     """List the services of this yard."""
     connection = Connection()
@@ -41,7 +41,7 @@ def list_services(as_json: Json = False) -> None:
     if as_json:
         print_json(found)
     elif not found:
-        say("no services: runyard deploy NAME MODEL makes one")
+        print_status("no services: runyard deploy NAME MODEL makes one")
     else:
         print_table(
             ("NAME", "STATE", "VERSIONS", "REQUESTS", "P50", "P99", "AGE", "MODELS", "WHERE"),
@@ -50,7 +50,7 @@ def list_services(as_json: Json = False) -> None:
         )
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def show(name: Name, as_json: Json = False) -> None:
     """Show a service: its versions and workers, what it was asked and how long that took."""
     connection = Connection()
@@ -78,7 +78,7 @@ def show(name: Name, as_json: Json = False) -> None:
     print(f"took     p50 {counted['p50_ms']:g} ms, p95 {counted['p95_ms']:g} ms, p99 {counted['p99_ms']:g} ms")
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def logs(
     name: Name,
     lines: Annotated[int, typer.Option("--lines", "-n", metavar="N", help="The last N lines.")] = 5000,
@@ -87,7 +87,7 @@ def logs(
     sys.stdout.write(Connection().get(f"{_ROUTE}/{name}/logs", lines=lines)["text"] + "\n")
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def requests(
     name: Name,
     limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", help="The last N.")] = 20,
@@ -108,7 +108,7 @@ def requests(
     )
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def keys(
     name: Name,
     renew: Annotated[Optional[str], typer.Option(metavar="WHICH", help="Make a new one: primary or secondary.")] = None,
@@ -123,7 +123,7 @@ def keys(
     print(f"primary    {found['primary']}\nsecondary  {found['secondary']}")
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def traffic(
     name: Name,
     shares: Annotated[list[str], typer.Argument(metavar="VERSION=PERCENT", help="All of them: 1=90 2=10.")],
@@ -137,10 +137,10 @@ def traffic(
     if as_json:
         print_json(view)
     else:
-        say(f"{name}: {_shares(view)}")
+        print_status(f"{name}: {_shares(view)}")
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def delete(
     names: Annotated[
         list[str], typer.Argument(metavar="NAME", help="Which services.", autocompletion=complete_service)
@@ -157,7 +157,7 @@ def delete(
         typer.confirm(f"delete {', '.join(names)}?", abort=True, err=True)
     for name in names:
         connection.delete(f"{_ROUTE}/{name}")
-        say(f"deleted {name}")
+        print_status(f"deleted {name}")
 
 
 def _row(view: dict[str, Any], counted: dict[str, Any]) -> tuple[str, ...]:

@@ -6,22 +6,22 @@ from typing import Annotated, Any
 import typer
 
 from runyard import clock
-from runyard.cli.command import Verb, new_verb
+from runyard.cli.command import Command, new_app
 from runyard.cli.data_text import data_lines
 from runyard.cli.formatting import age_text, count_text, short_duration, size_text, value_text
 from runyard.cli.leaderboard import print_leaderboard
 from runyard.cli.run_lookup import Json, RunArgument, find_run, print_json
-from runyard.cli.run_summary import environment_text, verdict
+from runyard.cli.run_summary import environment_text, outcome
 from runyard.client.connection import Connection
 from runyard.clock import duration_text
 
-app = new_verb()
+app = new_app()
 _STATES = ("NotStarted", "Preparing", "Data", "Queued", "Starting", "Running", "CancelRequested", "Finalizing")
 _COUNTED = 1000
 _WORDS = {"NotStarted": "snapshot", "CancelRequested": "stopping"}
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def show(
     run: RunArgument,
     whole: Annotated[bool, typer.Option("--all", help="Of a sweep: all children, not only the best.")] = False,
@@ -36,7 +36,7 @@ def show(
         swept = {} if sweep is None else {"sweep": sweep}
         print_json({**view, **summary, "time_budget": budget(view, clock.now()), **swept})
         return
-    print(f"{view['run_id']}  {verdict(view)}")
+    print(f"{view['run_id']}  {outcome(view)}")
     traceback = (view["end"] or {}).get("traceback", "")
     if traceback:
         print("\n" + "\n".join(f"    {line}" for line in traceback.rstrip().splitlines()))

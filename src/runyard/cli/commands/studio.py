@@ -5,15 +5,15 @@ from typing import Annotated
 
 import typer
 
-from runyard.cli.command import Verb, new_verb
-from runyard.cli.follow import say
+from runyard.cli.command import Command, new_app
+from runyard.cli.follow import print_status
 from runyard.cli.run_lookup import Json, print_json
 from runyard.client.connection import Connection
 
-app = new_verb()
+app = new_app()
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def studio(
     no_open: Annotated[bool, typer.Option("--no-open", help="Print the address and open no browser.")] = False,
     port: Annotated[
@@ -30,14 +30,14 @@ def studio(
     connection = Connection()
     if close:
         connection.delete("/api/studio")
-        say("the yard does not listen on the network any more")
+        print_status("the yard does not listen on the network any more")
         return
     address = connection.post("/api/studio", {"port": port})
     if as_json:
         print_json(address)
         return
     if not no_open and _opened(f"{address['url']}?token={address['ticket']}"):
-        say(f"the studio is at {address['url']}")
+        print_status(f"the studio is at {address['url']}")
         return
     print(f"{address['url']}?token={address['token']}")
 

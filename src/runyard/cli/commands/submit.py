@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
-from runyard.cli.command import Verb, new_verb
+from runyard.cli.command import Command, new_app
 
-app = new_verb()
+app = new_app()
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def submit(
     job: Annotated[str, typer.Argument(metavar="JOB.yaml", help="The file that describes the run.")],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow it, and exit as it does.")] = False,

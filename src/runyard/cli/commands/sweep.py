@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
-from runyard.cli.command import Verb, new_verb
+from runyard.cli.command import Command, new_app
 
-app = new_verb()
+app = new_app()
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def sweep(
     file: Annotated[str, typer.Argument(metavar="SWEEP.yaml", help="A job file with a section `sweep`.")],
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Print the sweep's id and do not follow it.")] = False,

@@ -3,13 +3,13 @@ from __future__ import annotations
 import platform
 
 from runyard import __version__
-from runyard.cli.command import Verb, new_verb
+from runyard.cli.command import Command, new_app
 from runyard.cli.run_lookup import Json, print_json
 
-app = new_verb()
+app = new_app()
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def version(as_json: Json = False) -> None:
     """Print the version."""
     if as_json:

@@ -5,14 +5,14 @@ import signal
 import time
 from typing import Any, Optional
 
-from runyard.cli.command import Verb, new_verb
-from runyard.cli.follow import say
+from runyard.cli.command import Command, new_app
+from runyard.cli.follow import print_status
 from runyard.cli.formatting import count_text
 from runyard.cli.run_lookup import Json, print_json
 from runyard.client.connection import Connection
 from runyard.errors import RunyardException
 
-app = new_verb(no_args_is_help=True)
+app = new_app(no_args_is_help=True)
 _PATIENCE_S = 30.0
 
 
@@ -21,7 +21,7 @@ def yard() -> None:
     """Look at the yard's background process, or stop it."""
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def status(as_json: Json = False) -> None:
     """Say whether the yard of this home folder runs. It is not started for that."""
     connection = Connection()
@@ -37,13 +37,13 @@ def status(as_json: Json = False) -> None:
         )
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def stop() -> None:
     """Stop the yard's process. Runs go on; the next command starts it again and it takes them up."""
     connection = Connection()
     health = alive(connection)
     if health is None:
-        say(f"the yard of {connection.home} is not running")
+        print_status(f"the yard of {connection.home} is not running")
         return
     os.kill(health["pid"], signal.SIGTERM)
     deadline = time.monotonic() + _PATIENCE_S
@@ -55,7 +55,7 @@ def stop() -> None:
             )
         time.sleep(0.02)
     going_on = f"; {count_text(health['live_runs'], 'run')} going on" if health["live_runs"] else ""
-    say(f"the yard of {connection.home} has stopped{going_on}")
+    print_status(f"the yard of {connection.home} has stopped{going_on}")
 
 
 def alive(connection: Connection) -> Optional[dict[str, Any]]:
