@@ -220,7 +220,7 @@ class Compute(ABC):
         """Copy these folders of an ended run's working copy to its RunFolder, if they are elsewhere. Blocks."""
         return ()
 
-    def discard(self, handle: Handle) -> None:  # noqa: B027 - most targets store nothing of their own
+    def discard(self, handle: Handle) -> None:  # noqa: B027 - most targets store no files
         """Delete the target's own files of a run, all of which were collected."""
 
     def close(self) -> None:  # noqa: B027 - most targets hold no resources

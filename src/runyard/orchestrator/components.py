@@ -22,7 +22,7 @@ from runyard.tracking.artifacts import Artifacts
 class Components:
     home: Path
     socket: Path
-    kit: Path
+    node_package: Path
     database: Database
     runs: RunStore
     snapshots: SnapshotStore

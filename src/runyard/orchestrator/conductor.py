@@ -128,7 +128,7 @@ class Conductor:
         return self.post(run_id, on.CancelRequested())
 
     def activity(self, record: RunRecord) -> tuple[str, float | None]:
-        """What the run is doing or waiting for, and since when."""
+        """Describe what the run is doing or waiting for, and since when."""
         if record.life.state is RunState.QUEUED:
             reason = self.components.target(record).queue.waiting_reason(record.run_id)
             return reason, record.timeline.get(RunState.QUEUED.value)

@@ -176,7 +176,7 @@ def paths_in_working_copy(record: RunRecord) -> list[str]:
 
 
 def upload_outputs(components: Components, record: RunRecord, report: ProgressCallback) -> list[RunWarning]:
-    """Upload what the script wrote, whatever its exit code. Each file appears complete or not at all."""
+    """Upload what the script wrote, also if it failed. Each file appears complete or not at all."""
     folder = components.folder(record.run_id)
     warnings: list[RunWarning] = []
     for use in data_uses(record):

@@ -109,10 +109,10 @@ class RunEnvironments:
             prepared = self._prepared[record.run_id] = self._components.environments.prepare(
                 spec,
                 has_gpu=bool(compute.capacity().gpus),
-                say=report,
+                report=report,
                 canceled=canceled,
                 run_folder=self._components.folder(record.run_id).root,
-                kit=self._components.kit,
+                node_package=self._components.node_package,
                 run_id=record.run_id,
             )
         return RunEnvironment(prepared, _mpirun(prepared))
@@ -151,7 +151,7 @@ def check_environment(
     compute = components.targets.get(spec.target).compute
     if compute.remote_environments is not None:
         return None
-    return components.environments.at_once(spec.environment, has_gpu=bool(compute.capacity().gpus), say=report)
+    return components.environments.prepare_existing(spec.environment, has_gpu=bool(compute.capacity().gpus), report=report)
 
 
 def data_failure(error: RunyardException) -> End:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from runyard import clock
@@ -29,11 +30,11 @@ from runyard.spec.names import EXPERIMENT_NAME, RUN_ID
 from runyard.spec.run import RunSpec
 from runyard.store.runs import SWEEP, Labels, RunRecord
 from runyard.tracking.artifacts import validate_path
-from runyard.wire.runs import BeginRun, SubmitFolder, SubmitRun
+from runyard.wire.runs import BeginRun, SubmitRun
 
 
 def submit(conductor: Conductor, request: SubmitRun, *, is_checked: bool = False) -> RunRecord:
-    """Submit a run whose code has been uploaded.
+    """Submit a run. Its code has been uploaded, or is in a folder of which the yard takes a snapshot.
 
     Args:
         conductor: The conductor.
@@ -43,9 +44,13 @@ def submit(conductor: Conductor, request: SubmitRun, *, is_checked: bool = False
     """
     components = conductor.components
     check_names(request.run_id, request.experiment)
+    if request.source_directory is not None:
+        request = _take_snapshot(components, request, Path(request.source_directory))
     request = pin_datasets(components, request)
     spec = from_json(RunSpec, request.spec)
     warnings = () if is_checked else check(components, spec)
+    if not request.snapshot_id:
+        raise UserErrorException(f"run {request.run_id} has no code", hint="send snapshot_id or source_directory")
     if not components.snapshots.has(request.snapshot_id):
         raise SnapshotException(f"snapshot {request.snapshot_id} has not been uploaded", hint="upload it first")
     record = RunRecord(
@@ -93,33 +98,25 @@ def check(components: Components, spec: RunSpec) -> Sequence[str]:
     return warnings
 
 
-def submit_folder(conductor: Conductor, request: SubmitFolder) -> RunRecord:
-    """Submit a run of a folder on the yard's machine. The yard takes the snapshot, which is faster than starting a
-    Python for it."""
-    check_names(request.run_id, request.experiment)
+def _take_snapshot(components: Components, request: SubmitRun, folder: Path) -> SubmitRun:
+    """Take the snapshot in the yard, whose modules are loaded: a command would take longer to import them."""
     started_at = clock.now()
-    store = conductor.components.snapshots
+    store = components.snapshots
     pack = store.incoming / f"{secrets.token_hex(8)}.pack"
-    index = HomeFolder(conductor.components.home).snapshots / "index"
-    frozen = freeze(Path(request.source_directory), index_folder=index, pack_to=pack)
+    snapshot = freeze(folder, index_folder=HomeFolder(components.home).snapshots / "index", pack_to=pack)
     try:
-        if not store.has(frozen.id):
-            missing = store.missing(sorted(frozen.manifest.digests))
-            store.add(frozen.manifest.to_bytes(), pack_missing(frozen, missing, store.incoming / f"{pack.stem}-2.pack"))
+        if not store.has(snapshot.id):
+            missing = store.missing(sorted(snapshot.manifest.digests))
+            second_pack = store.incoming / f"{pack.stem}-2.pack"
+            store.add(snapshot.manifest.to_bytes(), pack_missing(snapshot, missing, second_pack))
     finally:
         pack.unlink(missing_ok=True)
-    spec = to_json(from_json(RunSpec, request.spec))  # with defaults: the run's details show it
-    return submit(
-        conductor,
-        SubmitRun(
-            run_id=request.run_id,
-            experiment=request.experiment,
-            spec=spec,
-            snapshot_id=frozen.id,
-            warnings=list(frozen.warnings),
-            submitted_by=request.submitted_by,
-            frozen_from=started_at,
-        ),
+    return replace(
+        request,
+        spec=to_json(from_json(RunSpec, request.spec)),  # with defaults: the run's details show it
+        snapshot_id=snapshot.id,
+        warnings=[*request.warnings, *snapshot.warnings],
+        frozen_from=started_at,
     )
 
 

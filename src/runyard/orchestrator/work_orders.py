@@ -52,7 +52,7 @@ def create_order(
         experiment=record.experiment,
         spec=spec,
         folder=folder,
-        node_package=components.kit,
+        node_package=components.node_package,
         home=components.home,
         gpus=placement.gpus if strategy.assigns_gpus and target.compute.capacity().gpus else None,
         yard_python=sys.executable,

@@ -1,1 +1,1 @@
-"""Contract suites: subclass one in a test file, say how to make your implementation, and it proves the contract."""
+"""Contract tests: subclass a suite in a test file and provide a fixture that creates the implementation."""

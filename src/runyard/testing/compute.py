@@ -1,10 +1,10 @@
-"""What every compute target must do, proven with real processes.
+"""The contract tests of compute targets, with real processes.
 
     class TestMine(ComputeContract):
         @pytest.fixture
         def compute(self, tmp_path): ...
 
-The target must see the files of the machine that the tests run on.
+The nodes of the target must see the files of the machine that the tests run on.
 """
 
 from __future__ import annotations
@@ -15,23 +15,28 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
-from runyard.compute.base import Compute, Handle
+from runyard.compute.base import Compute, DataUpload, EnvironmentRequest, Handle
+from runyard.data.cache import Leaf, key_of
 from runyard.launch.order import Node, WorkOrder
 from runyard.launch.variables import PROCESS_TAG, process_tag
 from runyard.lifecycle.state import End, EndReason
+from runyard.posix import sha256
+from runyard.spec.environment import EnvironmentSpec
 from runyard.spec.folder import RunFolder
-from runyard.spec.json import from_json
+from runyard.spec.json import from_json, to_json
 from runyard.spec.launch import TorchDistributed
 from runyard.spec.resources import Resources
 
 DEADLINE_S = 60.0
 
-ODD_TEXTS = (
+SPECIAL_TEXTS = (
     "",
     " ",
     "a b",
@@ -52,18 +57,18 @@ ODD_TEXTS = (
 
 
 def wait_until(condition: Callable[[], Any], what: str = "", deadline_s: float = DEADLINE_S) -> Any:
-    """The first true answer; fails with ``what`` after the deadline."""
-    give_up = time.monotonic() + deadline_s
-    while time.monotonic() < give_up:
-        found = condition()
-        if found:
-            return found
+    """Return the first true result of ``condition``; fail with ``what`` after the deadline."""
+    deadline = time.monotonic() + deadline_s
+    while time.monotonic() < deadline:
+        result = condition()
+        if result:
+            return result
         time.sleep(0.005)
     raise AssertionError(f"not within {deadline_s:.0f} s: {what or condition}")
 
 
 def make_order(root: Path, script: str, *arguments: str, run_id: str = "run_1", **fields: Any) -> WorkOrder:
-    """An order for a Python script given as text, in a run folder of its own."""
+    """An order for a Python script, given as text, in a new run folder."""
     folder = RunFolder(root / run_id)
     folder.work.mkdir(parents=True, exist_ok=True)
     (folder.work / "train.py").write_text(script, encoding="utf-8")
@@ -77,15 +82,15 @@ def make_order(root: Path, script: str, *arguments: str, run_id: str = "run_1", 
     return WorkOrder(run_id, str(folder.root), argv, variables, **fields)
 
 
-def a_gang(root: Path, nodes: tuple[Node, ...], script: str) -> WorkOrder:
-    """An order for one process of torch on each of the nodes."""
+def make_gang_order(root: Path, nodes: tuple[Node, ...], script: str) -> WorkOrder:
+    """An order for one torch process on each of the nodes."""
     return make_order(
         root,
         script,
         nodes=nodes,
         launch=TorchDistributed(),
         resources=Resources(nodes=len(nodes)),
-        secret="known to the agents of one run",
+        secret="shared by the agents of one run",
     )
 
 
@@ -95,7 +100,7 @@ def events_of(order: WorkOrder) -> list[dict[str, Any]]:
 
 
 def end_of(order: WorkOrder) -> End:
-    """The end that the agent wrote, waited for."""
+    """Wait for the end that the agent records."""
     last = wait_until(
         lambda: [e for e in events_of(order) if e["event"] in ("script_ended", "launch_failed")],
         f"the end of {order.run_id}; events: {events_of(order)}",
@@ -109,24 +114,27 @@ def log_of(order: WorkOrder) -> bytes:
 
 
 def processes_of(order: WorkOrder) -> list[int]:
-    """Every living process that carries the run's tag: looked for here independently of the agent's own search."""
+    """All living processes with the run's tag, found without the agent's code."""
     marker = f"{PROCESS_TAG}={order.variables[PROCESS_TAG]}".encode()
-    found = []
+    pids = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 is_dead = (entry / "stat").read_bytes().rpartition(b")")[2].split()[0] in (b"Z", b"X")
                 if not is_dead and marker in (entry / "environ").read_bytes().split(b"\0"):
-                    found.append(int(entry.name))
+                    pids.append(int(entry.name))
             except OSError:
                 continue
-    return found
+    return pids
 
 
 class ComputeContract:
-    """A target with a scheduler of its own may let runs wait; one without nodes of its own plays them."""
+    """Inherit from this class and define the fixture ``compute``.
 
-    many = 200
+    A test about an ability that the target does not declare checks the default behavior instead.
+    """
+
+    many = 200  # runs in the test of many runs
 
     @pytest.fixture
     def compute(self, tmp_path: Path) -> Compute:
@@ -134,7 +142,7 @@ class ComputeContract:
 
     @pytest.fixture
     def nodes(self) -> tuple[Node, ...]:
-        """Those that a run of two nodes is ordered for."""
+        """The nodes for a run on two nodes."""
         return (Node("node-0"), Node("node-1"))
 
     def test_a_script_runs_to_its_end(self, compute: Compute, tmp_path: Path) -> None:
@@ -145,9 +153,9 @@ class ComputeContract:
         assert end_of(order) == End(EndReason.SUCCEEDED, exit_code=0, processes_left=0)
         assert log_of(order) == b"out\nerr\n['--x']\n"
         assert [e["event"] for e in events_of(order)] == ["script_started", "script_ended"]
-        wait_until(lambda: compute.status([handle]) == {}, "the agent to go")
+        wait_until(lambda: compute.status([handle]) == {}, "the agent to exit")
 
-    def test_render_is_text_with_the_command_and_starts_nothing(self, compute: Compute, tmp_path: Path) -> None:
+    def test_render_returns_the_command_and_starts_nothing(self, compute: Compute, tmp_path: Path) -> None:
         order = make_order(tmp_path, "print('never')", "--name", "a b")
         text = compute.render(order)
         assert "train.py" in text
@@ -163,7 +171,7 @@ class ComputeContract:
         assert end.traceback.startswith("Traceback (most recent call last):")
         assert end.processes_left == 0
 
-    def test_a_missing_interpreter_is_a_failed_launch_with_its_reason(self, compute: Compute, tmp_path: Path) -> None:
+    def test_a_missing_interpreter_is_a_failed_launch_with_a_reason(self, compute: Compute, tmp_path: Path) -> None:
         order = make_order(tmp_path, "")
         order = WorkOrder(order.run_id, order.folder, ("/nowhere/python", "train.py"), order.variables)
         compute.start(order)
@@ -181,11 +189,11 @@ class ComputeContract:
         end = end_of(order)
         assert (end.reason, end.signal, end.processes_left) == (EndReason.CANCELED, "SIGTERM", 0)
         assert processes_of(order) == []
-        wait_until(lambda: compute.status([handle]) == {}, "the agent to go")
+        wait_until(lambda: compute.status([handle]) == {}, "the agent to exit")
         compute.stop(handle, "canceled")
         assert end_of(order) == end
 
-    def test_a_script_that_ignores_the_polite_signal_is_killed_after_the_grace(
+    def test_a_script_that_ignores_sigterm_is_killed_after_the_grace_period(
         self, compute: Compute, tmp_path: Path
     ) -> None:
         script = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up')\ntime.sleep(600)"
@@ -196,7 +204,7 @@ class ComputeContract:
         end = end_of(order)
         assert (end.reason, end.signal, end.processes_left) == (EndReason.CANCELED, "SIGKILL", 0)
 
-    def test_a_run_is_ended_after_its_time(self, compute: Compute, tmp_path: Path) -> None:
+    def test_a_run_is_stopped_at_its_time_limit(self, compute: Compute, tmp_path: Path) -> None:
         order = make_order(tmp_path, "import time; time.sleep(600)", max_run_duration_seconds=1)
         compute.start(order)
         end = end_of(order)
@@ -215,9 +223,7 @@ class ComputeContract:
         assert log_of(order) == b"once\n"
         assert len(events_of(order)) == 2
 
-    def test_status_is_asked_for_many_and_leaves_out_those_that_are_gone(
-        self, compute: Compute, tmp_path: Path
-    ) -> None:
+    def test_status_of_many_runs_omits_those_without_an_agent(self, compute: Compute, tmp_path: Path) -> None:
         script = "print('up')\nimport time\ntime.sleep(600)"
         orders = [make_order(tmp_path, script, run_id=f"run_{n}") for n in range(3)]
         handles = [compute.start(order) for order in orders]
@@ -225,13 +231,13 @@ class ComputeContract:
         never = Handle("run_never", str(tmp_path / "run_never"))
         assert set(compute.status([*handles, never])) == set(handles)
         compute.stop(handles[0])
-        wait_until(lambda: set(compute.status(handles)) == set(handles[1:]), "the first to go")
+        wait_until(lambda: set(compute.status(handles)) == set(handles[1:]), "the first to exit")
         for handle in handles:
             compute.stop(handle)
         for order in orders:
             end_of(order)
 
-    def test_a_handle_made_anew_adopts_a_running_run(self, compute: Compute, tmp_path: Path) -> None:
+    def test_a_rebuilt_handle_identifies_a_running_run(self, compute: Compute, tmp_path: Path) -> None:
         order = make_order(tmp_path, "print('up')\nimport time\ntime.sleep(600)")
         handle = compute.start(order)
         wait_until(lambda: log_of(order), "the first line")
@@ -240,38 +246,38 @@ class ComputeContract:
         compute.stop(again)
         assert end_of(order).reason is EndReason.CANCELED
 
-    def test_no_orphans_stay_after_a_normal_end(self, compute: Compute, tmp_path: Path) -> None:
+    def test_no_processes_remain_after_a_normal_end(self, compute: Compute, tmp_path: Path) -> None:
         order = make_order(tmp_path, DAEMON + "daemon(); daemon(); print('done')")
         compute.start(order)
         end = end_of(order)
         assert (end.reason, end.processes_left) == (EndReason.SUCCEEDED, 0)
         assert processes_of(order) == []
 
-    def test_sweep_stops_what_a_killed_agent_left(self, compute: Compute, tmp_path: Path) -> None:
+    def test_processes_of_a_killed_agent_are_stopped(self, compute: Compute, tmp_path: Path) -> None:
         order = make_order(tmp_path, DAEMON + "daemon(); print('up', flush=True); time.sleep(600)")
         handle = compute.start(order)
         wait_until(lambda: log_of(order), "the first line")
         agent = compute.status([handle])[handle].pid
         assert agent is not None
         os.kill(agent, signal.SIGKILL)
-        wait_until(lambda: compute.status([handle]) == {}, "the agent to go")
+        wait_until(lambda: compute.status([handle]) == {}, "the agent to exit")
         assert compute.stop_leftovers(handle) == 0
         assert processes_of(order) == []
         assert compute.stop_leftovers(handle) == 0
 
-    def test_odd_characters_arrive_as_they_are(self, compute: Compute, tmp_path: Path) -> None:
+    def test_special_characters_arrive_unchanged(self, compute: Compute, tmp_path: Path) -> None:
         script = (
             "import json, os, sys\n"
-            "print(json.dumps([sys.argv[1:], [os.environb[b'ODD_%d' % n].hex() for n in range(int(sys.argv[1]))]]))"
+            "print(json.dumps([sys.argv[1:], [os.environb[b'SPECIAL_%d' % n].hex() for n in range(int(sys.argv[1]))]]))"
         )
-        variables = {f"ODD_{n}": text for n, text in enumerate(ODD_TEXTS)}
+        variables = {f"SPECIAL_{n}": text for n, text in enumerate(SPECIAL_TEXTS)}
         variables["PYTHONUTF8"] = "1"
-        order = make_order(tmp_path, script, str(len(ODD_TEXTS)), *ODD_TEXTS, variables=variables)
+        order = make_order(tmp_path, script, str(len(SPECIAL_TEXTS)), *SPECIAL_TEXTS, variables=variables)
         compute.start(order)
         end_of(order)
         arguments, values = json.loads(log_of(order))
-        assert arguments == [str(len(ODD_TEXTS)), *ODD_TEXTS]
-        assert values == [text.encode("utf-8", "surrogateescape").hex() for text in ODD_TEXTS]
+        assert arguments == [str(len(SPECIAL_TEXTS)), *SPECIAL_TEXTS]
+        assert values == [text.encode("utf-8", "surrogateescape").hex() for text in SPECIAL_TEXTS]
 
     def test_variables_in_arguments_are_expanded_where_the_script_runs(self, compute: Compute, tmp_path: Path) -> None:
         order = make_order(
@@ -281,23 +287,23 @@ class ComputeContract:
         end_of(order)
         assert log_of(order) == b"['/d $PATH/x', '/d $PATH', '$NO']\n"
 
-    def test_processes_on_several_nodes_meet_and_end_together(
+    def test_processes_on_several_nodes_connect_and_end_together(
         self, compute: Compute, nodes: tuple[Node, ...], tmp_path: Path
     ) -> None:
-        order = a_gang(tmp_path, nodes, MEET + "print('rank', os.environ['RANK'], 'of', size)")
+        order = make_gang_order(tmp_path, nodes, CONNECT + "print('rank', os.environ['RANK'], 'of', size)")
         handle = compute.start(order)
         end = end_of(order)
         assert (end.reason, end.processes_left) == (EndReason.SUCCEEDED, 0), end
-        assert compute.collect(handle, ()) == ()  # each node brings what it has in its own time
+        assert compute.collect(handle, ()) == ()  # each node sends its files at its own pace
         logs = RunFolder(Path(order.folder)).logs
-        said = sorted((logs / f"70_driver_log_rank_{rank}.txt").read_text() for rank in range(2))
-        assert said == ["rank 0 of 2\n", "rank 1 of 2\n"]
+        outputs = sorted((logs / f"70_driver_log_rank_{rank}.txt").read_text() for rank in range(2))
+        assert outputs == ["rank 0 of 2\n", "rank 1 of 2\n"]
 
-    def test_a_failure_on_one_node_ends_all_and_is_named(
+    def test_a_failure_on_one_node_ends_all_and_is_reported(
         self, compute: Compute, nodes: tuple[Node, ...], tmp_path: Path
     ) -> None:
         script = "import time\nif os.environ['RANK'] == '1':\n    raise ValueError('bad shard')\ntime.sleep(600)"
-        order = a_gang(tmp_path, nodes, MEET + script)
+        order = make_gang_order(tmp_path, nodes, CONNECT + script)
         compute.start(order)
         end = end_of(order)
         assert (end.reason, end.rank, end.processes_left) == (EndReason.SCRIPT_FAILED, 1, 0)
@@ -307,7 +313,7 @@ class ComputeContract:
     def test_cancel_stops_the_processes_of_all_nodes(
         self, compute: Compute, nodes: tuple[Node, ...], tmp_path: Path
     ) -> None:
-        order = a_gang(tmp_path, nodes, MEET + "print('up', flush=True)\nimport time\ntime.sleep(600)")
+        order = make_gang_order(tmp_path, nodes, CONNECT + "print('up', flush=True)\nimport time\ntime.sleep(600)")
         handle = compute.start(order)
         logs = [RunFolder(Path(order.folder)).logs / f"70_driver_log_rank_{rank}.txt" for rank in range(2)]
         wait_until(lambda: all(log.exists() and log.read_bytes() for log in logs), "the first line of both")
@@ -316,31 +322,100 @@ class ComputeContract:
         assert (end.reason, end.processes_left) == (EndReason.CANCELED, 0)
         assert processes_of(order) == []
 
-    def test_many_runs_wait_for_their_turn_and_all_come_to_their_end(self, compute: Compute, tmp_path: Path) -> None:
+    def test_many_runs_complete(self, compute: Compute, tmp_path: Path) -> None:
         orders = [make_order(tmp_path, f"print({n})", run_id=f"run_{n}") for n in range(self.many)]
         handles = [compute.start(order) for order in orders]
-        wait_until(lambda: compute.status(handles) == {}, "all to go", 4 * DEADLINE_S)
+        wait_until(lambda: compute.status(handles) == {}, "all to exit", 4 * DEADLINE_S)
         assert [end_of(order).reason for order in orders] == [EndReason.SUCCEEDED] * self.many
         assert [log_of(order) for order in orders] == [f"{n}\n".encode() for n in range(self.many)]
 
+    def test_known_digests_of_the_working_copy_are_accepted(self, compute: Compute, tmp_path: Path) -> None:
+        order = make_order(tmp_path, "print('ran')")
+        digest = sha256.of_file(RunFolder(Path(order.folder)).work / "train.py")
+        compute.start(order, {"train.py": digest})
+        assert end_of(order).reason is EndReason.SUCCEEDED
+        assert log_of(order) == b"ran\n"
 
-# Two processes that find each other, by the variables of torch.
-MEET = """
+    def test_environments_are_usable(self, compute: Compute, tmp_path: Path) -> None:
+        """Remote environments are prepared on the nodes; without them, nodes see the environments of the yard."""
+        python = sys.executable
+        if compute.remote_environments is not None:
+            spec = to_json(EnvironmentSpec(user_managed=True))
+            request = EnvironmentRequest(spec, "run_1", substitute_python=True)
+            environments = compute.remote_environments.prepare(request, [0], report=ignore, canceled=Event())
+            python = environments[0].prepared["python"]
+        order = make_order(tmp_path, "print('ran')")
+        compute.start(replace(order, argv=(python, "-S", "train.py")))
+        assert end_of(order).reason is EndReason.SUCCEEDED
+
+    def test_data_is_readable(self, compute: Compute, tmp_path: Path) -> None:
+        """Remote data is copied to the nodes; without it, nodes see the files of the yard."""
+        source = tmp_path / "data" / "numbers.txt"
+        source.parent.mkdir()
+        source.write_text("1 2 3")
+        script = "import os, sys; print(open(os.path.join(sys.argv[1], 'numbers.txt')).read())"
+        order = make_order(tmp_path, script, "$DATA")
+        folder = str(source.parent)
+        if compute.remote_data is not None:
+            leaves = (Leaf(source.name, sha256.of_file(source), source.stat().st_size),)
+            upload = DataUpload("numbers", key_of(leaves), leaves, {leaves[0].digest: source})
+            folder = compute.remote_data.upload(
+                order.run_id, order.folder, upload, [0], report=ignore, canceled=Event()
+            )
+        compute.start(replace(order, variables={**order.variables, "DATA": folder}))
+        assert end_of(order).reason is EndReason.SUCCEEDED
+        assert log_of(order) == b"1 2 3\n"
+
+    def test_waiting_runs_have_a_reason(self, compute: Compute, tmp_path: Path) -> None:
+        """Only a target with its own scheduler may report that a run waits."""
+        order = make_order(tmp_path, "print('ran')")
+        handle = compute.start(order)
+        agent = compute.status([handle]).get(handle)
+        if compute.scheduler is None:
+            assert agent is None or agent.waiting_reason is None
+        else:
+            assert compute.scheduler.fit(Resources())[0] == Resources()
+            assert compute.scheduler.job_script(order) == compute.scheduler.job_script(order) != ""
+            assert compute.scheduler.waiting_reason("run_unknown") == ""
+            json.dumps(compute.scheduler.describe())
+        assert end_of(order).reason is EndReason.SUCCEEDED
+
+    def test_an_ended_run_can_be_discarded_twice(self, compute: Compute, tmp_path: Path) -> None:
+        order = make_order(tmp_path, "print('ran')")
+        handle = compute.start(order)
+        end_of(order)
+        wait_until(lambda: compute.status([handle]) == {}, "the agent to exit")
+        assert compute.collect(handle, ["outputs"]) == ()
+        for _ in range(2):
+            compute.discard(handle)
+        assert log_of(order) == b"ran\n"
+
+    def test_a_node_has_a_capacity_and_variables(self, compute: Compute) -> None:
+        assert compute.capacity().cpus >= 1
+        assert "PATH" in compute.inherited_variables()
+
+
+def ignore(text: str) -> None:
+    """A progress callback."""
+
+
+# Two processes that connect through the variables of torch.
+CONNECT = """
 import os, socket, time
-place, size = (os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT'])), int(os.environ['WORLD_SIZE'])
+address, size = (os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT'])), int(os.environ['WORLD_SIZE'])
 if os.environ['RANK'] == '0':
-    with socket.create_server(('', place[1])) as server:
+    with socket.create_server(('', address[1])) as server:
         server.accept()[0].close()
 else:
     while True:
         try:
-            socket.create_connection(place).close()
+            socket.create_connection(address).close()
             break
         except ConnectionRefusedError:
             time.sleep(0.01)
 """
 
-# A process that leaves its parent, its session and its signals behind, as daemons do.
+# A process that leaves its parent and session and ignores SIGTERM, as daemons do.
 DAEMON = """
 import os, signal, sys, time
 def daemon():

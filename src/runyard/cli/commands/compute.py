@@ -1,3 +1,5 @@
+"""The `runyard compute` command."""
+
 from __future__ import annotations
 
 from typing import Annotated, Any, Optional
@@ -18,7 +20,7 @@ _COMPUTES = "/api/computes"
 
 
 def complete_compute(incomplete: str) -> list[str]:
-    """For the shell. A yard that does not run is not started for the sake of a Tab."""
+    """Shell completion. Does not start a yard that is not running."""
     connection = Connection()
     names = [view["name"] for view in connection.get(_COMPUTES)] if connection.is_running() else []
     return [name for name in names if name.startswith(incomplete)]
@@ -29,28 +31,28 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The target's name.", 
 
 @app.callback()
 def compute() -> None:
-    """Add machines for runs, look at them, try them, or remove them."""
+    """Add, show, test or remove compute targets."""
 
 
 @app.command(cls=Command)
 def add(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="How runs will call it: a letter, then letters, digits, '-'.")
+        str, typer.Argument(metavar="NAME", help="Name of the target: a letter, then letters, digits and '-'.")
     ],
     hosts: Annotated[
-        Optional[list[str]], typer.Argument(metavar="HOST", help="With --ssh: user@host, or a name in ssh_config.")
+        Optional[list[str]], typer.Argument(metavar="HOST", help="With --ssh: user@host, or a host of ssh_config.")
     ] = None,
-    slurm: Annotated[bool, typer.Option("--slurm", help="A partition of a Slurm cluster.")] = False,
-    ssh: Annotated[bool, typer.Option("--ssh", help="Hosts that you can log in to.")] = False,
-    kind: Annotated[str, typer.Option(metavar="KIND", help="Another kind, such as one of an installed package.")] = "",
-    partition: Annotated[str, typer.Option(metavar="NAME", help="Slurm: which partition.")] = "",
+    slurm: Annotated[bool, typer.Option("--slurm", help="Add a partition of a Slurm cluster.")] = False,
+    ssh: Annotated[bool, typer.Option("--ssh", help="Add hosts that you can log in to with SSH.")] = False,
+    kind: Annotated[str, typer.Option(metavar="KIND", help="Add a target of another kind, provided by an installed package.")] = "",
+    partition: Annotated[str, typer.Option(metavar="NAME", help="Slurm: partition.")] = "",
     login: Annotated[
-        Optional[str], typer.Option(metavar="USER@HOST", help="Slurm: its login node, when it is not this machine.")
+        Optional[str], typer.Option(metavar="USER@HOST", help="Slurm: login node, if it is not this machine.")
     ] = None,
-    account: Annotated[Optional[str], typer.Option(metavar="NAME", help="Slurm: who pays.")] = None,
+    account: Annotated[Optional[str], typer.Option(metavar="NAME", help="Slurm: account to charge.")] = None,
     qos: Annotated[Optional[str], typer.Option(metavar="NAME", help="Slurm: quality of service.")] = None,
     constraint: Annotated[
-        Optional[str], typer.Option(metavar="TEXT", help="Slurm: features that nodes must have.")
+        Optional[str], typer.Option(metavar="TEXT", help="Slurm: required node features.")
     ] = None,
     options: Annotated[
         Optional[list[str]],
@@ -61,17 +63,17 @@ def add(
         ),
     ] = None,
     key: Annotated[
-        Optional[str], typer.Option(metavar="FILE", help="SSH: the private key, if not ssh's own choice.")
+        Optional[str], typer.Option(metavar="FILE", help="SSH: private key (default: chosen by ssh).")
     ] = None,
     slots: Annotated[
-        Optional[int], typer.Option(metavar="N", help="SSH: how many CPUs of a host runs may use.")
+        Optional[int], typer.Option(metavar="N", help="SSH: number of CPUs per host that runs may use.")
     ] = None,
     folder: Annotated[
         Optional[str],
-        typer.Option(metavar="PATH", help="SSH, login node: Runyard's folder there (default: ~/.runyard-host)."),
+        typer.Option(metavar="PATH", help="SSH and login node: remote folder for Runyard (default: ~/.runyard-host)."),
     ] = None,
 ) -> None:
-    """Add a target: a Slurm partition, or hosts with SSH. It is looked at first; what cannot work is refused."""
+    """Add a compute target. It is checked first, and rejected if it cannot work."""
     from runyard import ComputeTarget, SlurmCompute, SshCompute, Workspace
 
     if [slurm, ssh, bool(kind)].count(True) != 1:
@@ -81,21 +83,21 @@ def add(
         )
     slurm_options = {"--partition": partition, "--login": login, "--account": account, "--qos": qos}
     if kind:
-        _refuse("--kind", {"HOST": hosts, "--key": key, "--slots": slots, "--folder": folder, **slurm_options})
+        _reject_options("--kind", {"HOST": hosts, "--key": key, "--slots": slots, "--folder": folder, **slurm_options})
         _report_added(ComputeTarget.attach(Workspace(), name, kind=kind, options=_key_values(options or [])))
         return
     if slurm:
-        _refuse("--slurm", {"HOST": hosts, "--key": key, "--slots": slots})
+        _reject_options("--slurm", {"HOST": hosts, "--key": key, "--slots": slots})
         if not partition:
-            raise UserErrorException("--slurm needs a --partition", hint="sinfo lists them")
+            raise UserErrorException("--slurm requires --partition", hint="list partitions with sinfo")
         configuration = SlurmCompute.attach_configuration(
             partition, login, account, qos, constraint, options or (), folder
         )
     else:
-        _refuse("--ssh", {**slurm_options, "--constraint": constraint, "--option": options})
+        _reject_options("--ssh", {**slurm_options, "--constraint": constraint, "--option": options})
         if not hosts:
             raise UserErrorException(
-                "--ssh needs at least one host", hint=f"runyard compute add {name} --ssh user@host"
+                "--ssh requires at least one host", hint=f"runyard compute add {name} --ssh user@host"
             )
         configuration = SshCompute.attach_configuration(hosts, key, folder, slots)
     _report_added(ComputeTarget.attach(Workspace(), name, configuration))
@@ -103,10 +105,10 @@ def add(
 
 @app.command("list", cls=Command)
 def list_computes(as_json: Json = False) -> None:
-    """List the targets that runs can name."""
-    found = Connection().get(_COMPUTES)
+    """List the compute targets."""
+    views = Connection().get(_COMPUTES)
     if as_json:
-        print_json(found)
+        print_json(views)
         return
     print_table(
         ("NAME", "KIND", "CPUS", "GPUS", "RUNS", "WHERE"),
@@ -119,7 +121,7 @@ def list_computes(as_json: Json = False) -> None:
                 str(len(_runs(view))),
                 _where(view),
             )
-            for view in found
+            for view in views
         ],
         right=("CPUS", "GPUS", "RUNS"),
     )
@@ -127,7 +129,7 @@ def list_computes(as_json: Json = False) -> None:
 
 @app.command(cls=Command)
 def show(name: Name, as_json: Json = False) -> None:
-    """Show what a target is, and who uses it."""
+    """Show a target and the runs that use it."""
     view = Connection().get(f"{_COMPUTES}/{name}")
     if as_json:
         print_json(view)
@@ -136,13 +138,13 @@ def show(name: Name, as_json: Json = False) -> None:
     rows = {
         "kind": view["kind"],
         "where": _where(view),
-        "a node": ", ".join(_of_node(status)),
+        "node": ", ".join(_node_resources(status)),
         **{
             key: " ".join(map(str, value)) if isinstance(value, list) else str(value)
             for key, value in view["configuration"].items()
             if isinstance(value, (str, int, list)) and value not in ("", [], None) and not _is_detail(value)
         },
-        "in use by": ", ".join(_runs(view)) or "nobody",
+        "used by": ", ".join(_runs(view)) or "no runs",
     }
     print(view["name"])
     for key, value in rows.items():
@@ -151,35 +153,35 @@ def show(name: Name, as_json: Json = False) -> None:
 
 
 @app.command("test", cls=Command)
-def try_out(
+def test(
     name: Name,
-    patience: Annotated[str, typer.Option(metavar="TIME", help="How long to wait for each: 90s, 10m.")] = "5m",
+    patience: Annotated[str, typer.Option(metavar="TIME", help="Maximum time per test: 90s, 10m.")] = "5m",
     as_json: Json = False,
 ) -> int:
-    """Run a tiny job of each way of launching there, on two nodes where there are two, and say what works.
+    """Run a small job with each launch method, on two nodes if available, and report what works.
 
-    The exit code is 1 if one of them does not.
+    The exit code is 1 if any of them fails.
     """
     from runyard import ComputeTarget, Workspace
-    from runyard.cli.target_selftest import tried
+    from runyard.cli.target_selftest import run_selftests
 
     outcomes = []
-    for outcome in tried(ComputeTarget(Workspace(), name), patience_s=seconds(patience) or 300):
+    for outcome in run_selftests(ComputeTarget(Workspace(), name), timeout_s=seconds(patience) or 300):
         outcomes.append(outcome)
         if not as_json:
             mark = "ok" if outcome.works else "!!"
-            print(f"{mark}  {outcome.name:<18} {short_duration(outcome.took_s):>8}  {outcome.text}", flush=True)
+            print(f"{mark}  {outcome.name:<18} {short_duration(outcome.duration_s):>8}  {outcome.text}", flush=True)
     if as_json:
         print_json([outcome.__dict__ for outcome in outcomes])
-    broken = [outcome for outcome in outcomes if not outcome.works]
-    if broken and broken[0].run_id:
-        print_status(f"next     runyard show {broken[0].run_id}")
-    return 1 if broken else 0
+    failed = [outcome for outcome in outcomes if not outcome.works]
+    if failed and failed[0].run_id:
+        print_status(f"next     runyard show {failed[0].run_id}")
+    return 1 if failed else 0
 
 
 @app.command(cls=Command)
 def remove(name: Name) -> None:
-    """Forget a target. The machines, and the runs that were there, stay as they are."""
+    """Remove a target. Its machines and past runs are not affected."""
     Connection().delete(f"{_COMPUTES}/{name}")
     print_status(f"removed {name}")
 
@@ -197,35 +199,37 @@ def _key_values(options: list[str]) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
-def _refuse(kind: str, said: dict[str, Any]) -> None:
-    wrong = [flag for flag, value in said.items() if value]
-    if wrong:
-        raise UserErrorException(f"{', '.join(wrong)} is not for {kind}", hint="runyard compute add --help")
+def _reject_options(kind: str, options: dict[str, Any]) -> None:
+    invalid = [flag for flag, value in options.items() if value]
+    if invalid:
+        raise UserErrorException(f"{', '.join(invalid)} cannot be used with {kind}", hint="see runyard compute add --help")
 
 
 def _where(view: dict[str, Any]) -> str:
     status, configuration = view["status"], view["configuration"]
     if "partition" in status:
-        there = f"partition {status['partition']}"
+        location = f"partition {status['partition']}"
         if configuration.get("login"):
-            there += f" by {configuration['login']}"
-        return f"{there}, {count_text(status['node_count'], 'node')}" if status["answers"] else f"{there}; no answer"
+            location += f" via {configuration['login']}"
+        if not status["answers"]:
+            return f"{location}; not responding"
+        return f"{location}, {count_text(status['node_count'], 'node')}"
     if "hosts" in configuration:
         return ", ".join(configuration["hosts"])
     if "max_nodes" in configuration:
-        return f"{count_text(configuration['max_nodes'], 'node')} played on this machine"
+        return f"{count_text(configuration['max_nodes'], 'node')} simulated on this machine"
     return "this machine" if view["kind"] == "Local" else f"kind {view['kind']}"
 
 
-def _of_node(status: dict[str, Any]) -> list[str]:
-    found = []
+def _node_resources(status: dict[str, Any]) -> list[str]:
+    resources = []
     if status.get("cpus"):
-        found.append(count_text(status["cpus"], "CPU"))
+        resources.append(count_text(status["cpus"], "CPU"))
     if status.get("memory_gb"):
-        found.append(f"{status['memory_gb']:g} GB")
+        resources.append(f"{status['memory_gb']:g} GB")
     if status.get("gpus"):
-        found.append(count_text(len(status["gpus"]), "GPU"))
-    return found
+        resources.append(count_text(len(status["gpus"]), "GPU"))
+    return resources
 
 
 def _runs(view: dict[str, Any]) -> list[str]:

@@ -26,7 +26,7 @@ class PlacementStrategy(ABC):
     """Tracks the resources of one target. Called by its queue, one call at a time."""
 
     assigns_gpus = False  # True: Placement.gpus are the only GPUs that a run may use
-    simulates_nodes = False  # True: the nodes share the yard's machine and have no capacity of their own
+    simulates_nodes = False  # True: the nodes share the yard's machine and have no separate capacity
 
     @abstractmethod
     def fit(self, resources: Resources) -> tuple[Resources, tuple[str, ...]]:

@@ -37,13 +37,13 @@ class SlurmOptions:
 
 def read_options(name: str, configuration: Mapping[str, Any]) -> SlurmOptions:
     """Parse and validate the configuration of the target ``name``."""
-    known = {field.name for field in fields(SlurmOptions)}
-    unknown = sorted(set(configuration) - known)
+    names = {field.name for field in fields(SlurmOptions)}
+    unknown = sorted(set(configuration) - names)
     if unknown:
         raise ComputeTargetException(
-            f"Slurm target {name!r}: unknown option {', '.join(unknown)}", hint=f"options: {', '.join(sorted(known))}"
+            f"Slurm target {name!r}: unknown option {', '.join(unknown)}", hint=f"options: {', '.join(sorted(names))}"
         )
-    texts = {key: str(configuration.get(key) or "") for key in known - {"options"}}
+    texts = {key: str(configuration.get(key) or "") for key in names - {"options"}}
     if not texts["partition"]:
         raise ComputeTargetException(f"Slurm target {name!r} needs a partition", hint="sinfo lists them")
     options = tuple(str(option) for option in configuration.get("options") or ())

@@ -15,7 +15,7 @@ from runyard.spec.folder import RunFolder
 def download_outputs(host: Host, handle: Handle, names: Sequence[str], *, keep_existing: bool) -> list[str]:
     """Download the files below these folders or files of the working copy; return warnings about files left out."""
     work = RunFolder(Path(handle.folder)).work
-    known = {
+    existing = {
         str(path.relative_to(work)): [path.stat().st_size, path.stat().st_mtime_ns]
         for name in names
         for path in (work / name).rglob("*")
@@ -25,7 +25,7 @@ def download_outputs(host: Host, handle: Handle, names: Sequence[str], *, keep_e
     def receive(head: dict[str, Any], body: bytes) -> None:
         name = str(head["name"])
         path = work / name
-        if name.startswith("/") or ".." in Path(name).parts or (keep_existing and name in known):
+        if name.startswith("/") or ".." in Path(name).parts or (keep_existing and name in existing):
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}.half")
@@ -40,7 +40,7 @@ def download_outputs(host: Host, handle: Handle, names: Sequence[str], *, keep_e
         "download",
         run_id=handle.run_id,
         names=list(names),
-        known=known,
+        existing=existing,
         on_message=receive,
         timeout_s=120.0,
         retry_s=120.0,

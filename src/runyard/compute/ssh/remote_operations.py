@@ -179,8 +179,8 @@ class RemoteOperations:
             else:
                 entry.unlink(missing_ok=True)
 
-    def download(self, run_id: str, names: list[str], known: dict[str, list[int]], send: Send) -> list[str]:
-        """Send the files below ``work/<name>`` that are not in ``known``; return warnings about files left out."""
+    def download(self, run_id: str, names: list[str], existing: dict[str, list[int]], send: Send) -> list[str]:
+        """Send the files below ``work/<name>`` that are not in ``existing``; return warnings about files left out."""
         work = self.run_folder(run_id).work
         warnings: list[str] = []
         for name in names:
@@ -194,7 +194,7 @@ class RemoteOperations:
                     continue
                 try:
                     stat = path.stat()
-                    if known.get(relative) != [stat.st_size, stat.st_mtime_ns]:
+                    if existing.get(relative) != [stat.st_size, stat.st_mtime_ns]:
                         _send_file(path, relative, stat.st_mtime_ns, send)
                 except OSError as error:
                     warnings.append(f"{relative} was left out: {error.strerror}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Optional
 
 from runyard.errors import ComputeTargetException, UserErrorException
 from runyard.sdk.azureml import no_effect
@@ -63,7 +63,6 @@ class ComputeTarget:
         """
         from runyard.sdk.compute.amlcompute import AmlCompute, AmlComputeProvisioning
 
-        _check_name(name)
         if not isinstance(provisioning_configuration, AmlComputeProvisioning):
             raise validation.invalid(
                 "provisioning_configuration",
@@ -73,12 +72,17 @@ class ComputeTarget:
             )
         notes = [asdict(note) for note in no_effect.notes_of(provisioning_configuration)]
         configuration = {**asdict(provisioning_configuration), **({"no_effect": notes} if notes else {})}
-        body = {"name": name, "kind": AmlCompute.type, "configuration": configuration}
-        return ComputeTarget._from_view(workspace, workspace.connection.post(COMPUTES, body))
+        return ComputeTarget._create(workspace, name, AmlCompute.type, configuration)
 
     @staticmethod
     def attach(
-        workspace: Any, name: str, attach_configuration: Any = None, *, attach_config: Any = None
+        workspace: Any,
+        name: str,
+        attach_configuration: Any = None,
+        *,
+        attach_config: Any = None,
+        kind: Optional[str] = None,
+        options: Optional[dict[str, Any]] = None,
     ) -> ComputeTarget:
         """Attach existing machines under a name.
 
@@ -88,6 +92,9 @@ class ComputeTarget:
             attach_configuration: Result of ``attach_configuration(...)`` of ``SlurmCompute``, ``SshCompute`` or
                 ``RemoteCompute``.
             attach_config: Same; a spelling that a published notebook uses.
+            kind: Instead of a configuration: a kind of target by name, for example one that an installed package
+                provides.
+            options: Options of that kind.
 
         Raises:
             ComputeTargetException: The machines cannot be used.
@@ -95,6 +102,8 @@ class ComputeTarget:
         from runyard.sdk.compute.hdinsight import HDInsightCompute
 
         attachment = attach_configuration if attach_configuration is not None else attach_config
+        if kind is not None and attachment is None:
+            return ComputeTarget._create(workspace, name, validation.text("kind", kind), dict(options or {}))
         if not isinstance(getattr(attachment, "kind", None), str):
             raise validation.invalid(
                 "attach_configuration",
@@ -107,8 +116,12 @@ class ComputeTarget:
                 f"{name!r} cannot be attached: runs on Spark and HDInsight are not available here",
                 hint="submit the script to another target, with pyspark in its pip_packages",
             )
+        return ComputeTarget._create(workspace, name, attachment.kind, attachment.configuration)
+
+    @staticmethod
+    def _create(workspace: Any, name: str, kind: Any, configuration: dict[str, Any]) -> ComputeTarget:
         _check_name(name)
-        body = {"name": name, "kind": attachment.kind, "configuration": attachment.configuration}
+        body = {"name": name, "kind": kind, "configuration": configuration}
         return ComputeTarget._from_view(workspace, workspace.connection.post(COMPUTES, body))
 
     @staticmethod
