@@ -1,4 +1,4 @@
-"""Runs that are tried again: by reason, in the same folder, with logs and metrics joined and the way to resume told."""
+"""Retries: by end reason, in the same folder, with logs and metrics joined."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from support import eventually, stop_yard, with_this_python
 
 _names = (f"again-{number}" for number in itertools.count())
 
-# Counts to ten, half of it in each attempt; the first one then waits for what may come.
+# Counts to ten, five steps per attempt; the first attempt then waits.
 TRAINING = """
 import os, pathlib, time
 from runyard import Run
 run, rank = Run.get_context(), os.environ['RUNYARD_RANK']
-kept = pathlib.Path(os.environ.get('RUNYARD_RESUME_FROM', 'nowhere')) / f'step-{rank}'
-done = int(kept.read_text()) if kept.exists() else 0
+checkpoint = pathlib.Path(os.environ.get('RUNYARD_RESUME_FROM', 'nowhere')) / f'step-{rank}'
+done = int(checkpoint.read_text()) if checkpoint.exists() else 0
 for step in range(done, done + 5):
     run.log('step ' + rank, step)
 pathlib.Path('outputs', f'step-{rank}').write_text(str(done + 5))
@@ -34,17 +34,17 @@ if done == 0:
 
 @pytest.fixture
 def cluster(workspace: Workspace) -> Iterator[AmlCompute]:
-    made = ComputeTarget.create(workspace, next(_names), AmlCompute.provisioning_configuration(max_nodes=2))
-    yield made
-    made.delete()
+    target = ComputeTarget.create(workspace, next(_names), AmlCompute.provisioning_configuration(max_nodes=2))
+    yield target
+    target.delete()
 
 
 @pytest.fixture
 def config(project, cluster: AmlCompute) -> ScriptRunConfig:
     job = PyTorchConfiguration("Gloo", 2, 2)
-    made = ScriptRunConfig(project(train=TRAINING), "train.py", compute_target=cluster, distributed_job_config=job)
-    made.run_config.environment.python.user_managed_dependencies = True
-    return made
+    config = ScriptRunConfig(project(train=TRAINING), "train.py", compute_target=cluster, distributed_job_config=job)
+    config.run_config.environment.python.user_managed_dependencies = True
+    return config
 
 
 def folder_of(run: Run) -> Path:
@@ -60,7 +60,7 @@ def kill_agent(run: Run, node: str = "") -> None:
     os.kill(int((folder_of(run) / node / "agent.lock").read_text()), signal.SIGKILL)
 
 
-def test_a_lost_node_is_another_attempt_with_logs_metrics_and_outputs_joined(
+def test_a_lost_node_is_retried_with_logs_metrics_and_outputs_joined(
     experiment: Experiment, config: ScriptRunConfig
 ) -> None:
     config.max_attempts = 3
@@ -78,7 +78,7 @@ def test_a_lost_node_is_another_attempt_with_logs_metrics_and_outputs_joined(
     assert {"outputs/step-0", "outputs/step-1"} <= set(run.get_file_names())
 
 
-def test_without_having_asked_for_it_a_lost_node_is_the_end(experiment: Experiment, config: ScriptRunConfig) -> None:
+def test_a_lost_node_fails_the_run_without_max_attempts(experiment: Experiment, config: ScriptRunConfig) -> None:
     run = experiment.submit(config)
     wait_for_lines(run, "_rank_0", "_rank_1")
     kill_agent(run, "nodes/1")
@@ -87,18 +87,21 @@ def test_without_having_asked_for_it_a_lost_node_is_the_end(experiment: Experime
     assert caught.value.error_details["error"]["reason"] == "node lost"
 
 
-def test_the_attempts_that_are_left_are_counted(experiment: Experiment, project) -> None:
+def test_attempts_are_counted(experiment: Experiment, project) -> None:
     config = with_this_python(project(train="import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"))
     config.max_attempts = 3
     config.run_config.retry_on = ["killed"]
     run = experiment.submit(config)
     with pytest.raises(ActivityFailedException, match="killed by SIGKILL"):
         run.wait_for_completion()
-    assert [(one["number"], one["reason"]) for one in run.get_details()["attempts"]] == [(1, "killed"), (2, "killed")]
+    assert [(attempt["number"], attempt["reason"]) for attempt in run.get_details()["attempts"]] == [
+        (1, "killed"),
+        (2, "killed"),
+    ]
 
 
 @pytest.mark.real
-def test_a_lost_agent_of_a_single_script_is_a_lost_node_too_and_a_new_yard_goes_on(
+def test_a_lost_agent_of_a_single_script_is_retried_by_a_restarted_yard(
     home: Path, experiment: Experiment, project
 ) -> None:
     config = with_this_python(project(train=TRAINING))
@@ -109,11 +112,11 @@ def test_a_lost_agent_of_a_single_script_is_a_lost_node_too_and_a_new_yard_goes_
     kill_agent(run)
     assert run.wait_for_completion()["status"] == "Completed"
     assert run.get_metrics()["step 0"] == list(range(10))
-    assert [one["reason"] for one in run.get_details()["attempts"]] == ["agent lost"]
+    assert [attempt["reason"] for attempt in run.get_details()["attempts"]] == ["agent lost"]
     assert "--- attempt 2: agent lost ---" in (folder_of(run) / "azureml-logs/70_driver_log.txt").read_text()
 
 
-def test_the_scripts_own_error_is_not_tried_again_unless_asked_for(experiment: Experiment, project) -> None:
+def test_a_script_error_is_retried_only_if_retry_on_contains_it(experiment: Experiment, project) -> None:
     failing = "import os\nif os.environ['RUNYARD_ATTEMPT'] == '1': raise ValueError('bad lr')\nprint('better')"
     config = with_this_python(project(train=failing))
     config.max_attempts = 2
@@ -125,7 +128,7 @@ def test_the_scripts_own_error_is_not_tried_again_unless_asked_for(experiment: E
     assert experiment.submit(config).wait_for_completion()["status"] == "Completed"
 
 
-def test_a_cluster_that_shrank_meanwhile_is_told_and_what_the_first_attempt_made_is_kept(
+def test_a_retry_that_no_longer_fits_the_cluster_fails_and_keeps_earlier_outputs(
     experiment: Experiment, config: ScriptRunConfig, cluster: AmlCompute
 ) -> None:
     config.max_attempts = 2
@@ -133,14 +136,14 @@ def test_a_cluster_that_shrank_meanwhile_is_told_and_what_the_first_attempt_made
     wait_for_lines(run, "_rank_0", "_rank_1")
     cluster.update(max_nodes=1)
     kill_agent(run, "nodes/1")
-    with pytest.raises(ActivityFailedException, match="the run asks for 2 nodes"):
+    with pytest.raises(ActivityFailedException, match="the run requests 2 nodes"):
         run.wait_for_completion()
-    assert [one["reason"] for one in run.get_details()["attempts"]] == ["node lost"]
+    assert [attempt["reason"] for attempt in run.get_details()["attempts"]] == ["node lost"]
     assert run.get_metrics()["step 0"] == list(range(5))
     assert "outputs/step-0" in run.get_file_names()
 
 
-def test_a_cancel_is_not_followed_by_another_attempt(experiment: Experiment, config: ScriptRunConfig) -> None:
+def test_a_canceled_run_has_no_further_attempt(experiment: Experiment, config: ScriptRunConfig) -> None:
     config.max_attempts = 5
     run = experiment.submit(config)
     wait_for_lines(run, "_rank_0", "_rank_1")
@@ -158,7 +161,7 @@ def test_a_cancel_is_not_followed_by_another_attempt(experiment: Experiment, con
         ("retry_on", ["canceled"], "retry_on takes a list of"),
     ],
 )
-def test_what_cannot_be_tried_again_is_refused(project, name: str, value: object, complaint: str) -> None:
+def test_invalid_retry_settings_are_refused(project, name: str, value: object, complaint: str) -> None:
     config = with_this_python(project(train=""))
     with pytest.raises(RunConfigurationException, match=complaint):
         setattr(config.run_config, name, value)

@@ -1,4 +1,4 @@
-"""A cluster of nodes on this machine, as scripts for the SDK v1 make and use one."""
+"""A simulated cluster on this machine, as scripts for SDK v1 create and use one."""
 
 from __future__ import annotations
 
@@ -17,43 +17,45 @@ _names = (f"cluster-{number}" for number in itertools.count())
 
 @pytest.fixture
 def cluster(workspace: Workspace) -> Iterator[AmlCompute]:
-    made = ComputeTarget.create(
+    target = ComputeTarget.create(
         workspace, next(_names), AmlCompute.provisioning_configuration(vm_size="STANDARD_NC6", max_nodes=4)
     )
-    assert isinstance(made, AmlCompute)
-    yield made
-    made.delete()
+    assert isinstance(target, AmlCompute)
+    yield target
+    target.delete()
 
 
-def test_a_cluster_is_made_found_changed_and_deleted(workspace: Workspace) -> None:
+def test_a_cluster_is_created_found_updated_and_deleted(workspace: Workspace) -> None:
     """B2.7, B2.8, B2.10, B2.12: the cell of every notebook, and what follows it."""
     name = next(_names)
     with pytest.raises(ComputeTargetException, match=f"no compute target named '{name}'"):
         ComputeTarget(workspace=workspace, name=name)
-    made = ComputeTarget.create(workspace, name, AmlCompute.provisioning_configuration(max_nodes=4))
-    made.wait_for_completion(show_output=True, min_node_count=None, timeout_in_minutes=20)
-    found = ComputeTarget(workspace=workspace, name=name)
-    assert type(found) is AmlCompute
-    assert (found.type, found.provisioning_state) == ("AmlCompute", "Succeeded")
+    target = ComputeTarget.create(workspace, name, AmlCompute.provisioning_configuration(max_nodes=4))
+    target.wait_for_completion(show_output=True, min_node_count=None, timeout_in_minutes=20)
+    cluster = ComputeTarget(workspace=workspace, name=name)
+    assert type(cluster) is AmlCompute
+    assert (cluster.type, cluster.provisioning_state) == ("AmlCompute", "Succeeded")
     assert workspace.compute_targets[name].name == name
-    status = found.get_status().serialize()
+    status = cluster.get_status().serialize()
     assert status["scaleSettings"] == {
         "minNodeCount": 0,
         "maxNodeCount": 4,
         "nodeIdleTimeBeforeScaleDown": "PT1800S",
     }
     assert status["nodeStateCounts"]["idleNodeCount"] == 4
-    assert found.status.serialize() == status
-    found.update(max_nodes=2, idle_seconds_before_scaledown="300")
-    assert [node["nodeState"] for node in found.list_nodes()] == ["idle", "idle"]
+    assert cluster.status.serialize() == status
+    cluster.update(max_nodes=2, idle_seconds_before_scaledown="300")
+    assert [node["nodeState"] for node in cluster.list_nodes()] == ["idle", "idle"]
     with pytest.raises(ComputeTargetException, match="cannot be detached"):
-        found.detach()
-    found.delete()
+        cluster.detach()
+    cluster.delete()
     with pytest.raises(ComputeTargetException):
         ComputeTarget(workspace=workspace, name=name)
 
 
-def test_a_name_that_is_taken_is_refused_unless_it_is_the_same(workspace: Workspace, cluster: AmlCompute) -> None:
+def test_an_existing_name_is_refused_unless_the_configuration_is_the_same(
+    workspace: Workspace, cluster: AmlCompute
+) -> None:
     same = AmlCompute.provisioning_configuration(vm_size="STANDARD_NC6", max_nodes=4)
     assert ComputeTarget.create(workspace, cluster.name, same).name == cluster.name
     with pytest.raises(ComputeTargetException, match="already"):
@@ -94,7 +96,7 @@ def test_several_nodes_without_a_backend_are_refused(cluster: AmlCompute) -> Non
         PyTorch(".", entry_script="train.py", compute_target=cluster, node_count=2)
 
 
-def test_a_run_waits_for_nodes_and_says_so(
+def test_a_run_that_waits_for_nodes_reports_it(
     experiment: Experiment, cluster: AmlCompute, project, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"

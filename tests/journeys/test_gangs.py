@@ -31,9 +31,9 @@ import json, os
 from runyard import Run
 run = Run.get_context()
 rank = int(os.environ['RUNYARD_RANK'])
-wanted = ('RANK', 'LOCAL_RANK', 'NODE_RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'AZ_BATCHAI_TASK_INDEX',
+names = ('RANK', 'LOCAL_RANK', 'NODE_RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'AZ_BATCHAI_TASK_INDEX',
           'AZ_BATCHAI_PYTORCH_INIT_METHOD', 'TF_CONFIG', 'AZ_BATCHAI_WORKER_HOSTS', 'AZ_BATCHAI_PS_HOSTS')
-print(json.dumps({name: os.environ[name] for name in wanted if name in os.environ}))
+print(json.dumps({name: os.environ[name] for name in names if name in os.environ}))
 for step in range(20):
     run.log('from %d' % rank, step)
     run.log('together', rank)
@@ -42,20 +42,20 @@ for step in range(20):
 
 @pytest.fixture
 def cluster(workspace: Workspace) -> Iterator[AmlCompute]:
-    made = ComputeTarget.create(workspace, next(_names), AmlCompute.provisioning_configuration(max_nodes=4))
-    yield made
-    made.delete()
+    target = ComputeTarget.create(workspace, next(_names), AmlCompute.provisioning_configuration(max_nodes=4))
+    yield target
+    target.delete()
 
 
 def test_a_cluster_can_be_deleted_as_soon_as_its_last_run_has_ended(workspace: Workspace, experiment, project) -> None:
     config = ScriptRunConfig(project(train="pass"), script="train.py")
     config.run_config.environment.python.user_managed_dependencies = True
     for _ in range(10):
-        made = ComputeTarget.create(workspace, next(_names), AmlCompute.provisioning_configuration(max_nodes=1))
-        config.run_config.target = made.name
+        target = ComputeTarget.create(workspace, next(_names), AmlCompute.provisioning_configuration(max_nodes=1))
+        config.run_config.target = target.name
         experiment.submit(config).wait_for_completion()
-        made.delete()
-        assert made.name not in workspace.compute_targets
+        target.delete()
+        assert target.name not in workspace.compute_targets
 
 
 def gang(folder: Path, cluster: AmlCompute, job: object) -> ScriptRunConfig:
@@ -64,10 +64,10 @@ def gang(folder: Path, cluster: AmlCompute, job: object) -> ScriptRunConfig:
     return config
 
 
-def said(run: Run, name: str) -> dict[str, str]:
+def first_line_of(run: Run, name: str) -> dict[str, str]:
     text = (run.folder / "azureml-logs" / f"70_driver_log_{name}.txt").read_text()
-    found: dict[str, str] = json.loads(text.splitlines()[0])
-    return found
+    variables: dict[str, str] = json.loads(text.splitlines()[0])
+    return variables
 
 
 def test_torch_processes_get_the_variables_of_env_and_one_log_each(
@@ -77,16 +77,18 @@ def test_torch_processes_get_the_variables_of_env_and_one_log_each(
     job = PyTorchConfiguration("Gloo", process_count=4, node_count=2)
     run = experiment.submit(gang(project(train=REPORT), cluster, job))
     assert run.wait_for_completion()["status"] == "Completed"
-    each = [said(run, f"rank_{rank}") for rank in range(4)]
-    assert [(e["RANK"], e["LOCAL_RANK"], e["NODE_RANK"]) for e in each] == [
+    by_rank = [first_line_of(run, f"rank_{rank}") for rank in range(4)]
+    assert [(e["RANK"], e["LOCAL_RANK"], e["NODE_RANK"]) for e in by_rank] == [
         ("0", "0", "0"),
         ("1", "1", "0"),
         ("2", "0", "1"),
         ("3", "1", "1"),
     ]
-    assert {e["WORLD_SIZE"] for e in each} == {"4"}
-    assert len({(e["MASTER_ADDR"], e["MASTER_PORT"]) for e in each}) == 1
-    assert each[2]["AZ_BATCHAI_PYTORCH_INIT_METHOD"] == f"tcp://{each[0]['MASTER_ADDR']}:{each[0]['MASTER_PORT']}"
+    assert {e["WORLD_SIZE"] for e in by_rank} == {"4"}
+    assert len({(e["MASTER_ADDR"], e["MASTER_PORT"]) for e in by_rank}) == 1
+    assert (
+        by_rank[2]["AZ_BATCHAI_PYTORCH_INIT_METHOD"] == f"tcp://{by_rank[0]['MASTER_ADDR']}:{by_rank[0]['MASTER_PORT']}"
+    )
     metrics = run.get_metrics()
     for rank in range(4):
         assert metrics[f"from {rank}"] == list(range(20))
@@ -107,16 +109,16 @@ def test_parameter_servers_get_tf_config_and_the_run_ends_with_its_workers(
     details = run.wait_for_completion()
     assert details["status"] == "Completed"
     assert run.end.processes_left == 0
-    worker = json.loads(said(run, "worker_1")["TF_CONFIG"])
+    worker = json.loads(first_line_of(run, "worker_1")["TF_CONFIG"])
     assert worker["task"] == {"type": "worker", "index": 1}
     assert worker["environment"] == "cloud"
     assert set(worker["cluster"]) == {"ps", "worker"}
     everyone = worker["cluster"]["ps"] + worker["cluster"]["worker"]
     assert len(set(everyone)) == 3
-    assert said(run, "worker_0")["AZ_BATCHAI_WORKER_HOSTS"] == ",".join(worker["cluster"]["worker"])
+    assert first_line_of(run, "worker_0")["AZ_BATCHAI_WORKER_HOSTS"] == ",".join(worker["cluster"]["worker"])
 
 
-def test_a_rank_that_fails_is_named_with_its_own_words(experiment: Experiment, cluster: AmlCompute, project) -> None:
+def test_a_failed_rank_is_reported_with_its_error(experiment: Experiment, cluster: AmlCompute, project) -> None:
     script = """
 import os, time
 if os.environ['RANK'] == '2':
@@ -136,7 +138,7 @@ time.sleep(600)
 
 @pytest.mark.parametrize("victim", ["rank", "agent", "lead", "yard"])
 @pytest.mark.real
-def test_kill_9_of_anybody_leaves_no_process(
+def test_kill_9_of_any_process_leaves_no_process(
     home: Path, experiment: Experiment, cluster: AmlCompute, project, victim: str
 ) -> None:
     script = "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(600)"
@@ -160,7 +162,7 @@ def test_kill_9_of_anybody_leaves_no_process(
     assert [pid for pid in ranks if is_alive(pid)] == []
 
 
-def test_cancel_of_a_gang_ends_all_of_it(home: Path, experiment: Experiment, cluster: AmlCompute, project) -> None:
+def test_cancel_stops_all_ranks_of_a_gang(home: Path, experiment: Experiment, cluster: AmlCompute, project) -> None:
     script = "import time\nprint('on', flush=True)\ntime.sleep(600)"
     run = experiment.submit(gang(project(train=script), cluster, PyTorchConfiguration("Gloo", 4, 2)))
     eventually(lambda: run.get_status() == "Running", "the gang runs")
@@ -178,7 +180,9 @@ def test_a_dry_run_shows_every_rank_and_starts_nothing(experiment: Experiment, c
     assert list(experiment.get_runs()) == []
 
 
-def test_variables_in_arguments_are_each_ranks_own(experiment: Experiment, cluster: AmlCompute, project) -> None:
+def test_variables_in_arguments_are_expanded_for_each_rank(
+    experiment: Experiment, cluster: AmlCompute, project
+) -> None:
     """B6.33."""
     config = gang(project(train="import sys\nprint(sys.argv[1:])"), cluster, PyTorchConfiguration("Gloo", 2, 2))
     config.arguments = ["--rank", "$AZ_BATCHAI_TASK_INDEX"]
@@ -189,7 +193,7 @@ def test_variables_in_arguments_are_each_ranks_own(experiment: Experiment, clust
 
 
 @pytest.mark.real
-def test_a_gang_that_stands_still_says_where(experiment: Experiment, cluster: AmlCompute, project) -> None:
+def test_a_stalled_gang_reports_the_position_of_each_rank(experiment: Experiment, cluster: AmlCompute, project) -> None:
     script = """
 import socket
 def wait_for_the_other():

@@ -1,4 +1,4 @@
-"""Interactive runs: however their process ends, the run says so."""
+"""Interactive runs end with their process, however it ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support import eventually, with_this_python
 
 
 def start(experiment: Experiment, body: str, folder: Path) -> tuple[subprocess.Popen[str], Run]:
-    """A process of its own that opens a run, tells its id, and then does what ``body`` says."""
+    """Start a process that opens a run, prints its id, and then executes ``body``."""
     code = f"""
 import os, sys, time, signal
 from runyard import Experiment, Run, Workspace
@@ -33,7 +33,7 @@ run.log('x', 1)
     return process, Run(experiment, run_id)
 
 
-def ended(process: subprocess.Popen[str], run: Run) -> dict:
+def wait_for_end(process: subprocess.Popen[str], run: Run) -> dict:
     process.communicate(timeout=60)
     return run.wait_for_completion(raise_on_error=False)
 
@@ -59,17 +59,17 @@ def ended(process: subprocess.Popen[str], run: Run) -> dict:
     ],
 )
 @pytest.mark.real
-def test_the_end_of_the_process_is_the_end_of_its_run(
+def test_a_run_ends_with_its_process(
     experiment: Experiment, tmp_path: Path, body: str, status: str, message: str
 ) -> None:
-    details = ended(*start(experiment, body, tmp_path))
+    details = wait_for_end(*start(experiment, body, tmp_path))
     assert details["status"] == status
     assert message in details.get("error", {}).get("message", "")
 
 
-def test_outputs_are_kept_when_the_process_simply_ends(experiment: Experiment, tmp_path: Path) -> None:
+def test_outputs_are_stored_when_the_process_ends_without_complete(experiment: Experiment, tmp_path: Path) -> None:
     process, run = start(experiment, "open('outputs/model.txt', 'w').write('m')", tmp_path)
-    assert ended(process, run)["status"] == "Completed"
+    assert wait_for_end(process, run)["status"] == "Completed"
     assert run.get_file_names() == ["outputs/model.txt"]
 
 
@@ -89,7 +89,7 @@ if os.fork() == 0:
 os.kill(os.getpid(), signal.SIGKILL)
 """
     process, run = start(experiment, body, tmp_path)
-    details = ended(process, run)
+    details = wait_for_end(process, run)
     assert details["status"] == "Failed"
     assert details["error"]["error"]["reason"] == "process lost"
     assert run.get_metrics() == {"x": 1, "child": 1}
@@ -104,13 +104,13 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
     process, run = start(experiment, body, tmp_path)
     try:
-        assert ended(process, run)["status"] == "Failed"
+        assert wait_for_end(process, run)["status"] == "Failed"
     finally:
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
 @pytest.mark.real
-def test_a_process_killed_before_it_held_its_run_is_noticed(experiment: Experiment) -> None:
+def test_a_process_killed_before_it_locked_its_run_is_detected(experiment: Experiment) -> None:
     request = {"run_id": f"orphan-{os.urandom(4).hex()}", "experiment": experiment.name}
     experiment.workspace.connection.post("/api/runs/begin", request)
     run = Run(experiment, request["run_id"])
@@ -120,17 +120,17 @@ def test_a_process_killed_before_it_held_its_run_is_noticed(experiment: Experime
 
 def test_two_runs_of_one_process_are_two_runs(experiment: Experiment, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    one = experiment.start_logging(snapshot_directory=None, outputs="one")
-    two = experiment.start_logging(snapshot_directory=None, outputs="two")
-    one.log("x", 1)
-    two.log("x", 2)
+    first = experiment.start_logging(snapshot_directory=None, outputs="one")
+    second = experiment.start_logging(snapshot_directory=None, outputs="two")
+    first.log("x", 1)
+    second.log("x", 2)
     Path("one/f").write_text("1")
     Path("two/f").write_text("22")
-    two.complete()
-    assert one.get_status() == "Running"
-    one.complete()
-    assert (one.get_metrics(), two.get_metrics()) == ({"x": 1}, {"x": 2})
-    assert one.get_file_names() == two.get_file_names() == ["outputs/f"]
+    second.complete()
+    assert first.get_status() == "Running"
+    first.complete()
+    assert (first.get_metrics(), second.get_metrics()) == ({"x": 1}, {"x": 2})
+    assert first.get_file_names() == second.get_file_names() == ["outputs/f"]
 
 
 def test_a_submitted_script_may_open_interactive_and_child_runs(experiment: Experiment, project) -> None:
@@ -158,8 +158,8 @@ run.log('after', 1)
     children = list(run.get_children())
     assert {str(child.get_metrics()["who"]) for child in children} == {"0", "1", "named", "left"}
     assert {child.get_status() for child in children} == {"Completed"}
-    others = [found for found in experiment.get_runs() if found.id != run.id]
-    assert [found.get_metrics() for found in others] == [{"who": "other"}]
+    other_runs = [other for other in experiment.get_runs() if other.id != run.id]
+    assert [other.get_metrics() for other in other_runs] == [{"who": "other"}]
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
@@ -189,7 +189,9 @@ if __name__ == '__main__':
     assert metrics["end"] == 1
 
 
-def test_one_object_of_the_context_is_kept_in_a_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, home) -> None:
+def test_get_context_returns_the_same_object_within_a_process(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, home
+) -> None:
     monkeypatch.setenv("RUNYARD_RUN_ID", "digits_1_abc")
     monkeypatch.setenv("RUNYARD_RUN_FOLDER", str(tmp_path))
     monkeypatch.setenv("AZUREML_ARM_PROJECT_NAME", "digits")

@@ -55,11 +55,11 @@ def test_a_run_goes_from_submit_to_metrics_and_files(
     run = experiment.submit(here(folder, arguments=["--lr", 0.1, "--verbose"]), tags={"who": 7})
     assert re.fullmatch(r"digits-\d+_\d+_[0-9a-f]{8}", run.id)
     details = run.wait_for_completion(show_output=True)
-    shown = capsys.readouterr().out
-    assert f"RunId: {run.id}" in shown
-    assert "Streaming azureml-logs/70_driver_log.txt\n" + "=" * 40 in shown
-    assert "lr 0.1 verbose True sibling\nto stderr\n" in shown
-    assert "Execution Summary\n=================\n" in shown
+    output = capsys.readouterr().out
+    assert f"RunId: {run.id}" in output
+    assert "Streaming azureml-logs/70_driver_log.txt\n" + "=" * 40 in output
+    assert "lr 0.1 verbose True sibling\nto stderr\n" in output
+    assert "Execution Summary\n=================\n" in output
     assert details["status"] == "Completed" == run.get_status()
     assert details["runDefinition"]["arguments"] == ["--lr", "0.1", "--verbose"]
     assert run.get_metrics() == {
@@ -83,8 +83,8 @@ def test_a_run_goes_from_submit_to_metrics_and_files(
     )
 
 
-def test_a_failed_script_tells_its_own_truth_first(experiment: Experiment, project) -> None:
-    """B8.52, B8.55, B11.68: what was in outputs is kept of a failed run too."""
+def test_a_failed_script_reports_its_own_error(experiment: Experiment, project) -> None:
+    """B8.52, B8.55, B11.68: outputs of a failed run are stored, too."""
     script = "open('outputs/half.txt', 'w').write('x')\nprint('before')\ndef f(): raise ValueError('bad lr')\nf()\n"
     run = experiment.submit(here(project(train=script)))
     with pytest.raises(ActivityFailedException, match="ValueError: bad lr") as caught:
@@ -107,7 +107,7 @@ def test_cancel_stops_the_script_and_does_not_raise(experiment: Experiment, proj
     assert details["error"]["error"]["details"]["processes_left"] == 0
 
 
-def test_a_run_past_its_time_is_stopped_and_says_so(experiment: Experiment, project) -> None:
+def test_a_run_that_exceeds_its_time_limit_is_stopped(experiment: Experiment, project) -> None:
     """B6.37."""
     config = here(project(train="import time\ntime.sleep(600)"))
     config.run_config.max_run_duration_seconds = 1
@@ -139,7 +139,7 @@ def test_a_waiting_run_runs_the_code_that_it_was_submitted_with(
         run.wait_for_completion()
 
 
-def test_the_code_as_it_was_comes_back_as_a_zip(experiment: Experiment, project, tmp_path: Path) -> None:
+def test_the_snapshot_is_downloaded_as_a_zip(experiment: Experiment, project, tmp_path: Path) -> None:
     """B11.75."""
     folder = project(train="print(1)", other="x = 2")
     run = experiment.submit(here(folder))
@@ -169,7 +169,7 @@ def test_tags_change_and_properties_do_not(experiment: Experiment) -> None:
         assert run.get_properties() == {"p": "1"}
 
 
-def test_an_interactive_run_logs_keeps_its_outputs_and_completes(
+def test_an_interactive_run_logs_stores_outputs_and_completes(
     experiment: Experiment, tmp_path: Path, monkeypatch
 ) -> None:
     """B8.49, B8.50, B10.65, B11.72."""
@@ -190,7 +190,7 @@ def test_an_interactive_run_logs_keeps_its_outputs_and_completes(
     assert "Type: None," in str(run)
 
 
-def test_an_exception_in_the_with_block_fails_the_run_and_goes_on(experiment: Experiment) -> None:
+def test_an_exception_in_the_with_block_fails_the_run_and_propagates(experiment: Experiment) -> None:
     """B11.73."""
     with pytest.raises(ZeroDivisionError), experiment.start_logging(snapshot_directory=None) as run:
         1 / 0  # noqa: B018
@@ -210,8 +210,8 @@ def test_children_belong_to_their_parent(experiment: Experiment) -> None:
             child.log("fold", number)
             child.complete()
         assert {child.id for child in parent.get_children()} == {c.id for c in children} | {named.id}
-        found = parent.get_metrics(recursive=True)
-        assert found[named.id] == {"fold": 3}
+        metrics = parent.get_metrics(recursive=True)
+        assert metrics[named.id] == {"fold": 3}
     assert [run.id for run in experiment.get_runs()] == [parent.id]
     assert len(list(experiment.get_runs(include_children=True))) == 5
     with pytest.raises(UserErrorException):
@@ -243,7 +243,7 @@ def test_a_run_is_opened_again_by_its_id(experiment: Experiment) -> None:
         Run(experiment, "digits_1_nothing")
 
 
-def test_what_cannot_be_submitted_starts_nothing(workspace: Workspace, experiment: Experiment, project) -> None:
+def test_an_invalid_submission_starts_nothing(workspace: Workspace, experiment: Experiment, project) -> None:
     """B8.48."""
     folder = project(train="print(1)")
     with pytest.raises(RunyardException, match="a dict cannot be submitted"):
@@ -258,7 +258,7 @@ def test_what_cannot_be_submitted_starts_nothing(workspace: Workspace, experimen
 
 
 @pytest.mark.parametrize("name", ["", "has space", "dot.ted", "-first", "x" * 256, None, 7])
-def test_a_bad_experiment_name_is_refused_by_name(workspace: Workspace, name: object) -> None:
+def test_an_invalid_experiment_name_is_refused(workspace: Workspace, name: object) -> None:
     """B14.103."""
     with pytest.raises(UserErrorException, match="cannot be the name of an experiment"):
         Experiment(workspace, name)  # type: ignore[arg-type]
@@ -276,7 +276,7 @@ def test_outside_of_a_run_the_context_is_offline(capsys: pytest.CaptureFixture[s
         Run.get_context(allow_offline=False)
 
 
-def test_what_a_killed_yard_left_half_written_in_a_runs_folder_goes_with_its_end(experiment, project, home) -> None:
+def test_partial_files_of_a_killed_yard_are_deleted_when_the_run_ends(experiment, project, home) -> None:
     run = experiment.submit(with_this_python(project(train="open('../stop.json.1.draft', 'w').close()")))
     run.wait_for_completion()
     eventually(lambda: not list((home / "runs" / run.id).glob("*.draft")), "the half file is gone")

@@ -1,4 +1,4 @@
-"""What scripts written for the SDK v1 rely on: submission, metrics, files, details, labels, children, queries."""
+"""Behavior that scripts for SDK v1 rely on: submission, metrics, files, details, labels, children, queries."""
 
 from __future__ import annotations
 
@@ -50,13 +50,15 @@ def test_config_may_be_a_keyword(experiment: Experiment, project) -> None:
 
 
 @pytest.mark.parametrize("thing", [None, 7, "train.py", {}, [], object()], ids=lambda thing: type(thing).__name__)
-def test_what_is_no_description_cannot_be_submitted(experiment: Experiment, thing: object) -> None:
+def test_only_run_configurations_can_be_submitted(experiment: Experiment, thing: object) -> None:
     """B8.48."""
     with pytest.raises(RunyardException, match="cannot be submitted"):
         experiment.submit(thing)
 
 
-def test_missing_folders_and_scripts_are_told_at_submission(experiment: Experiment, project, tmp_path: Path) -> None:
+def test_missing_folders_and_scripts_are_reported_at_submission(
+    experiment: Experiment, project, tmp_path: Path
+) -> None:
     """B6.31."""
     folder = project(train="print(1)")
     for source, script in ((tmp_path / "nowhere", "train.py"), (folder, "nothing.py"), (folder, "../outside.py")):
@@ -65,21 +67,19 @@ def test_missing_folders_and_scripts_are_told_at_submission(experiment: Experime
     assert list(experiment.get_runs()) == []
 
 
-@pytest.mark.parametrize("asked", [{"pip": ["num py"]}, {"python": "2.7"}])
-def test_packages_that_no_environment_could_have_are_told_at_submission(
-    experiment: Experiment, project, asked: dict
-) -> None:
+@pytest.mark.parametrize("packages_spec", [{"pip": ["num py"]}, {"python": "2.7"}])
+def test_invalid_packages_are_reported_at_submission(experiment: Experiment, project, packages_spec: dict) -> None:
     config = ScriptRunConfig(project(train="print('never')"), script="train.py")
-    packages = CondaDependencies.create(pip_packages=asked.get("pip", []))
-    if "python" in asked:
-        packages.set_python_version(asked["python"])
+    packages = CondaDependencies.create(pip_packages=packages_spec.get("pip", []))
+    if "python" in packages_spec:
+        packages.set_python_version(packages_spec["python"])
     config.run_config.environment.python.conda_dependencies = packages
     with pytest.raises(EnvironmentException, match=r"num py|2\.7"):
         experiment.submit(config)
     assert list(experiment.get_runs()) == []
 
 
-def test_a_python_that_is_not_there_is_refused_before_there_is_a_run(experiment: Experiment, project) -> None:
+def test_a_missing_python_is_refused_before_a_run_is_created(experiment: Experiment, project) -> None:
     config = with_this_python(project(train="print(1)"))
     config.run_config.environment.python.interpreter_path = "/nowhere/python"
     with pytest.raises(EnvironmentException, match="no Python interpreter at '/nowhere/python'"):
@@ -87,7 +87,7 @@ def test_a_python_that_is_not_there_is_refused_before_there_is_a_run(experiment:
     assert list(experiment.get_runs()) == []
 
 
-def test_ctrl_c_while_the_output_is_shown_says_that_the_run_goes_on(
+def test_ctrl_c_while_streaming_reports_that_the_run_continues(
     experiment: Experiment, project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go = tmp_path / "go"
@@ -107,16 +107,16 @@ def test_ctrl_c_while_the_output_is_shown_says_that_the_run_goes_on(
     assert run.wait_for_completion()["status"] == "Completed"
 
 
-def test_every_status_is_a_word_of_old(experiment: Experiment, project) -> None:
+def test_every_status_is_one_of_sdk_v1(experiment: Experiment, project) -> None:
     """B8.51."""
     run = experiment.submit(with_this_python(project(train="print(1)")))
-    seen = {run.get_status()}
+    statuses = {run.get_status()}
     while run.get_status() != "Completed":
-        seen.add(run.status)
-    assert seen <= STATUSES
+        statuses.add(run.status)
+    assert statuses <= STATUSES
 
 
-def test_status_is_what_was_seen_last_and_get_status_asks(experiment: Experiment, run: Run) -> None:
+def test_status_is_cached_and_get_status_refreshes_it(experiment: Experiment, run: Run) -> None:
     """B8.51."""
     same = Run(experiment, run.id)
     assert same.status == "Running"
@@ -126,7 +126,7 @@ def test_status_is_what_was_seen_last_and_get_status_asks(experiment: Experiment
     assert same.status == "Completed"
 
 
-def test_a_failed_run_raises_its_error_and_can_be_kept_from_it(experiment: Experiment, project) -> None:
+def test_a_failed_run_raises_its_error_unless_disabled(experiment: Experiment, project) -> None:
     """B8.52, B8.55."""
     run = experiment.submit(with_this_python(project(train="import sys\nprint('so far')\nsys.exit(7)")))
     with pytest.raises(ActivityFailedException) as caught:
@@ -165,7 +165,7 @@ run.flush()
 
 
 @pytest.mark.parametrize("moment", ["at once", "ended"])
-def test_cancel_is_right_at_any_moment(experiment: Experiment, project, moment: str) -> None:
+def test_cancel_works_in_every_state(experiment: Experiment, project, moment: str) -> None:
     seconds = 0.1 if moment == "ended" else 600
     run = experiment.submit(with_this_python(project(train=f"import time\ntime.sleep({seconds})")))
     if moment == "ended":
@@ -175,10 +175,10 @@ def test_cancel_is_right_at_any_moment(experiment: Experiment, project, moment: 
     assert run.wait_for_completion()["status"] == ("Completed" if moment == "ended" else "Canceled")
 
 
-# the run seen from inside
+# the run from inside its script
 
 
-def test_offline_the_context_prints_and_lacks_what_it_never_had(
+def test_the_offline_context_prints_and_has_no_other_attributes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """B9.57."""
@@ -190,8 +190,8 @@ def test_offline_the_context_prints_and_lacks_what_it_never_had(
     run.log_table("t", {"a": [1]})
     run.tag("k", "v")
     run.upload_file("f", "path")
-    said = capsys.readouterr().out
-    assert "Attempted to log scalar metric loss:\n0.5" in said
+    output = capsys.readouterr().out
+    assert "Attempted to log scalar metric loss:\n0.5" in output
     for name in ("get_metrics", "experiment", "create_children", "get_file_names"):
         assert not hasattr(run, name)
     for refuse in (lambda: Run.get_context(allow_offline=False), Run.get_submitted_run):
@@ -203,7 +203,7 @@ def test_offline_the_context_prints_and_lacks_what_it_never_had(
 
 
 @pytest.mark.parametrize(
-    ("log", "wanted"),
+    ("log", "expected"),
     [
         (lambda r: r.log("x", 1), 1),
         (lambda r: [r.log("x", v) for v in (1, 2, 3)], [1, 2, 3]),
@@ -223,11 +223,11 @@ def test_offline_the_context_prints_and_lacks_what_it_never_had(
         (lambda r: [r.log_table("x", {"a": [1, 2]}), r.log_row("x", a=3)], {"a": [1, 2, 3]}),
     ],
 )
-def test_metrics_come_back_in_the_shape_of_old(run: Run, log, wanted: object) -> None:
+def test_metrics_are_returned_in_the_format_of_sdk_v1(run: Run, log, expected: object) -> None:
     """B10.60, B10.61, B10.62."""
     log(run)
-    assert run.get_metrics() == ({} if wanted is ... else {"x": wanted})
-    assert run.get_metrics("x") == ({} if wanted is ... else {"x": wanted})
+    assert run.get_metrics() == ({} if expected is ... else {"x": expected})
+    assert run.get_metrics("x") == ({} if expected is ... else {"x": expected})
     run.complete()
 
 
@@ -244,7 +244,7 @@ def test_metrics_come_back_in_the_shape_of_old(run: Run, log, wanted: object) ->
         (lambda r: r.log_image("x", path="a.png", plot=object()), RunyardException),
     ],
 )
-def test_what_v1_refused_to_log_is_refused_and_leaves_nothing(run: Run, log, error: type[Exception]) -> None:
+def test_values_that_sdk_v1_refused_are_refused_and_not_stored(run: Run, log, error: type[Exception]) -> None:
     """B10.61, B10.62, B10.63."""
     with pytest.raises(error):
         log(run)
@@ -252,8 +252,8 @@ def test_what_v1_refused_to_log_is_refused_and_leaves_nothing(run: Run, log, err
     run.complete()
 
 
-def test_numpy_values_are_plain_ones(run: Run) -> None:
-    """B10.63: whole numbers of any width come back as numbers, where the SDK v1 kept a text for some."""
+def test_numpy_values_are_converted_to_plain_values(run: Run) -> None:
+    """B10.63: whole numbers of any width come back as numbers, where SDK v1 stored a string for some."""
     numpy = pytest.importorskip("numpy")
     for kind, value in (("float32", 0.5), ("float64", 0.1), ("int8", 3), ("int32", 4), ("bool_", True), ("str_", "t")):
         run.log(kind, getattr(numpy, kind)(value))
@@ -277,7 +277,7 @@ def test_a_notebook_may_log_on_a_submitted_and_on_an_ended_run(experiment: Exper
 # files
 
 
-def test_downloads_go_where_v1_put_them(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_downloads_use_the_paths_of_sdk_v1(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """B11.69, B11.70."""
     monkeypatch.chdir(tmp_path)
     for name in ("outputs/model/a", "outputs/model/sub/b", "outputs/modelling", "other"):
@@ -299,7 +299,7 @@ def test_downloads_go_where_v1_put_them(run: Run, tmp_path: Path, monkeypatch: p
     run.complete()
 
 
-def test_upload_answers_in_the_shape_of_old(run: Run, tmp_path: Path) -> None:
+def test_upload_returns_the_format_of_sdk_v1(run: Run, tmp_path: Path) -> None:
     """B11.71."""
     (tmp_path / "x").write_text("x")
     with open(tmp_path / "x", "rb") as opened:
@@ -324,7 +324,7 @@ def test_a_second_snapshot_is_tolerated(experiment: Experiment, tmp_path: Path, 
     assert Path(path).exists()
 
 
-def test_snapshots_leave_out_what_amlignore_says(experiment: Experiment, project, tmp_path: Path) -> None:
+def test_snapshots_exclude_files_in_amlignore(experiment: Experiment, project, tmp_path: Path) -> None:
     """B11.75."""
     import zipfile
 
@@ -340,7 +340,7 @@ def test_snapshots_leave_out_what_amlignore_says(experiment: Experiment, project
 # details, labels, children, queries
 
 
-def test_details_have_the_keys_of_old(experiment: Experiment, project) -> None:
+def test_details_have_the_keys_of_sdk_v1(experiment: Experiment, project) -> None:
     """B12.77, B12.78."""
     run = experiment.submit(with_this_python(project(train="print('hello')"), arguments=["--n", 1]))
     details = run.wait_for_completion()
@@ -361,7 +361,7 @@ def test_details_have_the_keys_of_old(experiment: Experiment, project) -> None:
     json.dumps(details)
 
 
-def test_labels_are_text_and_properties_stay(run: Run) -> None:
+def test_labels_are_text_and_properties_are_immutable(run: Run) -> None:
     """B12.79."""
     run.tag("x")
     run.set_tags({"n": 1.5, "b": True})
@@ -375,16 +375,16 @@ def test_labels_are_text_and_properties_stay(run: Run) -> None:
     run.complete()
 
 
-def test_get_runs_is_a_generator_with_and_between_conditions(experiment: Experiment) -> None:
+def test_get_runs_is_a_generator_and_combines_conditions_with_and(experiment: Experiment) -> None:
     """B12.80."""
     for number in range(5):
         with experiment.start_logging(snapshot_directory=None) as run:
             run.set_tags({"even": None} if number % 2 == 0 else {"odd": None})
             run.add_properties({"number": number})
             run.child_run().complete()
-    found = experiment.get_runs()
-    assert isinstance(found, types.GeneratorType)
-    assert [run.get_properties()["number"] for run in found] == ["4", "3", "2", "1", "0"]
+    runs = experiment.get_runs()
+    assert isinstance(runs, types.GeneratorType)
+    assert [run.get_properties()["number"] for run in runs] == ["4", "3", "2", "1", "0"]
     both = experiment.get_runs(tags="even", properties={"number": 2})
     assert [run.get_properties()["number"] for run in both] == ["2"]
     assert list(experiment.get_runs(tags={"even": "x"})) == []
@@ -400,7 +400,7 @@ def test_get_runs_is_a_generator_with_and_between_conditions(experiment: Experim
     ],
     ids=repr,
 )  # fmt: skip
-def test_children_that_cannot_be_made_are_refused(run: Run, wrong: dict) -> None:
+def test_invalid_children_are_refused(run: Run, wrong: dict) -> None:
     """B12.81."""
     with pytest.raises(UserErrorException):
         run.create_children(**wrong)
@@ -419,11 +419,11 @@ def test_children_by_tag_values_and_their_generations(run: Run) -> None:
     assert grandchild in list(run.get_children(recursive=True))
     grandchild.log("x", 1)
     assert run.get_metrics(recursive=True)[grandchild.id] == {"x": 1}
-    for one in (grandchild, *children, run):
-        one.complete()
+    for member in (grandchild, *children, run):
+        member.complete()
 
 
-def test_it_shows_itself_as_before(workspace: Workspace, experiment: Experiment, run: Run) -> None:
+def test_repr_and_html_match_sdk_v1(workspace: Workspace, experiment: Experiment, run: Run) -> None:
     """B8.50."""
     lines = str(run).split("\n")
     assert lines == [f"Run(Experiment: {experiment.name},", f"Id: {run.id},", "Type: None,", "Status: Running)"]
