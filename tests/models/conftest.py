@@ -1,4 +1,4 @@
-"""A model's name that no other test has, and small files to register."""
+"""Unique model names, and small files to register."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def name() -> str:
 
 @pytest.fixture
 def weights(tmp_path: Path) -> Callable[[str], Path]:
-    """`weights('first')` is a file `model.pt` with that in it."""
+    """`weights('first')` creates a file `model.pt` with this content."""
 
     def make(content: str) -> Path:
         path = tmp_path / "model.pt"

@@ -1,4 +1,4 @@
-"""Requests about models that no client of ours would send: each gets an answer that a program can read."""
+"""Invalid model requests: each returns a typed error."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def model(workspace: Workspace, name: str, weights: Callable[[str], Path]) -> Mo
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_version_that_is_not_there_is_said_so(workspace: Workspace, model: Model, version: str) -> None:
-    for ask in (
+def test_an_unknown_version_is_an_error(workspace: Workspace, model: Model, version: str) -> None:
+    for send in (
         lambda: workspace.connection.get(f"/api/models/{model.name}/versions/{version}"),
         lambda: workspace.connection.delete(f"/api/models/{model.name}/versions/{version}"),
         lambda: workspace.connection.get(
             f"/api/models/{model.name}/versions/1/compare", other=f"{model.name}:{version}"
         ),
     ):
-        with pytest.raises(RunyardException) as refused:
-            ask()
-        assert "the yard failed" not in refused.value.message
+        with pytest.raises(RunyardException) as caught:
+            send()
+        assert "internal error" not in caught.value.message
     assert Model(workspace, model.name).version == 1
 
 
@@ -68,18 +68,18 @@ def test_a_version_that_is_not_there_is_said_so(workspace: Workspace, model: Mod
         ("/api/model-uploads/u:1", {"name": "m", "source": "/etc/hostname"}),
     ],
 )
-def test_what_cannot_be_done_is_refused_in_words(workspace: Workspace, model: Model, path: str, body: Any) -> None:
-    with pytest.raises(RunyardException) as refused:
+def test_an_invalid_request_is_a_typed_error(workspace: Workspace, model: Model, path: str, body: Any) -> None:
+    with pytest.raises(RunyardException) as caught:
         workspace.connection.post(path.replace("{model}", model.name), body)
-    assert "the yard failed" not in refused.value.message
-    assert "the yard answered" not in refused.value.message
+    assert "internal error" not in caught.value.message
+    assert "HTTP status" not in caught.value.message
 
 
-def test_files_of_a_model_lead_nowhere_else(workspace: Workspace, model: Model) -> None:
+def test_model_files_cannot_escape_their_folder(workspace: Workspace, model: Model) -> None:
     for path in ("../../../yard.db", "/etc/passwd", "..", "", "model.pt/..", "model.pt\0"):
         with pytest.raises((UserErrorException, RunyardException)):
             workspace.connection.read(f"/api/models/{model.name}/versions/1/files/{path}")
-    with pytest.raises(UserErrorException, match="not JSON"):
+    with pytest.raises(UserErrorException, match="expected a JSON object"):
         workspace.connection.get("/api/models", tags="{")
     with pytest.raises(WebserviceException, match="no model named"):
         workspace.connection.get("/api/models/nothing-there")

@@ -1,4 +1,4 @@
-"""Registering, finding, naming, approving, comparing and deleting models, through the SDK and a real yard."""
+"""The model registry, through the SDK and a real yard."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_same_content_is_stored_once(workspace: Workspace, name: str, weight
     assert models[0].compare(models[1])["same_files"]
 
 
-def test_a_folder_keeps_its_name_and_comes_back_as_it_was(workspace: Workspace, name: str, tmp_path: Path) -> None:
+def test_a_folder_keeps_its_name_and_content(workspace: Workspace, name: str, tmp_path: Path) -> None:
     """B14.94."""
     folder = tmp_path / "outputs" / "model"
     (folder / "variables").mkdir(parents=True)
@@ -55,17 +55,17 @@ def test_a_folder_keeps_its_name_and_comes_back_as_it_was(workspace: Workspace, 
     (folder / "variables" / "0.bin").write_bytes(bytes(3_000_000))
     model = Model.register(workspace, folder, name)
     assert model.files() == ["model/checkpoint", "model/variables/0.bin"]
-    place = Path(model.download(target_dir=str(tmp_path / "there")))
-    assert place == tmp_path / "there" / "model"
-    assert (place / "variables" / "0.bin").read_bytes() == bytes(3_000_000)
+    target = Path(model.download(target_dir=str(tmp_path / "there")))
+    assert target == tmp_path / "there" / "model"
+    assert (target / "variables" / "0.bin").read_bytes() == bytes(3_000_000)
     with pytest.raises(WebserviceException, match="exists already"):
         model.download(target_dir=str(tmp_path / "there"))
     model.download(target_dir=str(tmp_path / "there"), exist_ok=True)
-    some = Model.register(workspace, folder, name, child_paths=["checkpoint"])
-    assert some.files() == ["model/checkpoint"]
+    partial = Model.register(workspace, folder, name, child_paths=["checkpoint"])
+    assert partial.files() == ["model/checkpoint"]
 
 
-def test_what_is_not_there_is_not_registered(workspace: Workspace, name: str, tmp_path: Path) -> None:
+def test_a_missing_path_is_not_registered(workspace: Workspace, name: str, tmp_path: Path) -> None:
     with pytest.raises(WebserviceException, match=r"no file or folder 'nowhere\.pt'"):
         Model.register(workspace, "nowhere.pt", name)
     (tmp_path / "empty").mkdir()
@@ -76,7 +76,7 @@ def test_what_is_not_there_is_not_registered(workspace: Workspace, name: str, tm
 
 
 @pytest.mark.parametrize("wrong", ["", "-x", "a b", "x" * 256, "a/b", "ä", "a:b"])
-def test_a_name_that_no_model_can_have_is_refused(workspace: Workspace, weights: Weights, wrong: str) -> None:
+def test_an_invalid_name_is_an_error(workspace: Workspace, weights: Weights, wrong: str) -> None:
     """B14.94."""
     with pytest.raises(WebserviceException, match="invalid model name"):
         Model.register(workspace, weights("x"), wrong)
@@ -97,8 +97,8 @@ def test_models_are_listed_by_name_label_run_and_newest(workspace: Workspace, na
     Model.register(workspace, weights("1"), name, tags={"area": "digits", "kind": "cnn"})
     Model.register(workspace, weights("2"), name, tags={"area": "digits", "kind": "lstm"}, properties={"owner": "ada"})
 
-    def versions(**asked: object) -> list[int]:
-        return [model.version for model in Model.list(workspace, name=name, **asked)]  # type: ignore[arg-type]
+    def versions(**filters: object) -> list[int]:
+        return [model.version for model in Model.list(workspace, name=name, **filters)]  # type: ignore[arg-type]
 
     assert versions() == [2, 1]
     assert versions(latest=True) == [2]
@@ -111,7 +111,7 @@ def test_models_are_listed_by_name_label_run_and_newest(workspace: Workspace, na
         versions(tags={"area": "digits"})
 
 
-def test_tags_change_and_properties_are_written_once(workspace: Workspace, name: str, weights: Weights) -> None:
+def test_tags_can_be_changed_and_properties_cannot(workspace: Workspace, name: str, weights: Weights) -> None:
     model = Model.register(workspace, weights("x"), name, tags={"a": "1", "b": "2"}, properties={"p": "1"})
     model.add_tags({"a": "3", "c": 4})
     model.remove_tags(["b"])
@@ -120,11 +120,11 @@ def test_tags_change_and_properties_are_written_once(workspace: Workspace, name:
     with pytest.raises(UserErrorException, match="cannot be changed"):
         model.add_properties({"p": "2"})
     model.update(tags={"only": "this"}, description="better")
-    seen = Model(workspace, name)
-    assert (seen.tags, seen.description) == ({"only": "this"}, "better")
+    reloaded = Model(workspace, name)
+    assert (reloaded.tags, reloaded.description) == ({"only": "this"}, "better")
 
 
-def test_an_alias_names_one_version_until_another_has_it(workspace: Workspace, name: str, weights: Weights) -> None:
+def test_an_alias_refers_to_one_version_at_a_time(workspace: Workspace, name: str, weights: Weights) -> None:
     first, second = (Model.register(workspace, weights(text), name) for text in ("1", "2"))
     first.set_alias("champion")
     assert Model(workspace, name, version="champion").version == 1
@@ -140,34 +140,32 @@ def test_an_alias_names_one_version_until_another_has_it(workspace: Workspace, n
             second.set_alias(wrong)
 
 
-def test_a_stage_is_kept_with_who_and_when(workspace: Workspace, name: str, weights: Weights) -> None:
+def test_a_stage_change_is_recorded_with_user_and_time(workspace: Workspace, name: str, weights: Weights) -> None:
     model = Model.register(workspace, weights("x"), name)
     assert model.stage == "none"
     model.set_stage("candidate")
     model.set_stage("approved", note="0.98 on the held-out set")
-    told = [(deed["what"], deed["before"], deed["after"], deed["note"], deed["by"]) for deed in model.history()]
-    me = getpass.getuser()
-    assert told == [
-        ("registered", None, None, None, me),
-        ("stage", "none", "candidate", None, me),
-        ("stage", "candidate", "approved", "0.98 on the held-out set", me),
+    history = [tuple(entry[key] for key in ("what", "before", "after", "note", "by")) for entry in model.history()]
+    user = getpass.getuser()
+    assert history == [
+        ("registered", None, None, None, user),
+        ("stage", "none", "candidate", None, user),
+        ("stage", "candidate", "approved", "0.98 on the held-out set", user),
     ]
-    assert all(deed["at"] > 0 for deed in model.history())
-    with pytest.raises(UserErrorException, match="no stage 'perfect'") as refused:
+    assert all(entry["at"] > 0 for entry in model.history())
+    with pytest.raises(UserErrorException, match="unknown stage 'perfect'") as caught:
         model.set_stage("perfect")
-    assert "approved" in refused.value.hint
+    assert "approved" in caught.value.hint
 
 
-def test_a_deleted_version_is_gone_and_its_number_is_never_given_again(
-    workspace: Workspace, name: str, weights: Weights
-) -> None:
+def test_the_number_of_a_deleted_version_is_never_reused(workspace: Workspace, name: str, weights: Weights) -> None:
     first, second = (Model.register(workspace, weights(text), name) for text in ("1", "2"))
     second.delete()
     assert Model(workspace, name).version == 1
     assert Model.register(workspace, weights("3"), name).version == 3
-    with pytest.raises(WebserviceException, match="has no version '2'") as refused:
+    with pytest.raises(WebserviceException, match="has no version '2'") as caught:
         Model(workspace, name, version=2)
-    assert "1, 3" in refused.value.hint
+    assert "1, 3" in caught.value.hint
     with pytest.raises(WebserviceException, match="has no version"):
         second.download()
     first.set_alias("champion")
@@ -177,64 +175,62 @@ def test_a_deleted_version_is_gone_and_its_number_is_never_given_again(
     first.delete()
 
 
-def test_a_deleted_content_leaves_the_disk_unless_somebody_else_has_it(
+def test_deleted_content_is_removed_from_disk_unless_it_is_shared(
     workspace: Workspace, name: str, weights: Weights
 ) -> None:
-    shared, alone = weights(f"shared by {name}"), f"only {name}"
-    keeps = Model.register(workspace, shared, f"{name}-keeps")
-    gone = Model.register(workspace, shared, name)
-    path = Path(unquote(urlparse(gone.get_sas_urls()["model.pt"]).path))
-    gone.delete()
+    shared, unshared = weights(f"shared by {name}"), f"only {name}"
+    remaining = Model.register(workspace, shared, f"{name}-keeps")
+    deleted = Model.register(workspace, shared, name)
+    path = Path(unquote(urlparse(deleted.get_sas_urls()["model.pt"]).path))
+    deleted.delete()
     assert path.read_text() == f"shared by {name}"
-    keeps.delete()
+    remaining.delete()
     assert not path.exists()
-    other = Model.register(workspace, weights(alone), name)
+    other = Model.register(workspace, weights(unshared), name)
     path = Path(unquote(urlparse(other.get_sas_urls()["model.pt"]).path))
     other.delete()
     assert not path.exists()
-    again = Model.register(workspace, weights(alone), name)
-    assert path.read_text() == alone
+    again = Model.register(workspace, weights(unshared), name)
+    assert path.read_text() == unshared
     assert again.version == 3
 
 
-def test_versions_registered_at_the_same_time_have_numbers_of_their_own(
-    workspace: Workspace, name: str, weights: Weights
-) -> None:
+def test_concurrent_registrations_get_distinct_versions(workspace: Workspace, name: str, weights: Weights) -> None:
     path = weights("the same for all")
     with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(lambda _: Model.register(workspace, path, name), range(8)))
-    assert sorted(model.version for model in made) == list(range(1, 9))
+        models = list(pool.map(lambda _: Model.register(workspace, path, name), range(8)))
+    assert sorted(model.version for model in models) == list(range(1, 9))
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(Model.delete, made[:7]))
+        list(pool.map(Model.delete, models[:7]))
     assert [Path(model.download(str(path.parent / "there"))).read_text() for model in Model.list(workspace, name)] == [
         "the same for all"
     ]
 
 
-def test_a_yard_elsewhere_is_sent_the_files(
+def test_files_are_uploaded_to_a_remote_yard(
     workspace: Workspace, name: str, weights: Weights, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workspace.connection.get("/api/health")  # it must be there: nobody starts one for a script on another machine
+    workspace.connection.get("/api/health")  # it must run already: a script on another machine cannot start it
     monkeypatch.setenv("RUNYARD_YARD_ELSEWHERE", "1")
     path = weights("by wire")
-    path.write_bytes(b"0123456789abcdef" * 600_000)  # more than is written at once
+    path.write_bytes(b"0123456789abcdef" * 600_000)  # larger than one write
     model = Model.register(workspace, path, name)
     assert Path(model.download(str(path.parent / "there"))).read_bytes() == path.read_bytes()
 
 
-def test_a_registration_that_is_sent_twice_is_one_version(workspace: Workspace, name: str, weights: Weights) -> None:
-    ask = workspace.connection
+def test_a_repeated_registration_is_one_version(workspace: Workspace, name: str, weights: Weights) -> None:
+    connection = workspace.connection
     with open(weights("x"), "rb") as file:
-        ask.upload("/api/model-uploads/0123abcd/model.pt", file)
+        connection.upload("/api/model-uploads/0123abcd/model.pt", file)
     body = {"registration_id": f"only-{name}", "name": name, "upload_id": "0123abcd"}
-    assert ask.post("/api/models", body)["version"] == 1
-    assert ask.post("/api/models", body)["version"] == 1
+    assert connection.post("/api/models", body)["version"] == 1
+    assert connection.post("/api/models", body)["version"] == 1
     assert len(Model.list(workspace, name=name)) == 1
-    with pytest.raises(UserErrorException, match="no file of the model"):
-        ask.post("/api/models", {**body, "registration_id": f"other-{name}"})
+    with pytest.raises(UserErrorException, match="no files were uploaded"):
+        connection.post("/api/models", {**body, "registration_id": f"other-{name}"})
 
 
-def test_a_model_of_a_run_tells_where_it_comes_from(
+def test_a_model_of_a_run_has_its_origin(
     workspace: Workspace, experiment: Experiment, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """B11.76."""
@@ -249,13 +245,13 @@ def test_a_model_of_a_run_tells_where_it_comes_from(
     run.complete()
     assert model.files() == ["model.pt"]
     assert (model.run_id, model.experiment_name) == (run.id, experiment.name)
-    assert model.metrics == {"accuracy": 0.98, "loss": "NaN"}  # JSON has no such number, and null would be none at all
+    assert model.metrics == {"accuracy": 0.98, "loss": "NaN"}  # JSON has no NaN, and null would mean a missing value
     assert model.lineage()["run_id"] == run.id
     assert model.run == run
-    assert [found.id for found in Model.list(workspace, run_id=run.id)] == [model.id]
-    with pytest.raises(ModelPathNotFoundException, match="no file or folder 'outputs/nothing'") as refused:
+    assert [m.id for m in Model.list(workspace, run_id=run.id)] == [model.id]
+    with pytest.raises(ModelPathNotFoundException, match="no file or folder 'outputs/nothing'") as caught:
         run.register_model(name, "outputs/nothing")
-    assert "outputs" in refused.value.hint
+    assert "outputs" in caught.value.hint
     with pytest.raises(ModelPathNotFoundException, match=f"'{name}'"):
         run.register_model(name)
 
@@ -263,15 +259,15 @@ def test_a_model_of_a_run_tells_where_it_comes_from(
 def test_two_versions_are_compared(workspace: Workspace, name: str, weights: Weights) -> None:
     first = Model.register(workspace, weights("1"), name, tags={"lr": "0.1", "same": "x"})
     second = Model.register(workspace, weights("22"), name, tags={"lr": "0.2", "same": "x"}, description="newer")
-    found = first.compare(second)
-    assert (found["left"], found["right"], found["same_files"]) == (first.id, second.id, False)
-    assert found["tags"] == [{"name": "lr", "left": "0.1", "right": "0.2"}]
-    assert found["files"] == [{"name": "model.pt", "left": 1, "right": 2}]
-    assert {one["name"] for one in found["about"]} == {"description", "size"}
-    assert first.compare("2") == found
+    comparison = first.compare(second)
+    assert (comparison["left"], comparison["right"], comparison["same_files"]) == (first.id, second.id, False)
+    assert comparison["tags"] == [{"name": "lr", "left": "0.1", "right": "0.2"}]
+    assert comparison["files"] == [{"name": "model.pt", "left": 1, "right": 2}]
+    assert {item["name"] for item in comparison["about"]} == {"description", "size"}
+    assert first.compare("2") == comparison
 
 
-def test_a_scoring_script_finds_its_models_beside_it(
+def test_a_scoring_script_finds_its_models_in_its_folder(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """B14.95."""
@@ -298,7 +294,7 @@ def test_a_scoring_script_finds_its_models_beside_it(
 
 
 @pytest.mark.parametrize("other_is_faster", [False, True])
-def test_another_process_never_finds_half_of_a_model_that_is_brought(
+def test_another_process_never_sees_a_partial_download(
     workspace: Workspace, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other_is_faster: bool
 ) -> None:
     (tmp_path / "net").mkdir()
@@ -307,31 +303,31 @@ def test_another_process_never_finds_half_of_a_model_that_is_brought(
     Model.register(workspace, tmp_path / "net", name)
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
-    there: list[bool] = []
-    bring, whole = workspace.connection.download, Path("azureml-models") / name / "1"
+    existed: list[bool] = []
+    download, folder = workspace.connection.download, Path("azureml-models") / name / "1"
 
     def watched(path: str, target: Path) -> object:
-        there.append(whole.exists())
-        if other_is_faster and len(there) == 2:
-            shutil.copytree(tmp_path / "net", whole / "net")
-        return bring(path, target)
+        existed.append(folder.exists())
+        if other_is_faster and len(existed) == 2:
+            shutil.copytree(tmp_path / "net", folder / "net")
+        return download(path, target)
 
     monkeypatch.setattr(workspace.connection, "download", watched)
     path = Path(Model.get_model_path(name, _workspace=workspace))
-    assert path == whole / "net"
-    assert there == [False, False]
+    assert path == folder / "net"
+    assert existed == [False, False]
     assert sorted(part.read_text() for part in path.iterdir()) == ["a", "b"]
-    assert [folder.name for folder in whole.parent.iterdir()] == ["1"]
+    assert [version.name for version in folder.parent.iterdir()] == ["1"]
 
 
-def test_a_model_path_with_a_workspace_brings_the_model(
+def test_a_model_path_with_a_workspace_downloads_the_model(
     workspace: Workspace, name: str, weights: Weights, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Model.register(workspace, weights("brought"), name)
+    Model.register(workspace, weights("downloaded"), name)
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     path = Model.get_model_path(name, _workspace=workspace)
     assert path == f"azureml-models/{name}/1/model.pt"
-    assert Path(path).read_text() == "brought"
+    assert Path(path).read_text() == "downloaded"
     with pytest.raises(ModelNotFoundException, match="no model named"):
         Model.get_model_path(f"{name}-not", _workspace=workspace)

@@ -1,4 +1,4 @@
-"""Server-sent events: all runs, and one, as they happen."""
+"""Server-sent events of all runs and of one run."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ open("outputs/model.txt", "w").write("x")
 """
 
 
-def until(events: Events, name: str, meets: Any = lambda data: True) -> Any:
-    """The data of the first such event; the server says something every 15 seconds, or the stream breaks."""
-    return next(data for found, data in events if found == name and meets(data))
+def until(events: Events, name: str, predicate: Any = lambda data: True) -> Any:
+    """The data of the first matching event; the stream breaks if the server is silent for too long."""
+    return next(data for event, data in events if event == name and predicate(data))
 
 
-def test_a_table_that_is_open_sees_a_run_from_its_beginning_to_its_end(
+def test_table_events_follow_a_run_from_start_to_end(
     workspace: Workspace, experiment: Experiment, project: Any, tmp_path: Path
 ) -> None:
     connection = workspace.connection
@@ -40,24 +40,24 @@ def test_a_table_that_is_open_sees_a_run_from_its_beginning_to_its_end(
     go = tmp_path / "go"
     run = experiment.submit(with_this_python(project(train=STEPS), arguments=[str(go)]))
 
-    def of_run(**wanted: Any) -> Any:
+    def next_row(**values: Any) -> Any:
         return until(
             events,
             "run",
-            lambda row: row["run_id"] == run.id and all(row[key] == value for key, value in wanted.items()),
+            lambda row: row["run_id"] == run.id and all(row[key] == value for key, value in values.items()),
         )
 
-    row = of_run(status="Running")
+    row = next_row(status="Running")
     assert row["ended_at"] is None
-    if row["metrics"] != {"loss": 1.0}:  # on a busy machine both come at once
-        assert of_run(metrics={"loss": 1.0})["status"] == "Running"
+    if row["metrics"] != {"loss": 1.0}:  # on a busy machine both changes may be in one event
+        assert next_row(metrics={"loss": 1.0})["status"] == "Running"
     go.touch()
-    row = of_run(status="Completed")
+    row = next_row(status="Completed")
     assert row["metrics"] == {"loss": 0.5}
     events.close()
 
 
-def test_a_reader_who_was_away_is_told_what_changed_meanwhile(workspace: Workspace, experiment: Experiment) -> None:
+def test_a_reconnecting_client_receives_missed_changes(workspace: Workspace, experiment: Experiment) -> None:
     connection = workspace.connection
     version = connection.get("/api/runs/table", limit=0)["version"]
     run = experiment.start_logging(snapshot_directory=None)
@@ -70,7 +70,7 @@ def test_a_reader_who_was_away_is_told_what_changed_meanwhile(workspace: Workspa
     events.close()
 
 
-def test_a_page_of_one_run_is_told_of_status_metrics_logs_files_and_the_end(
+def test_run_events_cover_status_metrics_logs_files_and_end(
     workspace: Workspace, experiment: Experiment, project: Any, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
@@ -88,7 +88,7 @@ def test_a_page_of_one_run_is_told_of_status_metrics_logs_files_and_the_end(
     assert [data["count"] for name, data in rest if name == "files"][-1] == 3
 
 
-def test_a_run_that_has_ended_is_told_at_once(workspace: Workspace, experiment: Experiment) -> None:
+def test_events_of_an_ended_run_are_sent_immediately(workspace: Workspace, experiment: Experiment) -> None:
     run = experiment.start_logging(snapshot_directory=None)
     run.log("loss", 3)
     run.complete()
@@ -96,7 +96,7 @@ def test_a_run_that_has_ended_is_told_at_once(workspace: Workspace, experiment: 
     assert names == ["status", "metrics", "files", "end"]
 
 
-def test_a_change_of_tags_is_told(workspace: Workspace, experiment: Experiment) -> None:
+def test_a_changed_tag_is_sent(workspace: Workspace, experiment: Experiment) -> None:
     connection: Connection = workspace.connection
     run = experiment.start_logging(snapshot_directory=None)
     events = connection.events("/api/live")

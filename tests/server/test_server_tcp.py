@@ -1,4 +1,4 @@
-"""The yard on the network: asked for, kept over restarts, closed again; and as a server in the foreground."""
+"""The TCP listener: opened on request, kept across restarts, closed; and `runyard server`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from support import a_home, eventually, stop_yard, yard_pid
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    """A yard of its own: these tests stop it."""
+    """A separate yard, because these tests stop it."""
     with a_home() as folder:
         yield folder
 
@@ -33,14 +33,14 @@ def home() -> Iterator[Path]:
 def port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        found: int = probe.getsockname()[1]
-        return found
+        free_port: int = probe.getsockname()[1]
+        return free_port
 
 
 def fetch(url: str, **headers: str) -> Any:
     request = urllib.request.Request(url, headers=headers)
-    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=20) as answer:
-        return answer.read()
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=20) as response:
+        return response.read()
 
 
 def health(address: dict[str, Any]) -> Any:
@@ -58,17 +58,17 @@ def command(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.real
-def test_the_command_prints_an_address_that_signs_in(home: Path, port: int) -> None:
-    said = command(home, "studio", "--no-open", "--port", str(port))
-    url = said.stdout.strip()
-    assert url.startswith(f"http://127.0.0.1:{port}/?token="), said.stderr
+def test_the_studio_command_prints_a_url_that_signs_in(home: Path, port: int) -> None:
+    result = command(home, "studio", "--no-open", "--port", str(port))
+    url = result.stdout.strip()
+    assert url.startswith(f"http://127.0.0.1:{port}/?token="), result.stderr
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPCookieProcessor())
     with opener.open(url, timeout=20) as page:
         assert page.url == f"http://127.0.0.1:{port}/"
         assert b"<html" in page.read()
         assert "script-src 'self'" in page.headers["Content-Security-Policy"]
-    with opener.open(f"http://127.0.0.1:{port}/api/health", timeout=20) as answer:
-        assert json.loads(answer.read())["studio"] == f"http://127.0.0.1:{port}/"
+    with opener.open(f"http://127.0.0.1:{port}/api/health", timeout=20) as response:
+        assert json.loads(response.read())["studio"] == f"http://127.0.0.1:{port}/"
     with pytest.raises(urllib.error.HTTPError, match="401"):
         fetch(f"http://127.0.0.1:{port}/api/health")
     assert "not listen" in command(home, "studio", "--close").stderr
@@ -77,19 +77,19 @@ def test_the_command_prints_an_address_that_signs_in(home: Path, port: int) -> N
 
 
 @pytest.mark.real
-def test_the_next_yard_is_at_the_same_address_with_the_same_token(home: Path, port: int) -> None:
+def test_the_next_yard_uses_the_same_address_and_token(home: Path, port: int) -> None:
     connection = Connection(home)
     address = connection.post("/api/studio", {"port": port})
     assert connection.post("/api/studio", {})["port"] == port
     first = health(address)["pid"]
     stop_yard(home, signal.SIGKILL)
-    again = Connection(home).get("/api/studio")
-    assert (again["url"], again["token"]) == (address["url"], address["token"])
+    restarted = Connection(home).get("/api/studio")
+    assert (restarted["url"], restarted["token"]) == (address["url"], address["token"])
     assert health(address)["pid"] != first
 
 
 @pytest.mark.real
-def test_a_port_that_is_taken_is_one_clear_error_and_none_named_finds_another(home: Path, port: int) -> None:
+def test_a_used_port_is_an_error_and_the_default_finds_a_free_one(home: Path, port: int) -> None:
     connection = Connection(home)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", port))
@@ -101,7 +101,7 @@ def test_a_port_that_is_taken_is_one_clear_error_and_none_named_finds_another(ho
 
 
 @pytest.mark.real
-def test_a_stream_over_tcp_ends_when_the_yard_does(home: Path, port: int) -> None:
+def test_a_stream_over_tcp_ends_with_the_yard(home: Path, port: int) -> None:
     address = Connection(home).post("/api/studio", {"port": port})
     request = urllib.request.Request(
         f"{address['url']}api/live", headers={"Authorization": f"Bearer {address['token']}"}
@@ -114,7 +114,7 @@ def test_a_stream_over_tcp_ends_when_the_yard_does(home: Path, port: int) -> Non
 
 
 @pytest.mark.real
-def test_an_open_page_keeps_the_yard_and_a_closed_one_lets_it_go(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_open_event_stream_prevents_the_idle_exit(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUNYARD_IDLE_S", "0.3")
     events = Connection(home).events("/api/live")
     assert next(events)[0] == "hello"
@@ -122,13 +122,11 @@ def test_an_open_page_keeps_the_yard_and_a_closed_one_lets_it_go(home: Path, mon
     threading.Event().wait(1.0)  # three times its idle time
     assert yard_pid(home) == pid
     events.close()
-    eventually(lambda: yard_pid(home) is None, "the yard goes away")
+    eventually(lambda: yard_pid(home) is None, "the yard exits")
 
 
 @pytest.mark.real
-def test_a_server_stays_until_it_is_ended_and_takes_the_place_of_a_yard_in_the_background(
-    home: Path, port: int
-) -> None:
+def test_a_server_replaces_the_background_yard_and_ignores_the_idle_time(home: Path, port: int) -> None:
     before = Connection(home).get("/api/health")["pid"]
     words = [sys.executable, "-m", "runyard", "server", "--port", str(port), "--name", "lab.example"]
     variables = {**os.environ, "RUNYARD_HOME": str(home), "RUNYARD_IDLE_S": "0.1"}
@@ -137,16 +135,16 @@ def test_a_server_stays_until_it_is_ended_and_takes_the_place_of_a_yard_in_the_b
         assert server.stderr is not None
         url = next(word for line in server.stderr for word in line.split() if "?token=" in word)
         address = {"url": f"http://127.0.0.1:{port}/", "token": url.partition("=")[2]}
-        told = health(address)
-        assert told["stays"]
-        assert told["pid"] != before
+        status = health(address)
+        assert status["stays"]
+        assert status["pid"] != before
         assert b"<html" in fetch(address["url"], Host=f"lab.example:{port}")
         with pytest.raises(urllib.error.HTTPError, match="421"):
             fetch(address["url"], Host=f"evil.example:{port}")
         second = command(home, "server", "--port", str(port))
         assert second.returncode == 1
         assert "already" in second.stderr
-        assert health(address)["pid"] == told["pid"]
+        assert health(address)["pid"] == status["pid"]
     finally:
         server.terminate()
         server.communicate(timeout=30)
@@ -155,10 +153,10 @@ def test_a_server_stays_until_it_is_ended_and_takes_the_place_of_a_yard_in_the_b
 
 
 @pytest.mark.real
-def test_a_server_that_cannot_listen_says_so(home: Path, port: int) -> None:
+def test_a_server_that_cannot_listen_is_an_error(home: Path, port: int) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", port))
         taken.listen()
-        said = command(home, "server", "--port", str(port))
-    assert said.returncode == 1
-    assert f"cannot listen on 127.0.0.1:{port}" in said.stderr
+        result = command(home, "server", "--port", str(port))
+    assert result.returncode == 1
+    assert f"cannot listen on 127.0.0.1:{port}" in result.stderr

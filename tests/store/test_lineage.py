@@ -1,4 +1,4 @@
-"""What came of what, over all tables."""
+"""Lineage across all tables."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from runyard.store.open_store import open_database
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
-    opened = open_database(tmp_path / "yard.db")
-    yield opened
-    opened.close()
+    database = open_database(tmp_path / "yard.db")
+    yield database
+    database.close()
 
 
 def add(database: Database, table: Any, **values: Any) -> None:
-    needed = {
+    defaults = {
         column.name: {} if "JSON" in str(column.type) else 0 if "CHAR" not in str(column.type) else ""
         for column in table.columns
         if not column.nullable and column.autoincrement is not True
     }
     with database.write() as connection:
-        connection.execute(insert(table).values(**{**needed, **values}))
+        connection.execute(insert(table).values(**{**defaults, **values}))
 
 
 def add_run(database: Database, run_id: str, *uses: DataUse, root: str | None = None) -> None:
@@ -54,17 +54,17 @@ def add_dataset(database: Database, name: str | None, path: str, digest: str, ru
     definition = DatasetDefinition(FILE, (Source("blobs", path),))
     if name is None:
         return DatasetStore(database).save(definition, digest, 1, 1)
-    wanted = Dataset("", name, None, definition, digest, 1, 1, run_id=run_id)
-    return DatasetStore(database).register(wanted, create_new_version=True)
+    dataset = Dataset("", name, None, definition, digest, 1, 1, run_id=run_id)
+    return DatasetStore(database).register(dataset, create_new_version=True)
 
 
 def use(dataset: Dataset, digest: str, name: str = "data") -> DataUse:
     return DataUse(name, "blobs", "x", dataset=DatasetUse(dataset.dataset_id, dataset.name, dataset.version, digest))
 
 
-def shown(found: Lineage) -> set[str]:
-    label = {node: about["label"] for node, about in found.nodes.items()}
-    return {f"{label[edge.source]} {edge.kind} {label[edge.target]}" for edge in found.edges.values()}
+def edges(graph: Lineage) -> set[str]:
+    label = {node: facts["label"] for node, facts in graph.nodes.items()}
+    return {f"{label[edge.source]} {edge.kind} {label[edge.target]}" for edge in graph.edges.values()}
 
 
 def test_from_raw_data_to_the_service(database: Database) -> None:
@@ -87,47 +87,47 @@ def test_from_raw_data_to_the_service(database: Database) -> None:
         "m:1 made of m:2",
         "m:2 served s",
     }
-    above = line - {"clean wrote blobs/cleaned"}
-    assert shown(lineage.trace_model(database, "m:1")) == above
-    assert shown(lineage.trace_model(database, "m")) == above
-    assert shown(lineage.trace_run(database, "train")) == above
-    assert shown(lineage.trace_run(database, "clean")) == line - {"blobs/words.txt used train"}
-    assert shown(lineage.trace_dataset(database, "cleaned")) == above - {"blobs/words.txt used train"}
-    assert "raw:1 used other" in shown(lineage.trace_dataset(database, "raw:1"))
+    without_output = line - {"clean wrote blobs/cleaned"}
+    assert edges(lineage.trace_model(database, "m:1")) == without_output
+    assert edges(lineage.trace_model(database, "m")) == without_output
+    assert edges(lineage.trace_run(database, "train")) == without_output
+    assert edges(lineage.trace_run(database, "clean")) == line - {"blobs/words.txt used train"}
+    assert edges(lineage.trace_dataset(database, "cleaned")) == without_output - {"blobs/words.txt used train"}
+    assert "raw:1 used other" in edges(lineage.trace_dataset(database, "raw:1"))
 
 
-def test_what_one_run_wrote_leads_to_who_read_it(database: Database) -> None:
+def test_data_written_by_one_run_and_read_by_another(database: Database) -> None:
     add_run(database, "first", DataUse("out", "blobs", "there", mode="upload"))
     add_run(database, "second", DataUse("in", "blobs", "there"))
     line = {"first wrote blobs/there", "blobs/there used second"}
-    assert shown(lineage.trace_run(database, "first")) == shown(lineage.trace_run(database, "second")) == line
+    assert edges(lineage.trace_run(database, "first")) == edges(lineage.trace_run(database, "second")) == line
 
 
-def test_a_run_says_whether_its_data_was_what_is_registered(database: Database) -> None:
+def test_an_edge_shows_if_the_data_was_the_registered_content(database: Database) -> None:
     dataset = add_dataset(database, "mnist", "mnist/", "d1")
     add_run(database, "same", use(dataset, "d1"))
     add_run(database, "other", use(dataset, "d2"))
-    found = lineage.trace_dataset(database, dataset.dataset_id)
-    assert {edge.target: edge.same for edge in found.edges.values()} == {"run:same": True, "run:other": False}
+    graph = lineage.trace_dataset(database, dataset.dataset_id)
+    assert {edge.target: edge.same for edge in graph.edges.values()} == {"run:same": True, "run:other": False}
 
 
-def test_runs_that_used_the_same_content_before_it_had_a_name_are_found(database: Database) -> None:
+def test_runs_that_used_the_content_before_registration_are_found(database: Database) -> None:
     add_run(database, "early", use(add_dataset(database, None, "mnist/", "d1"), "d1"))
     add_dataset(database, "mnist", "mnist/", "d1")
-    assert shown(lineage.trace_dataset(database, "mnist")) == {"mnist:1 used early"}
-    assert shown(lineage.trace_run(database, "early")) == {"blobs/mnist/ used early"}
+    assert edges(lineage.trace_dataset(database, "mnist")) == {"mnist:1 used early"}
+    assert edges(lineage.trace_run(database, "early")) == {"blobs/mnist/ used early"}
 
 
-def test_a_sweep_goes_with_its_children(database: Database) -> None:
+def test_a_sweep_is_traced_with_its_children(database: Database) -> None:
     dataset = add_dataset(database, "mnist", "mnist/", "d1")
     add_run(database, "sweep", root="sweep")
     add_run(database, "sweep_0", use(dataset, "d1"), root="sweep")
-    found = lineage.trace_run(database, "sweep")
-    assert found.start == ["run:sweep"]
-    assert shown(found) == {"sweep led sweep_0", "mnist:1 used sweep_0"}
+    graph = lineage.trace_run(database, "sweep")
+    assert graph.start == ["run:sweep"]
+    assert edges(graph) == {"sweep led sweep_0", "mnist:1 used sweep_0"}
 
 
-def test_what_is_not_there_is_told(database: Database) -> None:
+def test_unknown_objects_are_errors(database: Database) -> None:
     add_dataset(database, "mnist", "mnist/", "d1")
     with pytest.raises(UserErrorException, match="no dataset 'mnits'"):
         lineage.trace_dataset(database, "mnits")

@@ -10,7 +10,7 @@ from support import a_home
 
 @pytest.fixture
 def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A yard of its own: these tests kill it."""
+    """A separate yard, because these tests kill it."""
     with a_home() as folder:
         monkeypatch.setenv("RUNYARD_HOME", str(folder))
         yield folder

@@ -1,4 +1,4 @@
-"""The yard as a process: started once, adopted by the next, never in the way."""
+"""The yard as a process: start, idle exit, kill and recovery."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ open('outputs/done.txt', 'w').write('done')
 """
 
 
-def here(project: Path, script: str = "train.py", arguments: list[str] | None = None) -> ScriptRunConfig:
-    """Runs with this very interpreter, as it is."""
+def local_config(project: Path, script: str = "train.py", arguments: list[str] | None = None) -> ScriptRunConfig:
+    """A run with the interpreter of the tests."""
     config = ScriptRunConfig(project, script=script, arguments=arguments or [])
     config.run_config.environment.python.user_managed_dependencies = True
     return config
 
 
-def test_twenty_first_clients_find_one_yard(home: Path) -> None:
+def test_twenty_concurrent_clients_start_one_yard(home: Path) -> None:
     code = "from runyard import Workspace; print(Workspace().connection.get('/api/health')['pid'])"
     clients = [
         subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(20)
     ]
-    answers = [client.communicate(timeout=120) for client in clients]
-    assert {err for _, err in answers} == {""}
-    assert {out.strip() for out, _ in answers} == {str(yard_pid(home))}
+    outputs = [client.communicate(timeout=120) for client in clients]
+    assert {err for _, err in outputs} == {""}
+    assert {out.strip() for out, _ in outputs} == {str(yard_pid(home))}
 
 
-def test_the_socket_and_the_home_are_the_owners_alone(workspace: Workspace, home: Path) -> None:
+def test_the_socket_and_the_home_are_private(workspace: Workspace, home: Path) -> None:
     workspace.connection.get("/api/health")
     assert stat.S_IMODE((home / "yard.sock").stat().st_mode) == 0o600
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
 
 
-def test_a_yard_goes_away_when_nobody_is_here_and_comes_back(
+def test_an_idle_yard_exits_and_is_started_again(
     home: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RUNYARD_IDLE_S", "0.3")
@@ -65,14 +65,14 @@ def test_a_yard_goes_away_when_nobody_is_here_and_comes_back(
     assert workspace.connection.get("/api/health")["pid"] != first
 
 
-def test_a_yard_stays_while_a_run_goes_on(
+def test_a_yard_does_not_exit_while_a_run_is_active(
     home: Path, experiment: Experiment, project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RUNYARD_IDLE_S", "0.3")
     stop = tmp_path / "stop"
-    run = experiment.submit(here(project(train=SLOW), arguments=[str(stop)]))
+    run = experiment.submit(local_config(project(train=SLOW), arguments=[str(stop)]))
     eventually(lambda: run.get_status() == "Running", "the run runs")
-    pid = yard_pid(home)  # not before: a slow submission may just have met a yard that was about to leave
+    pid = yard_pid(home)  # not earlier: a slow submission may have reached a yard that was about to exit
     threading.Event().wait(1.0)  # three times its idle time
     assert yard_pid(home) == pid
     stop.touch()
@@ -86,7 +86,7 @@ def test_kill_9_of_the_yard_loses_nothing(
     stop = tmp_path / "stop"
     if moment == "after the script ended":
         stop.touch()
-    run = experiment.submit(here(project(train=SLOW), arguments=[str(stop)]))
+    run = experiment.submit(local_config(project(train=SLOW), arguments=[str(stop)]))
     first = yard_pid(home)
     if moment == "while it runs":
         eventually(lambda: "i" in run.get_metrics(), "the script logs")
@@ -105,11 +105,11 @@ def test_kill_9_of_the_yard_loses_nothing(
     assert printed == [str(i) for i in range(len(values))]
 
 
-def test_a_run_that_ended_while_no_yard_was_there_is_settled_by_the_next(
+def test_a_run_that_ended_without_a_yard_is_finalized_by_the_next(
     home: Path, experiment: Experiment, project, tmp_path: Path
 ) -> None:
     stop = tmp_path / "stop"
-    run = experiment.submit(here(project(train=SLOW), arguments=[str(stop)]))
+    run = experiment.submit(local_config(project(train=SLOW), arguments=[str(stop)]))
     eventually(lambda: run.get_status() == "Running", "the run runs")
     stop_yard(home, signal.SIGKILL)
     stop.touch()
@@ -119,7 +119,7 @@ def test_a_run_that_ended_while_no_yard_was_there_is_settled_by_the_next(
     assert run.wait_for_completion()["status"] == "Completed"
 
 
-def test_a_script_whose_yard_was_killed_can_still_ask_for_things(
+def test_a_script_whose_yard_was_killed_starts_the_next(
     home: Path, experiment: Experiment, project, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
@@ -131,7 +131,7 @@ while not os.path.exists({str(go)!r}):
     time.sleep(0.01)
 run.tag('phase', 'late')
 """
-    run = experiment.submit(here(project(train=script)))
+    run = experiment.submit(local_config(project(train=script)))
     eventually(lambda: run.get_status() == "Running", "the run runs")
     stop_yard(home, signal.SIGKILL)
     go.touch()
@@ -143,7 +143,7 @@ def test_kill_9_of_the_agent_ends_the_run_and_leaves_no_process(
     home: Path, experiment: Experiment, project, tmp_path: Path
 ) -> None:
     script = SLOW + "\n"
-    run = experiment.submit(here(project(train=script), arguments=[str(tmp_path / "never")]))
+    run = experiment.submit(local_config(project(train=script), arguments=[str(tmp_path / "never")]))
     eventually(lambda: "i" in run.get_metrics(), "the script logs")
     events = (home / "runs" / run.id / "events.jsonl").read_text().splitlines()
     pid = json.loads(events[0])["pid"]
@@ -155,14 +155,14 @@ def test_kill_9_of_the_agent_ends_the_run_and_leaves_no_process(
     assert not is_alive(pid)
 
 
-def test_a_socket_path_that_is_too_long_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_too_long_socket_path_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RUNYARD_HOME", str(tmp_path / ("x" * 100)))
     with pytest.raises(HomeUnusable, match="too long") as caught:
         Workspace().connection.get("/api/health")
     assert "RUNYARD_HOME" in caught.value.hint
 
 
-def test_a_home_that_cannot_be_written_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_unwritable_home_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     monkeypatch.setenv("RUNYARD_HOME", str(blocked / "home"))
@@ -170,7 +170,7 @@ def test_a_home_that_cannot_be_written_is_one_clear_error(monkeypatch: pytest.Mo
         Workspace().connection.get("/api/health")
 
 
-def test_a_damaged_database_is_told_to_the_client_and_kept(home: Path) -> None:
+def test_a_damaged_database_is_reported_to_the_client_and_not_changed(home: Path) -> None:
     (home / "yard.db").write_bytes(b"broken" * 1000)
     with pytest.raises(StoreCorrupted, match="was not changed") as caught:
         Workspace().connection.get("/api/health")
@@ -178,7 +178,7 @@ def test_a_damaged_database_is_told_to_the_client_and_kept(home: Path) -> None:
     assert (home / "yard.db").read_bytes() == b"broken" * 1000
 
 
-def test_a_yard_that_is_told_to_stop_closes_its_doors(home: Path, workspace: Workspace) -> None:
+def test_a_terminated_yard_removes_its_socket(home: Path, workspace: Workspace) -> None:
     workspace.connection.get("/api/health")
     stop_yard(home, signal.SIGTERM)
     assert not (home / "yard.sock").exists()
@@ -186,12 +186,12 @@ def test_a_yard_that_is_told_to_stop_closes_its_doors(home: Path, workspace: Wor
     assert "closed" in (home / "yard.log").read_text().splitlines()[-1]
 
 
-def test_a_yard_is_copied_once_it_has_something_to_lose(home: Path, experiment: Experiment) -> None:
+def test_a_yard_with_runs_backs_up_its_database(home: Path, experiment: Experiment) -> None:
     with experiment.start_logging(snapshot_directory=None):
         pass
     stop_yard(home)
     experiment.workspace.connection.get("/api/health")
-    eventually(lambda: (home / "yard.db.backup").exists(), "the backup is made")
+    eventually(lambda: (home / "yard.db.backup").exists(), "the backup exists")
 
 
 def test_an_interactive_run_is_completed_when_complete_returns(experiment: Experiment) -> None:
@@ -200,7 +200,7 @@ def test_an_interactive_run_is_completed_when_complete_returns(experiment: Exper
     assert run.status == "Completed"
 
 
-def test_a_client_of_another_version_is_told_what_to_do(
+def test_a_client_of_another_version_gets_a_hint(
     workspace: Workspace, experiment: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace.connection.get("/api/health")
@@ -210,16 +210,16 @@ def test_a_client_of_another_version_is_told_what_to_do(
     assert "this is runyard/9.9.9: `runyard yard stop`" in caught.value.hint
 
 
-def test_a_copy_that_a_killed_yard_laid_out_does_not_stop_the_next_one(
+def test_a_partial_working_copy_of_a_killed_yard_is_replaced(
     home: Path, experiment: Experiment, project, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
     blocker = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)"
     folder = project(block=blocker, train="print('on')")
     cores = experiment.workspace.connection.get("/api/computes/local")["status"]["cpus"]
-    for run in [experiment.submit(here(folder, "block.py")) for _ in range(cores)]:
+    for run in [experiment.submit(local_config(folder, "block.py")) for _ in range(cores)]:
         eventually(lambda run=run: run.get_status() == "Running", "every core is taken")
-    waiting = experiment.submit(here(folder))
+    waiting = experiment.submit(local_config(folder))
     eventually(lambda: waiting.get_status() == "Queued", "the queue is full")
     (home / "runs" / waiting.id / "work" / "outputs").mkdir(parents=True)
     (home / "runs" / waiting.id / "work" / "train.py").write_text("print('half')")

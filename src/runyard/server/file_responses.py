@@ -125,6 +125,9 @@ class _WriteBuffer:
     def flush(self) -> None:
         """Required by ZipFile; there is nothing to flush."""
 
+    def close(self) -> None:
+        """Required by ZipFile; the content is still to be taken."""
+
     def take(self) -> bytes:
         chunks, self._chunks = self._chunks, []
         return b"".join(chunks)
