@@ -1,4 +1,4 @@
-"""The data of a run in words: what it was given, and whether the run that it repeats had the same."""
+"""Describes the data of a run, and whether a rerun used the same data as the original."""
 
 from __future__ import annotations
 
@@ -10,28 +10,25 @@ from runyard.errors import RunNotFound
 
 def data_lines(connection: Connection, view: dict[str, Any]) -> list[str]:
     uses = (view["spec"] or {}).get("data") or ()
-    earlier = view["properties"].get("runyard.rerun_of")
-    before = _digests(connection, earlier) if uses and earlier else {}
-    return [_line(use, str(earlier), before) for use in uses]
+    original = view["properties"].get("runyard.rerun_of")
+    digests = _digests(connection, original) if uses and original else {}
+    return [_line(use, str(original), digests) for use in uses]
 
 
-def _line(use: dict[str, Any], earlier: str, before: dict[str, str]) -> str:
+def _line(use: dict[str, Any], original: str, original_digests: dict[str, str]) -> str:
     dataset = use["dataset"]
     if dataset is None:
-        place = "/".join(part for part in (use["datastore"], use["path"]) if part)
+        path = "/".join(part for part in (use["datastore"], use["path"]) if part)
         return (
-            f"{use['name']}: {place} ({use['mode']})" if use["name"] != use["datastore"] else f"{place} ({use['mode']})"
+            f"{use['name']}: {path} ({use['mode']})" if use["name"] != use["datastore"] else f"{path} ({use['mode']})"
         )
-    named = f"dataset {dataset['name']}:{dataset['version']}" if dataset["name"] else f"dataset {dataset['id'][:8]}"
+    label = f"dataset {dataset['name']}:{dataset['version']}" if dataset["name"] else f"dataset {dataset['id'][:8]}"
     digest = dataset["digest"] or ""
-    words = (
-        f"{use['name']}: {named} ({'read' if dataset['direct'] else use['mode']}), digest {digest[:12] or 'unknown'}"
-    )
-    if use["name"] not in before or not digest:
-        return words
-    return f"{words}, " + (
-        f"the same as in {earlier}" if before[use["name"]] == digest else f"other data than {earlier}"
-    )
+    text = f"{use['name']}: {label} ({'read' if dataset['direct'] else use['mode']}), digest {digest[:12] or 'unknown'}"
+    if use["name"] not in original_digests or not digest:
+        return text
+    is_same = original_digests[use["name"]] == digest
+    return f"{text}, " + (f"same data as {original}" if is_same else f"different data than {original}")
 
 
 def _digests(connection: Connection, run_id: str) -> dict[str, str]:

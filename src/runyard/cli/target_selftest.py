@@ -1,4 +1,4 @@
-"""A tiny run of each way of launching, to find out what works on a target. Each really does what its name says."""
+"""Self-test of a compute target: a small run with each launch method."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from runyard.errors import RunyardException
 
 _SINGLE = "import platform\nprint('on', platform.node())\n"
 
-# Rank 0 is called by all others, over the network.
+# All other ranks connect to rank 0 over the network.
 _TORCH = """
 import os, socket, time
-place, size = (os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT'])), int(os.environ['WORLD_SIZE'])
+address, size = (os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT'])), int(os.environ['WORLD_SIZE'])
 if os.environ['RANK'] == '0':
-    with socket.create_server(('', place[1])) as server:
-        met = sorted(int(server.accept()[0].recv(9)) for _ in range(size - 1))
-    assert met == list(range(1, size)), met
+    with socket.create_server(('', address[1])) as server:
+        ranks = sorted(int(server.accept()[0].recv(9)) for _ in range(size - 1))
+    assert ranks == list(range(1, size)), ranks
 else:
     while True:
         try:
-            socket.create_connection(place).send(os.environ['RANK'].encode())
+            socket.create_connection(address).send(os.environ['RANK'].encode())
             break
         except ConnectionRefusedError:
             time.sleep(0.05)
 """
 
-# The server listens for ever, as TensorFlow's do; each worker calls it.
+# The server runs forever, like TensorFlow's; each worker connects to it.
 _SERVERS = """
 import json, os, socket, time
 config = json.loads(os.environ['TF_CONFIG'])
@@ -58,21 +58,21 @@ assert world.allreduce(world.rank) == world.size * (world.size - 1) // 2
 class Outcome:
     name: str
     works: bool
-    took_s: float
+    duration_s: float
     text: str
     run_id: str = ""
 
 
-def tried(target: Any, *, patience_s: float) -> Iterator[Outcome]:
-    """One after the other, each as soon as it is known."""
+def run_selftests(target: Any, *, timeout_s: float) -> Iterator[Outcome]:
+    """Run the tests one after another and yield each result."""
     nodes = min(2, node_count(target))
-    with tempfile.TemporaryDirectory(prefix="runyard-trial-") as folder:
+    with tempfile.TemporaryDirectory(prefix="runyard-selftest-") as folder:
         for name, config in _configs(Path(folder), target, nodes):
-            yield _try(target, name, config, nodes, patience_s)
+            yield _run_test(target, name, config, nodes, timeout_s)
 
 
 def node_count(target: Any) -> int:
-    """How many nodes a run may have there."""
+    """Maximum number of nodes of a run on the target."""
     view = target.serialize()
     status, configuration = view["status"], view["configuration"]
     return int(status.get("node_count") or configuration.get("max_nodes") or len(configuration.get("hosts", ())) or 1)
@@ -113,30 +113,30 @@ def _project(folder: Path, name: str, script: str) -> Path:
     return project
 
 
-def _try(target: Any, name: str, config: Any, nodes: int, patience_s: float) -> Outcome:
+def _run_test(target: Any, name: str, config: Any, nodes: int, timeout_s: float) -> Outcome:
     from runyard import Experiment
 
-    began = time.monotonic()
+    started = time.monotonic()
     config.run_config.max_run_duration_seconds = 300
     try:
         run = Experiment(target.workspace, "compute-test").submit(config)
     except RunyardException as error:
-        return Outcome(name, False, time.monotonic() - began, str(error.message))
-    view = _ended(run, began + patience_s)
-    took_s = time.monotonic() - began
+        return Outcome(name, False, time.monotonic() - started, str(error.message))
+    view = _wait_for_end(run, started + timeout_s)
+    duration_s = time.monotonic() - started
     if view is None:
-        waited_for = run._refresh()
+        pending = run._refresh()
         run.cancel()
-        text = f"{waited_for['status']} after {patience_s:.0f} s: {waited_for['activity'] or 'no reason known'}"
-        return Outcome(name, False, took_s, text, run.id)
+        text = f"{pending['status']} after {timeout_s:.0f} s: {pending['activity'] or 'unknown reason'}"
+        return Outcome(name, False, duration_s, text, run.id)
     if view["status"] == "Completed":
-        where = "1 node" if nodes == 1 or name == "one process" else f"{nodes} nodes"
-        return Outcome(name, True, took_s, where, run.id)
+        text = "1 node" if nodes == 1 or name == "one process" else f"{nodes} nodes"
+        return Outcome(name, True, duration_s, text, run.id)
     end = view["end"] or {}
-    return Outcome(name, False, took_s, f"{end.get('reason')}: {end.get('message')}", run.id)
+    return Outcome(name, False, duration_s, f"{end.get('reason')}: {end.get('message')}", run.id)
 
 
-def _ended(run: Any, deadline: float) -> dict[str, Any] | None:
+def _wait_for_end(run: Any, deadline: float) -> dict[str, Any] | None:
     while time.monotonic() < deadline:
         view: dict[str, Any] = run._refresh()
         if view["status"] in ("Completed", "Failed", "Canceled"):

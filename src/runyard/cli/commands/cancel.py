@@ -1,3 +1,5 @@
+"""The `runyard cancel` command."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -17,27 +19,25 @@ app = new_app()
 def cancel(
     runs: Annotated[
         list[str],
-        typer.Argument(
-            metavar="RUN", help="Their ids, beginnings or ends of them, or @last.", autocompletion=complete_run
-        ),
+        typer.Argument(metavar="RUN", help="Run ids, their beginnings or ends, or @last.", autocompletion=complete_run),
     ],
-    wait: Annotated[bool, typer.Option("--wait", help="Until they have ended.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until they have ended.")] = False,
 ) -> None:
-    """Cancel runs: their processes are asked to end, and after a grace period stopped."""
+    """Cancel runs: their processes are terminated, and killed after a grace period."""
     connection = Connection()
-    # all of them first: a wrong name cancels nothing; and one that was named twice is one run
-    found = {view["run_id"]: view for view in (find_run(connection, run) for run in runs)}
-    ending = []
-    for run_id, view in found.items():
+    # look up all runs first, so that a wrong name cancels nothing; duplicates are removed
+    views = {view["run_id"]: view for view in (find_run(connection, run) for run in runs)}
+    pending = []
+    for run_id, view in views.items():
         if RunState(view["status"]).is_terminal:
-            print(f"{run_id}  had ended already: {outcome(view)}")
+            print(f"{run_id}  had already ended: {outcome(view)}")
             continue
         view = connection.post(f"/api/runs/{run_id}/cancel")
         if wait and not RunState(view["status"]).is_terminal:
-            ending.append(run_id)
+            pending.append(run_id)
         else:
             print(f"{run_id}  {outcome(view)}")
-    for run_id in ending:
+    for run_id in pending:
         for kind, data in connection.events(f"/api/runs/{run_id}/follow", logs=False):
             if kind == "end":
                 print(f"{run_id}  {outcome(data)}")

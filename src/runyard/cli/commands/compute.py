@@ -44,16 +44,16 @@ def add(
     ] = None,
     slurm: Annotated[bool, typer.Option("--slurm", help="Add a partition of a Slurm cluster.")] = False,
     ssh: Annotated[bool, typer.Option("--ssh", help="Add hosts that you can log in to with SSH.")] = False,
-    kind: Annotated[str, typer.Option(metavar="KIND", help="Add a target of another kind, provided by an installed package.")] = "",
+    kind: Annotated[
+        str, typer.Option(metavar="KIND", help="Add a target of another kind, provided by an installed package.")
+    ] = "",
     partition: Annotated[str, typer.Option(metavar="NAME", help="Slurm: partition.")] = "",
     login: Annotated[
         Optional[str], typer.Option(metavar="USER@HOST", help="Slurm: login node, if it is not this machine.")
     ] = None,
     account: Annotated[Optional[str], typer.Option(metavar="NAME", help="Slurm: account to charge.")] = None,
     qos: Annotated[Optional[str], typer.Option(metavar="NAME", help="Slurm: quality of service.")] = None,
-    constraint: Annotated[
-        Optional[str], typer.Option(metavar="TEXT", help="Slurm: required node features.")
-    ] = None,
+    constraint: Annotated[Optional[str], typer.Option(metavar="TEXT", help="Slurm: required node features.")] = None,
     options: Annotated[
         Optional[list[str]],
         typer.Option(
@@ -153,7 +153,7 @@ def show(name: Name, as_json: Json = False) -> None:
 
 
 @app.command("test", cls=Command)
-def test(
+def run_tests(
     name: Name,
     patience: Annotated[str, typer.Option(metavar="TIME", help="Maximum time per test: 90s, 10m.")] = "5m",
     as_json: Json = False,
@@ -202,7 +202,9 @@ def _key_values(options: list[str]) -> dict[str, str]:
 def _reject_options(kind: str, options: dict[str, Any]) -> None:
     invalid = [flag for flag, value in options.items() if value]
     if invalid:
-        raise UserErrorException(f"{', '.join(invalid)} cannot be used with {kind}", hint="see runyard compute add --help")
+        raise UserErrorException(
+            f"{', '.join(invalid)} cannot be used with {kind}", hint="see runyard compute add --help"
+        )
 
 
 def _where(view: dict[str, Any]) -> str:

@@ -1,3 +1,5 @@
+"""The `runyard data` command."""
+
 from __future__ import annotations
 
 import json
@@ -25,68 +27,70 @@ def _names(incomplete: str) -> list[str]:
     connection = Connection()
     if not connection.is_running():
         return []
-    return [one["name"] for one in connection.get("/api/datastores") if one["name"].startswith(incomplete)]
+    return [store["name"] for store in connection.get("/api/datastores") if store["name"].startswith(incomplete)]
 
 
-Store = Annotated[str, typer.Argument(metavar="NAME", help="A datastore.", autocompletion=_names)]
-Place = Annotated[
+Store = Annotated[str, typer.Argument(metavar="NAME", help="Name of a datastore.", autocompletion=_names)]
+DataPath = Annotated[
     str,
     typer.Argument(
-        metavar="PLACE",
-        help="A datastore, or a file or folder of one: workspaceblobstore/mnist. /mnist is of the default one.",
+        metavar="PATH",
+        help="Datastore, or a file or folder in it: workspaceblobstore/mnist. /mnist is in the default datastore.",
         autocompletion=_names,
     ),
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there and differs.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Overwrite existing files that differ.")]
 
 
 @app.callback()
 def data() -> None:
-    """Datastores: add them, look into them, upload and download."""
+    """Manage datastores: add, list, upload, download."""
 
 
 @app.command("stores", cls=Command)
 def list_stores(as_json: Json = False) -> None:
     """List the datastores."""
-    found = Connection().get("/api/datastores")
+    stores = Connection().get("/api/datastores")
     if as_json:
-        print_json(found)
+        print_json(stores)
         return
-    rows = [(one["name"], one["kind"], _where(one), "yes" if one["is_default"] else "") for one in found]
+    rows = [(store["name"], store["kind"], _where(store), "yes" if store["is_default"] else "") for store in stores]
     print_table(("NAME", "KIND", "WHERE", "DEFAULT"), rows)
 
 
 @app.command(cls=Command)
 def add(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is called from now on.")],
-    folder: Annotated[str, typer.Option(metavar="FOLDER", help="A folder of this machine.")] = "",
-    bucket: Annotated[str, typer.Option(metavar="NAME", help="A bucket of S3; with --google, of Google.")] = "",
-    container: Annotated[str, typer.Option(metavar="NAME", help="A container of Azure, with --account.")] = "",
-    account: Annotated[str, typer.Option(metavar="NAME", help="The storage account of Azure.")] = "",
-    google: Annotated[bool, typer.Option("--google", help="The bucket is one of Google Cloud Storage.")] = False,
-    endpoint: Annotated[str, typer.Option(metavar="URL", help="The server, where it is not the cloud's own.")] = "",
-    region: Annotated[str, typer.Option(metavar="NAME", help="The region of an S3 bucket.")] = "",
-    prefix: Annotated[str, typer.Option(metavar="PATH", help="Only what is below this path.")] = "",
-    anonymous: Annotated[bool, typer.Option("--anonymous", help="It is open to everybody.")] = False,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new datastore.")],
+    folder: Annotated[str, typer.Option(metavar="FOLDER", help="Folder on this machine.")] = "",
+    bucket: Annotated[
+        str, typer.Option(metavar="NAME", help="S3 bucket; with --google, a Google Cloud Storage bucket.")
+    ] = "",
+    container: Annotated[str, typer.Option(metavar="NAME", help="Azure blob container; requires --account.")] = "",
+    account: Annotated[str, typer.Option(metavar="NAME", help="Azure storage account.")] = "",
+    google: Annotated[bool, typer.Option("--google", help="The bucket is in Google Cloud Storage.")] = False,
+    endpoint: Annotated[str, typer.Option(metavar="URL", help="Server URL, if it is not the cloud provider's.")] = "",
+    region: Annotated[str, typer.Option(metavar="NAME", help="Region of the S3 bucket.")] = "",
+    prefix: Annotated[str, typer.Option(metavar="PATH", help="Use only this path of the bucket or container.")] = "",
+    anonymous: Annotated[bool, typer.Option("--anonymous", help="Access without credentials.")] = False,
     credentials: Annotated[
         str,
         typer.Option(
             metavar="FILE",
             help='A JSON file, or - for stdin: {"access_key_id": …, "secret_access_key": …}, {"account_key": …}, '
-            '{"sas_token": …} or {"service_account_key": …}. Default: the environment of the yard.',
+            '{"sas_token": …} or {"service_account_key": …}. Default: environment variables of the yard.',
         ),
     ] = "",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="It may take the place of another one.")] = False,
-    untried: Annotated[bool, typer.Option("--untried", help="Do not ask it whether it lets us in.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing datastore of this name.")] = False,
+    untried: Annotated[bool, typer.Option("--untried", help="Skip the access check.")] = False,
 ) -> None:
-    """Add a datastore: a folder, or a bucket or container of S3, Google or Azure. Credentials are never shown again."""
+    """Add a datastore: a folder, or an S3, Google or Azure bucket. Credentials are never shown again."""
     kinds = {"folder": folder, "gcs" if google else "s3": bucket, "azure_blob": container}
-    chosen = [kind for kind, value in kinds.items() if value]
-    if len(chosen) != 1:
+    selected = [kind for kind, value in kinds.items() if value]
+    if len(selected) != 1:
         raise UserErrorException(
-            "a datastore is one of a folder, a bucket and a container", hint="give --folder, --bucket or --container"
+            "specify exactly one of --folder, --bucket and --container", hint="see runyard data add --help"
         )
-    shown: dict[str, Any] = {
+    configuration: dict[str, Any] = {
         "path": str(Path(folder).expanduser().absolute()) if folder else "",
         "bucket": bucket,
         "container_name": container,
@@ -98,8 +102,8 @@ def add(
     }
     body = {
         "name": name,
-        "kind": chosen[0],
-        "configuration": {**{k: v for k, v in shown.items() if v}, **_credentials(credentials)},
+        "kind": selected[0],
+        "configuration": {**{k: v for k, v in configuration.items() if v}, **_credentials(credentials)},
         "overwrite": overwrite,
         "skip_validation": untried,
     }
@@ -109,94 +113,96 @@ def add(
 
 @app.command(cls=Command)
 def show(name: Store, as_json: Json = False) -> None:
-    """Show a datastore: where it is, and where its credentials come from."""
-    found = Connection().get(f"/api/datastores/{name}")
+    """Show a datastore: its location and the source of its credentials."""
+    store = Connection().get(f"/api/datastores/{name}")
     if as_json:
-        print_json(found)
+        print_json(store)
         return
-    words = {"kept": "kept by the yard", "environment": "those in the yard's environment", "none": "it needs none"}
-    print(f"{found['name']}{' (the default)' if found['is_default'] else ''}: {found['kind']}")
-    for key, value in sorted(found["configuration"].items()):
+    sources = {"kept": "stored by the yard", "environment": "from the yard's environment", "none": "not needed"}
+    print(f"{store['name']}{' (default)' if store['is_default'] else ''}: {store['kind']}")
+    for key, value in sorted(store["configuration"].items()):
         print(f"  {key}: {value}")
-    print(f"  credentials: {words[found['credentials']]}")
+    print(f"  credentials: {sources[store['credentials']]}")
 
 
 @app.command(cls=Command)
 def remove(name: Store) -> None:
-    """Forget a datastore and its credentials. What is in it stays."""
+    """Remove a datastore and its credentials. Its files are kept."""
     connection = Connection()
     was_default = connection.get(f"/api/datastores/{name}")["is_default"]
     connection.delete(f"/api/datastores/{name}")
-    # paths without a datastore, and `/mnist` here, lead elsewhere from now on
-    now = f"; {connection.get('/api/datastores/-')['name']} is the default datastore now" if was_default else ""
-    print_status(f"forgot {name}; what is in it stays{now}")
+    # paths without a datastore, such as `/mnist`, now refer to another datastore
+    note = f"; {connection.get('/api/datastores/-')['name']} is now the default datastore" if was_default else ""
+    print_status(f"removed {name}; its files were kept{note}")
 
 
 @app.command(cls=Command)
 def default(name: Store) -> None:
-    """Make a datastore the default one."""
+    """Make a datastore the default."""
     Connection().put(f"/api/datastores/{name}/default", b"")
     print_status(f"{name} is the default datastore")
 
 
 @app.command(cls=Command)
 def ls(
-    place: Annotated[Optional[str], typer.Argument(metavar="PLACE", autocompletion=_names)] = None,
-    recursive: Annotated[bool, typer.Option("--recursive", "-r", help="All files below, each on a line.")] = False,
+    path: Annotated[Optional[str], typer.Argument(metavar="PATH", autocompletion=_names)] = None,
+    recursive: Annotated[bool, typer.Option("--recursive", "-r", help="List all files below, one per line.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List the files and folders of a place, with the sizes of all that is in them. Default: the default datastore."""
+    """List files and folders with their total sizes. Default: the default datastore."""
     connection = Connection()
-    name, below = _place(connection, place or "/")
-    found = connection.get(f"/api/datastores/{name}/files", below=below, recursive=recursive)
+    name, below = _parse_path(connection, path or "/")
+    listing = connection.get(f"/api/datastores/{name}/files", below=below, recursive=recursive)
     if as_json:
-        print_json(found)
+        print_json(listing)
         return
-    if not found["entries"] and below:
-        raise UserErrorException(f"there is nothing at {below!r} in datastore {name!r}", hint=f"runyard data ls {name}")
+    if not listing["entries"] and below:
+        raise UserErrorException(f"{below!r} not found in datastore {name!r}", hint=f"see runyard data ls {name}")
     now = clock.now()
     rows = [
         (e["path"] + "/" * e["is_folder"], size_text(e["size"]), age_text(now - e["modified_at"]))
-        for e in found["entries"]
+        for e in listing["entries"]
     ]
     if rows:
         print_table(("PATH", "SIZE", "CHANGED"), rows, right=("SIZE", "CHANGED"))
-    more = "; only the first are shown" if found["truncated"] else ""
-    print_status(f"{count_text(found['files'], 'file')}, {size_text(found['bytes'])}{more}")
+    more = "; the list is truncated" if listing["truncated"] else ""
+    print_status(f"{count_text(listing['files'], 'file')}, {size_text(listing['bytes'])}{more}")
 
 
 @app.command(cls=Command)
 def upload(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="A folder, or a file.")],
-    place: Place,
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Folder or file to upload.")],
+    path: DataPath,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Upload a folder with all that is in it, or a file. What is there already is left, unless --overwrite."""
-    path = Path(source).expanduser().absolute()
-    if not path.exists():
+    """Upload a file or a folder. Existing files are kept unless --overwrite is given."""
+    local = Path(source).expanduser().absolute()
+    if not local.exists():
         raise UserErrorException(
-            f"there is no file or folder {source!r}", hint="the source comes first: runyard data upload SOURCE PLACE"
+            f"no file or folder {source!r}", hint="the source comes first: runyard data upload SOURCE PATH"
         )
     connection = Connection()
-    name, below = _place(connection, place)
+    name, below = _parse_path(connection, path)
     request: dict[str, Any] = {"kind": "upload", "datastore": name, "path": below, "overwrite": overwrite}
-    request.update({"local": str(path)} if path.is_dir() else {"local": str(path.parent), "files": [path.name]})
-    done = run_transfer(connection, request, not as_json, sys.stderr)
+    request.update({"local": str(local)} if local.is_dir() else {"local": str(local.parent), "files": [local.name]})
+    result = run_transfer(connection, request, not as_json, sys.stderr)
     if as_json:
-        print_json(done)
+        print_json(result)
 
 
 @app.command(cls=Command)
 def download(
-    place: Place,
-    target: Annotated[str, typer.Argument(metavar="FOLDER", help="Where to; files keep their whole paths.")] = ".",
+    path: DataPath,
+    target: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="Destination folder; files keep their full paths.")
+    ] = ".",
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Download a file or a folder. What is there already is left, unless --overwrite."""
+    """Download a file or a folder. Existing files are kept unless --overwrite is given."""
     connection = Connection()
-    name, below = _place(connection, place)
+    name, below = _parse_path(connection, path)
     request = {
         "kind": "download",
         "datastore": name,
@@ -204,54 +210,55 @@ def download(
         "local": str(Path(target).expanduser().absolute()),
         "overwrite": overwrite,
     }
-    done = run_transfer(connection, request, not as_json, sys.stderr)
+    result = run_transfer(connection, request, not as_json, sys.stderr)
     if as_json:
-        print_json(done)
+        print_json(result)
 
 
 @app.command(cls=Command)
-def rm(place: Place, yes: Yes = False) -> None:
-    """Delete a file, or a folder with all that is in it."""
+def rm(path: DataPath, yes: Yes = False) -> None:
+    """Delete a file or a folder."""
     connection = Connection()
-    name, below = _place(connection, place)
+    name, below = _parse_path(connection, path)
     if not below:
-        raise UserErrorException(f"everything in {name!r} is not deleted in one go", hint="name a file or a folder")
-    found = connection.get(f"/api/datastores/{name}/files", below=below)
-    if not found["files"]:
-        raise UserErrorException(f"there is nothing at {below!r} in datastore {name!r}", hint=f"runyard data ls {name}")
-    words = f"{count_text(found['files'], 'file')}, {size_text(found['bytes'])}, at {below} of {name}"
-    confirm(yes, f"deleting {words}", f"delete {words}?")
+        raise UserErrorException(f"cannot delete the whole datastore {name!r}", hint="specify a file or a folder")
+    listing = connection.get(f"/api/datastores/{name}/files", below=below)
+    if not listing["files"]:
+        raise UserErrorException(f"{below!r} not found in datastore {name!r}", hint=f"see runyard data ls {name}")
+    description = f"{count_text(listing['files'], 'file')}, {size_text(listing['bytes'])}, at {name}/{below}"
+    confirm(yes, f"deleting {description}", f"delete {description}?")
     connection.delete(f"/api/datastores/{name}/files", below=below)
-    print_status(f"deleted {words}")
+    print_status(f"deleted {description}")
 
 
-def _place(connection: Connection, text: str) -> tuple[str, str]:
+def _parse_path(connection: Connection, text: str) -> tuple[str, str]:
     name, _, below = text.partition("/")
     return (name or str(connection.get("/api/datastores/-")["name"])), normalize_path(below)
 
 
-def _where(one: dict[str, Any]) -> str:
-    known = one["configuration"]
-    if one["kind"] == "folder":
-        return str(known["path"])
-    if one["kind"] == "runs":
-        return "the files of runs, to be read"
-    place = known.get("bucket") or known.get("container_name") or known.get("filesystem")
-    account = f"{known['account_name']}/" if known.get("account_name") else ""
-    below = f"/{known['prefix']}" if known.get("prefix") else ""
-    server = f" at {known['endpoint']}" if known.get("endpoint") else ""
-    return f"{account}{place}{below}{server}"
+def _where(store: dict[str, Any]) -> str:
+    configuration = store["configuration"]
+    if store["kind"] == "folder":
+        return str(configuration["path"])
+    if store["kind"] == "runs":
+        return "files of runs, read-only"
+    bucket = configuration.get("bucket") or configuration.get("container_name") or configuration.get("filesystem")
+    account = f"{configuration['account_name']}/" if configuration.get("account_name") else ""
+    below = f"/{configuration['prefix']}" if configuration.get("prefix") else ""
+    server = f" at {configuration['endpoint']}" if configuration.get("endpoint") else ""
+    return f"{account}{bucket}{below}{server}"
 
 
 def _credentials(file: str) -> dict[str, str]:
     if not file:
         return {}
     try:
-        found = json.loads(sys.stdin.read() if file == "-" else Path(file).expanduser().read_text(encoding="utf-8"))
+        text = sys.stdin.read() if file == "-" else Path(file).expanduser().read_text(encoding="utf-8")
+        credentials = json.loads(text)
     except (OSError, ValueError) as error:
         raise UserErrorException(
-            f"the credentials in {file!r} cannot be read: {error}", hint="it is a JSON object"
+            f"cannot read the credentials in {file!r}: {error}", hint="expected a JSON object"
         ) from error
-    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
-        raise UserErrorException(f"the credentials in {file!r} are no JSON object of texts")
-    return found
+    if not isinstance(credentials, dict) or not all(isinstance(value, str) for value in credentials.values()):
+        raise UserErrorException(f"the credentials in {file!r} must be a JSON object with string values")
+    return credentials

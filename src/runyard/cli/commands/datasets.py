@@ -1,3 +1,5 @@
+"""The `runyard datasets` command."""
+
 from __future__ import annotations
 
 import time
@@ -23,49 +25,49 @@ def _names(incomplete: str) -> list[str]:
     connection = Connection()
     if not connection.is_running():
         return []
-    return [one["name"] for one in connection.get("/api/datasets") if one["name"].startswith(incomplete)]
+    return [view["name"] for view in connection.get("/api/datasets") if view["name"].startswith(incomplete)]
 
 
 Dataset = Annotated[
-    str, typer.Argument(metavar="NAME", help="Its name, or a version of it: mnist:2.", autocompletion=_names)
+    str, typer.Argument(metavar="NAME", help="Name, or name and version: mnist:2.", autocompletion=_names)
 ]
 
 
 @app.callback()
 def datasets() -> None:
-    """Name data, look at its versions and at what they point to."""
+    """Manage datasets and their versions."""
 
 
 @app.command("list", cls=Command)
 def list_datasets(as_json: Json = False) -> None:
-    """List the datasets that are registered, each in its newest version."""
-    found = Connection().get("/api/datasets")
+    """List the registered datasets with their newest versions."""
+    views = Connection().get("/api/datasets")
     if as_json:
-        print_json(found)
-    elif not found:
-        print_status("no datasets: `runyard datasets register NAME DATASTORE/PATH` or dataset.register(…) adds one")
+        print_json(views)
+    elif not views:
+        print_status("no datasets; add one with `runyard datasets register NAME DATASTORE/PATH` or dataset.register(…)")
     else:
-        _print(found)
+        _print(views)
 
 
 @app.command(cls=Command)
 def show(name: Dataset, as_json: Json = False) -> None:
-    """Show a dataset: its versions, the runs that used it, and whether its data is what it was."""
+    """Show a dataset: its versions, the runs that used it, and whether its data has changed."""
     connection = Connection()
-    which = name_and_version(name)
-    page = connection.get("/api/datasets/page", **which)
-    now = _now(connection, which)
+    query = name_and_version(name)
+    page = connection.get("/api/datasets/page", **query)
+    now = _current_state(connection, query)
     if as_json:
         print_json({**page, "now": now})
         return
-    one = page["dataset"]
+    view = page["dataset"]
     print(
-        f"{one['name']}:{one['version']}  {one['kind']} dataset"
-        + (f"  {one['description']}" if one["description"] else "")
+        f"{view['name']}:{view['version']}  {view['kind']} dataset"
+        + (f"  {view['description']}" if view["description"] else "")
     )
     print()
-    for fact, text in _facts(one, now):
-        print(f"{fact:<13}{text}")
+    for label, text in _facts(view, now):
+        print(f"{label:<13}{text}")
     if len(page["versions"]) > 1:
         print()
         _print(page["versions"])
@@ -76,16 +78,16 @@ def show(name: Dataset, as_json: Json = False) -> None:
 
 @app.command(cls=Command)
 def register(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Any text.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the dataset.")],
     sources: Annotated[
         list[str],
-        typer.Argument(metavar="SOURCE", help="DATASTORE/PATH, with * and ** for names, or an address: https://…"),
+        typer.Argument(metavar="SOURCE", help="DATASTORE/PATH, may contain * and **, or a URL: https://…"),
     ],
-    description: Annotated[Optional[str], typer.Option(metavar="TEXT", help="What it is.")] = None,
-    tag: Annotated[Optional[list[str]], typer.Option(metavar="KEY=VALUE", help="A tag; may be given often.")] = None,
+    description: Annotated[Optional[str], typer.Option(metavar="TEXT", help="Description.")] = None,
+    tag: Annotated[Optional[list[str]], typer.Option(metavar="KEY=VALUE", help="Add a tag. Repeatable.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Register files as a dataset: the next version of a name. The same data again is the same version."""
+    """Register files as a new version of a dataset. Unchanged data keeps its version."""
     from runyard.sdk.data.pinning import pin
     from runyard.spec.dataset import FILE, DatasetDefinition
     from runyard.spec.json import to_json
@@ -105,29 +107,30 @@ def register(
 
 @app.command(cls=Command)
 def files(name: Dataset, as_json: Json = False) -> None:
-    """List the files that a dataset has now."""
+    """List the current files of a dataset."""
     connection = Connection()
-    one = connection.get("/api/datasets/one", **name_and_version(name))
-    found = connection.post("/api/datasets/files", {"definition": one["definition"]})["files"]
+    view = connection.get("/api/datasets/one", **name_and_version(name))
+    entries = connection.post("/api/datasets/files", {"definition": view["definition"]})["files"]
     if as_json:
-        print_json(found)
+        print_json(entries)
     else:
-        print_table(("SIZE", "FILE"), [(size_text(file["size"]), file["name"]) for file in found], right=("SIZE",))
+        print_table(("SIZE", "FILE"), [(size_text(file["size"]), file["name"]) for file in entries], right=("SIZE",))
 
 
 @app.command(cls=Command)
 def remove(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="The name, with all of its versions.", autocompletion=_names)
+        str,
+        typer.Argument(metavar="NAME", help="Name of the dataset; all versions are removed.", autocompletion=_names),
     ],
     yes: Yes = False,
 ) -> None:
-    """Unregister a dataset. Its files stay where they are, and runs still tell that they used it."""
+    """Unregister a dataset. Its files and the records of runs that used it are kept."""
     connection = Connection()
     versions = count_text(len(connection.get("/api/datasets/page", name=name)["versions"]), "version")
-    confirm(yes, f"unregistering {name}, {versions},", f"unregister {name}, {versions}? Its files stay.")
+    confirm(yes, f"unregistering {name} ({versions})", f"unregister {name} ({versions})? Its files are kept.")
     connection.delete("/api/datasets", name=name)
-    print_status(f"{name} is not registered any more; its files were not touched")
+    print_status(f"unregistered {name}; its files were kept")
 
 
 def _source(connection: Connection, text: str) -> Any:
@@ -137,11 +140,11 @@ def _source(connection: Connection, text: str) -> Any:
     if "://" in text:
         return parse_sources(text)[0][0]
     datastore, _, path = text.partition("/")
-    here = Path(text).expanduser()
-    if datastore in ("", ".", "..", "~") or (here.exists() and datastore not in _stores(connection)):
-        name = here.resolve().name or "data"
+    local = Path(text).expanduser()
+    if datastore in ("", ".", "..", "~") or (local.exists() and datastore not in _stores(connection)):
+        name = local.resolve().name or "data"
         raise UserErrorException(
-            f"{text!r} is a path of this machine, and a dataset is made of what is in a datastore",
+            f"{text!r} is a local path; a dataset consists of files in a datastore",
             hint=f"upload it first: runyard data upload {text} /{name}, then runyard datasets register NAME "
             f"{connection.get('/api/datastores/-')['name']}/{name}",
         )
@@ -149,65 +152,65 @@ def _source(connection: Connection, text: str) -> Any:
 
 
 def _stores(connection: Connection) -> list[str]:
-    return [one["name"] for one in connection.get("/api/datastores")]
+    return [store["name"] for store in connection.get("/api/datastores")]
 
 
-def _now(connection: Connection, which: dict[str, Any]) -> dict[str, Any]:
-    """A source that is gone is no reason to show nothing of the dataset."""
+def _current_state(connection: Connection, query: dict[str, Any]) -> dict[str, Any]:
+    """The dataset's current data; an unavailable source must not hide the rest of the page."""
     from runyard.errors import RunyardException, YardUnavailable
 
     try:
-        found: dict[str, Any] = connection.get("/api/datasets/now", **which)
-        return found
+        state: dict[str, Any] = connection.get("/api/datasets/now", **query)
+        return state
     except YardUnavailable:
         raise
     except RunyardException as error:
         return {"error": error.message}
 
 
-def _facts(one: dict[str, Any], now: dict[str, Any]) -> list[tuple[str, str]]:
-    found = [("source" if not place else "", source) for place, source in enumerate(one["sources"])]
-    found.append(("size", f"{count_text(one['files'], 'file')}, {size_text(one['bytes'])}"))
-    found.append(("digest", one["digest"]))
+def _facts(view: dict[str, Any], now: dict[str, Any]) -> list[tuple[str, str]]:
+    facts = [("source" if not index else "", source) for index, source in enumerate(view["sources"])]
+    facts.append(("size", f"{count_text(view['files'], 'file')}, {size_text(view['bytes'])}"))
+    facts.append(("digest", view["digest"]))
     if "error" in now:
-        found.append(("now", f"gone: {now['error']}"))
+        facts.append(("now", f"unavailable: {now['error']}"))
     elif now["same"]:
-        found.append(("now", "the same"))
+        facts.append(("now", "unchanged"))
     else:
         size = f"{count_text(now['files'], 'file')}, {size_text(now['bytes'])}"
-        found.append(("now", f"changed: {size}, digest {now['digest'][:12]}"))
-    at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(one["created_at"]))
-    found.append(("registered", at + (f" by run {one['run_id']}" if one["run_id"] else "")))
-    if one["tags"]:
-        found.append(("tags", ", ".join(k if v is None else f"{k}={v}" for k, v in one["tags"].items())))
-    found.append(("id", one["dataset_id"]))
-    return found
+        facts.append(("now", f"changed: {size}, digest {now['digest'][:12]}"))
+    at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(view["created_at"]))
+    facts.append(("registered", at + (f" by run {view['run_id']}" if view["run_id"] else "")))
+    if view["tags"]:
+        facts.append(("tags", ", ".join(k if v is None else f"{k}={v}" for k, v in view["tags"].items())))
+    facts.append(("id", view["dataset_id"]))
+    return facts
 
 
-def _print(found: list[dict[str, Any]]) -> None:
+def _print(views: list[dict[str, Any]]) -> None:
     now = clock.now()
     print_table(
         ("NAME", "VERSION", "KIND", "FILES", "SIZE", "DIGEST", "AGE", "SOURCE"),
         [
             (
-                one["name"] or "",
-                str(one["version"] or ""),
-                one["kind"],
-                f"{one['files']:,}",
-                size_text(one["bytes"]),
-                (one["digest"] or "")[:12],
-                age_text(now - one["created_at"]),
-                ", ".join(one["sources"]),
+                view["name"] or "",
+                str(view["version"] or ""),
+                view["kind"],
+                f"{view['files']:,}",
+                size_text(view["bytes"]),
+                (view["digest"] or "")[:12],
+                age_text(now - view["created_at"]),
+                ", ".join(view["sources"]),
             )
-            for one in found
+            for view in views
         ],
         right=("VERSION", "FILES", "SIZE", "AGE"),
     )
 
 
 def _print_runs(runs: list[dict[str, Any]]) -> None:
-    words = {True: "the same", False: "other data", None: ""}
+    texts = {True: "unchanged", False: "different", None: ""}
     print_table(
         ("RUN", "STATUS", "INPUT", "MODE", "DATA"),
-        [(r["run_id"], r["status"] or "gone", r["name"], r["mode"], words[r["same"]]) for r in runs],
+        [(r["run_id"], r["status"] or "deleted", r["name"], r["mode"], texts[r["same"]]) for r in runs],
     )

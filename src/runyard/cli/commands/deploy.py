@@ -1,3 +1,5 @@
+"""The `runyard deploy` command."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -16,50 +18,55 @@ app = new_app()
 
 @app.command(cls=Command)
 def deploy(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The service's name.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the service.")],
     models: Annotated[
         Optional[list[str]],
         typer.Argument(metavar="MODEL", help="digits, digits:3 or digits:champion.", autocompletion=complete_model),
     ] = None,
     script: Annotated[
         Optional[str],
-        typer.Option(metavar="FILE", help="The scoring script, with init() and run(). None: one ONNX model."),
+        typer.Option(metavar="FILE", help="Scoring script with init() and run(). Not needed for a single ONNX model."),
     ] = None,
     source: Annotated[
-        Optional[str], typer.Option(metavar="FOLDER", help="What travels with the script (default: it alone).")
+        Optional[str],
+        typer.Option(metavar="FOLDER", help="Folder to deploy with the script (default: only the script)."),
     ] = None,
     python: Annotated[
-        Optional[str], typer.Option(metavar="PATH", help="Serve with this Python as it is; nothing is built.")
+        Optional[str], typer.Option(metavar="PATH", help="Use this existing Python; no environment is built.")
     ] = None,
     packages: Annotated[
         Optional[list[str]],
         typer.Option(
-            "--pip", metavar="PACKAGE", help="In an environment with this. Repeatable. Default: the run's own."
+            "--pip",
+            metavar="PACKAGE",
+            help="Package of the environment. Repeatable. Default: the training run's environment.",
         ),
     ] = None,
-    conda: Annotated[Optional[str], typer.Option(metavar="FILE", help="In the environment of a conda file.")] = None,
-    port: Annotated[Optional[int], typer.Option(metavar="PORT", help="Default: a free one.")] = None,
+    conda: Annotated[Optional[str], typer.Option(metavar="FILE", help="Conda file of the environment.")] = None,
+    port: Annotated[Optional[int], typer.Option(metavar="PORT", help="Port (default: a free one).")] = None,
     host: Annotated[
-        Optional[str], typer.Option(metavar="ADDRESS", help="Listen there (default: 127.0.0.1, this machine alone).")
+        Optional[str], typer.Option(metavar="ADDRESS", help="Address to listen on (default: 127.0.0.1).")
     ] = None,
-    workers: Annotated[Optional[int], typer.Option(metavar="N", help="Processes that answer (default: 1).")] = None,
-    key: Annotated[bool, typer.Option("--key", help="Answer only those who send a key.")] = False,
+    workers: Annotated[
+        Optional[int], typer.Option(metavar="N", help="Number of worker processes (default: 1).")
+    ] = None,
+    key: Annotated[bool, typer.Option("--key", help="Require a key.")] = False,
     batch: Annotated[
-        Optional[int], typer.Option(metavar="N", help="ONNX: score up to N rows of several requests together.")
+        Optional[int], typer.Option(metavar="N", help="ONNX: score up to N rows of concurrent requests in one call.")
     ] = None,
     timeout: Annotated[
-        Optional[float], typer.Option(metavar="SECONDS", help="For one call of run() (default: 60).")
+        Optional[float], typer.Option(metavar="SECONDS", help="Time limit of one call of run() (default: 60).")
     ] = None,
     traffic: Annotated[
         Optional[int],
-        typer.Option(metavar="PERCENT", help="As a further version of a service that is there, with this share."),
+        typer.Option(metavar="PERCENT", help="Add a version to an existing service with this share of the traffic."),
     ] = None,
     update: Annotated[
-        bool, typer.Option("--update", help="As the next version of a service that is there; no request is lost.")
+        bool, typer.Option("--update", help="Update an existing service without losing requests.")
     ] = False,
     as_json: Json = False,
 ) -> int:
-    """Deploy models as a service, and wait until it answers."""
+    """Deploy models as a service and wait until it is ready."""
     from runyard import Webservice, Workspace
     from runyard.sdk.webservice import deploy
 
@@ -70,7 +77,9 @@ def deploy(
     if update or traffic is not None:
         for option, value in (("--port", port), ("--host", host)):
             if value is not None:
-                raise UserErrorException(f"{option} is for a new service", hint="a service stays where it is")
+                raise UserErrorException(
+                    f"{option} can only be set for a new service", hint="the address of a service does not change"
+                )
         service = Webservice(workspace, name)
         if traffic is not None:
             service.create_version(traffic, models or None, inference)
@@ -86,16 +95,16 @@ def deploy(
     try:
         _follow(service)
     except KeyboardInterrupt:
-        print_status(f"\nstopped waiting; the deployment goes on:  runyard services show {service.name}")
+        print_status(f"\nstopped waiting; the deployment continues:  runyard services show {service.name}")
         if is_new:
-            print_status(f"runyard services delete {service.name} ends it, and frees the name")
+            print_status(f"to stop it and free the name:  runyard services delete {service.name}")
         return INTERRUPTED
     except WebserviceException as error:
-        raise _with_a_way_out(error, service.name, is_new) from None
+        raise _with_next_step(error, service.name, is_new) from None
     if as_json:
         print_json(service._view)
         return 0
-    print_status(f"{service.name} answers at {service.scoring_uri}")
+    print_status(f"{service.name} is ready at {service.scoring_uri}")
     print_status(f"next     runyard invoke {service.name} '{{…}}'   runyard services show {service.name}")
     return 0
 
@@ -105,12 +114,12 @@ def _inference(
 ) -> Any:
     from runyard import CondaDependencies, Environment, InferenceConfig
 
-    if sum(bool(one) for one in (python, packages, conda)) > 1:
-        raise UserErrorException("--python, --pip and --conda exclude each other", hint="give one of them")
+    if sum(map(bool, (python, packages, conda))) > 1:
+        raise UserErrorException("--python, --pip and --conda are mutually exclusive", hint="use one of them")
     if script is None:
         for option, value in (("--source", source), ("--python", python), ("--pip", packages), ("--conda", conda)):
             if value:
-                raise UserErrorException(f"{option} goes with a --script", hint="an ONNX model needs neither")
+                raise UserErrorException(f"{option} requires --script", hint="an ONNX model needs no environment")
         return None
     environment = None
     if python:
@@ -128,21 +137,21 @@ def _inference(
 
 
 def _follow(service: Any) -> None:
-    """Each step, as it comes."""
-    said = ""
+    """Print each step of the deployment."""
+    activity = ""
     view = service._view
     while view["state"] == "Transitioning":
         view = service.workspace.connection.get(f"/api/services/{service.name}", after=view["change"])
-        if view["doing"] and view["doing"] != said:
-            said = view["doing"]
-            print_status(said)
+        if view["doing"] and view["doing"] != activity:
+            activity = view["doing"]
+            print_status(activity)
     service.wait_for_deployment()
 
 
-def _with_a_way_out(error: WebserviceException, name: str, is_new: bool) -> WebserviceException:
-    """The name is taken from now on: without a word the next attempt would end at that."""
-    message, _, hint = error.message.partition("\n\nhint: ")  # the yard's own words have theirs inside
-    way = f"mended, the same command with --update tries again; runyard services delete {name} frees the name"
+def _with_next_step(error: WebserviceException, name: str, is_new: bool) -> WebserviceException:
+    """Add the next step: the name is in use now, and repeating the command would fail because of that."""
+    message, _, hint = error.message.partition("\n\nhint: ")  # the stored message may contain a hint
+    next_step = f"after fixing it, repeat the command with --update, or free the name: runyard services delete {name}"
     if not is_new:
-        way = f"runyard services show {name} says what serves now"
-    return WebserviceException(message, hint="\n".join(filter(None, (hint or error.hint, way))))
+        next_step = f"the serving version is shown by runyard services show {name}"
+    return WebserviceException(message, hint="\n".join(filter(None, (hint or error.hint, next_step))))

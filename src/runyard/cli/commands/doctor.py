@@ -1,3 +1,5 @@
+"""The `runyard doctor` command."""
+
 from __future__ import annotations
 
 from runyard.cli.command import Command, new_app
@@ -9,13 +11,13 @@ _MARKS = {"ok": "ok", "missing": "--", "broken": "!!"}
 
 @app.command(cls=Command)
 def doctor(as_json: Json = False) -> int:
-    """Say what this machine can do, and how to get what is missing.
+    """Check what this machine supports, and how to install what is missing.
 
-    The exit code is 1 only if something is broken that every run needs.
+    The exit code is 1 only if something that every run needs is broken.
     """
-    from runyard.cli.doctor_checks import examine
+    from runyard.cli.doctor_checks import run_checks
 
-    findings = examine()
+    findings = run_checks()
     broken = [finding for finding in findings if finding.state == "broken"]
     if as_json:
         print_json([finding.__dict__ for finding in findings])
@@ -30,5 +32,5 @@ def doctor(as_json: Json = False) -> int:
     if broken:
         print(f"broken: {', '.join(finding.name for finding in broken)}")
         return 1
-    print("all that every run needs is there" + (f"; {missing} of the rest can be added" if missing else ""))
+    print("everything that runs need is available" + (f"; {missing} optional items are missing" if missing else ""))
     return 0

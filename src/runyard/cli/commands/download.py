@@ -1,3 +1,5 @@
+"""The `runyard download` command."""
+
 from __future__ import annotations
 
 import sys
@@ -14,6 +16,7 @@ from runyard.cli.formatting import count_text, size_text
 from runyard.cli.run_lookup import RunArgument, complete_file, find_run
 from runyard.client.connection import Connection
 from runyard.errors import UserErrorException
+from runyard.posix.atomic_write import replace_file
 from runyard.sdk.core.validation import did_you_mean
 
 app = new_app()
@@ -27,71 +30,67 @@ def download(
         Optional[list[str]],
         typer.Argument(
             metavar="NAME",
-            help="Files, or folders of files. Default: all but the logs.",
+            help="Files or folders. Default: all except logs.",
             autocompletion=complete_file,
         ),
     ] = None,
-    all: Annotated[bool, typer.Option("--all", help="All files, with the logs.")] = False,
-    output: Annotated[str, typer.Option("--output", "-o", metavar="FOLDER", help="Where they go.")] = ".",
+    all: Annotated[bool, typer.Option("--all", help="All files, including logs.")] = False,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FOLDER", help="Destination folder.")] = ".",
 ) -> None:
-    """Download files of a run, under their own names."""
+    """Download files of a run."""
     connection = Connection()
     run_id = find_run(connection, run)["run_id"]
-    chosen = _chosen(run_id, connection.get(f"/api/runs/{run_id}/files"), names or [], all)
-    total = sum(file["size"] for file in chosen)
+    selected = _select(run_id, connection.get(f"/api/runs/{run_id}/files"), names or [], all)
+    total = sum(file["size"] for file in selected)
     folder = Path(output)
     with _progress(total) as advance:
-        for file in chosen:
+        for file in selected:
             _fetch(connection, run_id, file["name"], folder, advance)
             print(folder / file["name"])
-    print_status(f"{count_text(len(chosen), 'file')}, {size_text(total)}")
+    print_status(f"{count_text(len(selected), 'file')}, {size_text(total)}")
 
 
-def _chosen(run_id: str, files: list[dict[str, Any]], names: list[str], all: bool) -> list[dict[str, Any]]:
+def _select(run_id: str, files: list[dict[str, Any]], names: list[str], all: bool) -> list[dict[str, Any]]:
     if not names:
-        found = [file for file in files if all or not file["name"].startswith(_LOGS)]
-        if not found:
-            hint = "--all downloads its logs" if files else "it has none at all yet"
-            raise UserErrorException(f"run {run_id} kept no files", hint=hint)
-        return found
-    known = {file["name"]: file for file in files}
-    chosen: dict[str, dict[str, Any]] = {}
+        outputs = [file for file in files if all or not file["name"].startswith(_LOGS)]
+        if not outputs:
+            hint = "download its logs with --all" if files else "it has no logs either"
+            raise UserErrorException(f"run {run_id} has no output files", hint=hint)
+        return outputs
+    by_name = {file["name"]: file for file in files}
+    selected: dict[str, dict[str, Any]] = {}
     for name in names:
         below = [file for file in files if file["name"] == name or file["name"].startswith(name.rstrip("/") + "/")]
         if not below:
-            shown = ", ".join(list(known)[:8]) + (", …" if len(known) > 8 else "")
+            listing = ", ".join(list(by_name)[:8]) + (", …" if len(by_name) > 8 else "")
             raise UserErrorException(
                 f"run {run_id} has no file {name!r}",
-                hint=f"{did_you_mean(name, known)}its files: {shown or 'none yet'}",
+                hint=f"{did_you_mean(name, by_name)}available files: {listing or 'none'}",
             )
-        chosen.update({file["name"]: file for file in below})
-    return list(chosen.values())
+        selected.update({file["name"]: file for file in below})
+    return list(selected.values())
 
 
 def _fetch(connection: Connection, run_id: str, name: str, folder: Path, advance: Callable[[int], None]) -> None:
-    """To a name beside it first: a download that breaks off leaves no half file under the right name."""
+    """Download to a temporary name, so that an interrupted download leaves no partial file."""
     target = folder / name
     if not target.resolve().is_relative_to(folder.resolve()):
-        raise UserErrorException(f"{name!r} leads out of {str(folder)!r}", hint="choose another folder with -o")
-    part = target.with_name(f".{target.name}.part")
+        raise UserErrorException(f"{name!r} is outside of {str(folder)!r}", hint="choose another folder with -o")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with open(part, "wb") as out:
+        with replace_file(target) as draft, open(draft, "wb") as out:
             for piece in connection.stream(f"/api/runs/{run_id}/files/{name}"):
                 out.write(piece)
                 advance(len(piece))
-        part.replace(target)
     except OSError as error:
         raise UserErrorException(
-            f"{target} cannot be written: {error.strerror}", hint="choose another folder with -o"
+            f"cannot write {target}: {error.strerror}", hint="choose another folder with -o"
         ) from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal, for what takes long enough to look at."""
+    """A progress bar on a terminal for large downloads."""
     if not sys.stderr.isatty() or total < 10_000_000:
         yield lambda _: None
         return

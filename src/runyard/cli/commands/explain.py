@@ -1,3 +1,5 @@
+"""The `runyard explain` command."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -13,7 +15,7 @@ app = new_app()
 
 @app.command(cls=Command)
 def explain(run: RunArgument, as_json: Json = False) -> None:
-    """Explain what a run's arguments came to, and which had no effect."""
+    """Explain how a run's arguments were interpreted, and which had no effect."""
     connection = Connection()
     view = find_run(connection, run)
     spec = _spec(connection, view)
@@ -26,16 +28,16 @@ def explain(run: RunArgument, as_json: Json = False) -> None:
     for name, text in _facts(view, spec, target):
         print(f"{name:<13}{text}")
     if not notes:
-        print("no effect    nothing: every argument that was given counts")
+        print("no effect    none: every argument was used")
         return
-    print("\nno effect here:")
+    print("\narguments without effect:")
     for note in notes:
-        given = f"({note['argument']}={note['value']})" if note["argument"] else ""
-        print(f"  {note['owner']}{given}\n      {note['why']}")
+        argument = f"({note['argument']}={note['value']})" if note["argument"] else ""
+        print(f"  {note['owner']}{argument}\n      {note['why']}")
 
 
 def _spec(connection: Connection, view: dict[str, Any]) -> dict[str, Any] | None:
-    """Of a sweep, what each child of it is."""
+    """The run's spec; for a sweep, that of its newest child."""
     if view["type"] == "hyperdrive":
         children = connection.get("/api/runs", parent=view["run_id"], include_children=True, limit=1)["runs"]
         return children[0]["spec"] if children else None
@@ -47,43 +49,43 @@ def _target(connection: Connection, name: str | None) -> dict[str, Any] | None:
     if not name:
         return None
     try:
-        found: dict[str, Any] = connection.get(f"/api/computes/{name}")
-    except ComputeTargetException:  # it was removed since
+        view: dict[str, Any] = connection.get(f"/api/computes/{name}")
+    except ComputeTargetException:  # it has been removed
         return None
-    partition = found["status"].get("partition")  # of a cluster that is a real one
-    return {"partition": partition, **{key: found[key] for key in ("name", "kind", "configuration")}}
+    partition = view["status"].get("partition")  # only for Slurm
+    return {"partition": partition, **{key: view[key] for key in ("name", "kind", "configuration")}}
 
 
 def _facts(view: dict[str, Any], spec: dict[str, Any] | None, target: dict[str, Any] | None) -> list[tuple[str, str]]:
-    found = []
+    facts = []
     if spec:
-        of = " (its newest child)" if view["type"] == "hyperdrive" else ""
-        found.append(("script", " ".join([spec["script"], *spec["arguments"]]) + of))
+        suffix = " (newest child)" if view["type"] == "hyperdrive" else ""
+        facts.append(("script", " ".join([spec["script"], *spec["arguments"]]) + suffix))
         name = spec["environment"]["name"]
-        named = "" if name in ("", "default-environment") else f"{name}: "
-        found.append(("environment", named + environment_text(spec)))
+        prefix = "" if name in ("", "default-environment") else f"{name}: "
+        facts.append(("environment", prefix + environment_text(spec)))
         if spec["communicator"] != "None":
             counts = spec["resources"]
-            found.append(
+            facts.append(
                 (
                     "processes",
-                    f"{counts['processes_per_node']} on each of {counts['nodes']} nodes, by {spec['launch']['kind']} "
-                    f"(asked for as {spec['framework']}, {spec['communicator']})",
+                    f"{counts['processes_per_node']} on each of {counts['nodes']} nodes by {spec['launch']['kind']} "
+                    f"(requested as {spec['framework']}, {spec['communicator']})",
                 )
             )
     elif view["type"] is None:
-        found.append(("script", "none: the run is that of the process that opened it"))
+        facts.append(("script", "none: an interactive run"))
     if target:
-        found.append(("target", _target_text(target)))
-    return found + [("warning", " ".join(warning.split())) for warning in view["warnings"]]
+        facts.append(("target", _target_text(target)))
+    return facts + [("warning", " ".join(warning.split())) for warning in view["warnings"]]
 
 
 def _target_text(target: dict[str, Any]) -> str:
     configuration = target["configuration"]
     if target["kind"] == "Local":
-        return "local: the machine that the yard is on"
+        return "local: the yard's machine"
     size, partition = configuration.get("vm_size"), target["partition"]
-    label = f", vm_size {size} kept as a label" if size and not partition else ""
-    label += f", in the partition {partition} of Slurm" if partition else ""
+    label = f", vm_size {size} (label only)" if size and not partition else ""
+    label += f", Slurm partition {partition}" if partition else ""
     nodes = f", up to {configuration['max_nodes']} nodes" if "max_nodes" in configuration else ""
     return f"{target['name']}: {target['kind']}{nodes}{label}"

@@ -1,3 +1,5 @@
+"""The `runyard export` command."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -22,56 +24,58 @@ def export(
     what: Annotated[
         Optional[str],
         typer.Argument(
-            metavar="RUN|EXPERIMENT", help="A run, or all runs of an experiment.", autocompletion=complete_run
+            metavar="RUN|EXPERIMENT", help="A run, or an experiment with all its runs.", autocompletion=complete_run
         ),
     ] = None,
     all: Annotated[bool, typer.Option("--all", help="All runs of this yard.")] = False,
     format: Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help="parquet, csv or json.")] = "csv",
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FOLDER", help="Where the tables go.")
+        str, typer.Option("--output", "-o", metavar="FOLDER", help="Destination folder.")
     ] = "runyard-export",
-    files: Annotated[bool, typer.Option("--files", help="The files of the runs, too.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an earlier export.")] = False,
+    files: Annotated[bool, typer.Option("--files", help="Also export the files of the runs.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
 ) -> None:
     """Export runs and their metrics for other programs.
 
-    CSV and Parquet: runs.* has a row for each run with its parameters, tags and last metrics, metrics.* a row for
-    each point. JSON: runs.json has it all, with tables, images and texts that were logged.
+    CSV and Parquet: runs.* has one row per run with parameters, tags and last metrics; metrics.* has one row per
+    point. JSON: runs.json contains everything, including logged tables, images and texts.
     """
-    from runyard.exchange.export_runs import Choice, rows_of
+    from runyard.exchange.export_runs import RunSelection, select_rows
     from runyard.exchange.export_runs import export as write
 
     connection = Connection()
-    choice = Choice() if all else _chosen(connection, what)
+    choice = RunSelection() if all else _select(connection, what)
     if all and what is not None:
-        raise UserErrorException(f"{what!r} and --all were both given", hint="leave one of them out")
-    rows = rows_of(connection, choice)
+        raise UserErrorException(f"{what!r} and --all are mutually exclusive", hint="omit one of them")
+    rows = select_rows(connection, choice)
     if not rows:
-        raise UserErrorException("there are no runs to export", hint="runyard runs lists what there is")
+        raise UserErrorException("no runs to export", hint="list runs with runyard runs")
     with progress_bar("export", len(rows)) as advance:
-        done = write(connection, rows, Path(output), format, files=files, force=force, told=lambda row: advance())
-    for path in done.paths:
+        result = write(connection, rows, Path(output), format, files=files, force=force, on_run=lambda row: advance())
+    for path in result.paths:
         print(path)
-    said = f"{count_text(done.runs, 'run')}, {count_text(done.points, 'point')}"
-    said += f", {count_text(done.files, 'file')}" if files else ""
-    print_status(said)
-    if done.left_out:
-        print_status(f"{done.left_out:,} series of tables, images or texts: only --format json has those")
+    summary = f"{count_text(result.runs, 'run')}, {count_text(result.points, 'point')}"
+    summary += f", {count_text(result.files, 'file')}" if files else ""
+    print_status(summary)
+    if result.skipped_series:
+        print_status(
+            f"{result.skipped_series:,} series of tables, images or texts were skipped; use --format json for those"
+        )
 
 
-def _chosen(connection: Connection, what: str | None) -> Any:
-    from runyard.exchange.export_runs import Choice
+def _select(connection: Connection, what: str | None) -> Any:
+    from runyard.exchange.export_runs import RunSelection
 
     names = [experiment["name"] for experiment in connection.get("/api/experiments")]
     if what is None:
-        raise UserErrorException("say what to export", hint="a run, an experiment, or --all")
+        raise UserErrorException("nothing to export was specified", hint="specify a run, an experiment, or --all")
     if what in names:
-        return Choice(experiment=what)
+        return RunSelection(experiment=what)
     try:
-        return Choice(run_id=find_run(connection, what)["run_id"])
+        return RunSelection(run_id=find_run(connection, what)["run_id"])
     except RunNotFound:
         known = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
         raise UserErrorException(
-            f"there is no run and no experiment {what!r}",
-            hint=f"{did_you_mean(what, names)}experiments: {known or 'none yet'}",
+            f"no run or experiment {what!r}",
+            hint=f"{did_you_mean(what, names)}experiments: {known or 'none'}",
         ) from None

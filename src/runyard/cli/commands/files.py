@@ -1,3 +1,5 @@
+"""The `runyard files` command."""
+
 from __future__ import annotations
 
 from runyard.cli.command import Command, new_app
@@ -15,10 +17,10 @@ def files(run: RunArgument, as_json: Json = False) -> None:
     """List the files of a run."""
     connection = Connection()
     run_id = find_run(connection, run)["run_id"]
-    found = connection.get(f"/api/runs/{run_id}/files")
+    entries = connection.get(f"/api/runs/{run_id}/files")
     if as_json:
-        print_json(found)
-    elif not found:
-        print_status(f"run {run_id} has no files yet")
+        print_json(entries)
+    elif not entries:
+        print_status(f"run {run_id} has no files")
     else:
-        print_table(("SIZE", "FILE"), [(size_text(file["size"]), file["name"]) for file in found], right=("SIZE",))
+        print_table(("SIZE", "FILE"), [(size_text(file["size"]), file["name"]) for file in entries], right=("SIZE",))

@@ -1,3 +1,5 @@
+"""The `runyard import` command."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -18,24 +20,24 @@ app = new_app()
 @app.command(cls=Command)
 def import_(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="mlflow, tensorboard or wandb-offline.")],
-    path: Annotated[str, typer.Argument(metavar="PATH", help="What it left on disk.")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="Its file or folder.")],
 ) -> None:
     """Import runs of another program, with their times, steps, parameters, tags and files.
 
-    mlflow: a folder mlruns, a database mlflow.db, or the folder that holds one. tensorboard: a folder with event
-    files, each folder below it a run. wandb-offline: a folder wandb, or one run-….wandb.
-    Importing again changes nothing; what grew meanwhile is added.
+    mlflow: a folder mlruns, a database mlflow.db, or the folder that contains one. tensorboard: a folder with event
+    files; each folder is a run. wandb-offline: a folder wandb, or one run-….wandb.
+    Repeating an import adds only what is new.
     """
     from runyard.exchange.detect import find_runs
     from runyard.exchange.import_runs import import_runs
 
-    found = find_runs(source, Path(path).expanduser())
+    runs = find_runs(source, Path(path).expanduser())
     with progress_bar("import", None) as advance:
-        tally = import_runs(Connection(), found, lambda run: advance())
-    total = tally.new + tally.grown + tally.same
+        tally = import_runs(Connection(), runs, lambda run: advance())
+    total = tally.created + tally.updated + tally.unchanged
     if not total:
-        raise UserErrorException(f"there are no runs in {path!r}", hint="deleted ones are not imported")
-    said = [count_text(tally.new, "new run")]
-    said += [f"{tally.grown:,} with something new"] if tally.grown else []
-    said += [f"{tally.same:,} as they were"] if tally.same else []
-    print_status(f"{', '.join(said)}; {count_text(tally.points, 'point')}, {count_text(tally.files, 'file')}")
+        raise UserErrorException(f"no runs found in {path!r}", hint="deleted runs are not imported")
+    parts = [count_text(tally.created, "new run")]
+    parts += [f"{tally.updated:,} updated"] if tally.updated else []
+    parts += [f"{tally.unchanged:,} unchanged"] if tally.unchanged else []
+    print_status(f"{', '.join(parts)}; {count_text(tally.points, 'point')}, {count_text(tally.files, 'file')}")

@@ -1,3 +1,5 @@
+"""The `runyard invoke` command."""
+
 from __future__ import annotations
 
 import json
@@ -18,27 +20,29 @@ app = new_app()
 
 @app.command(cls=Command)
 def invoke(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The service's name.", autocompletion=complete_service)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the service.", autocompletion=complete_service)],
     body: Annotated[
-        str, typer.Argument(metavar="BODY", help="The request: text, @FILE, or - for standard input.")
+        str, typer.Argument(metavar="BODY", help="Request body: text, @FILE, or - for standard input.")
     ] = "-",
-    sample: Annotated[bool, typer.Option("--sample", help="Send the sample of the service's description.")] = False,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Send the example of the service's OpenAPI document.")
+    ] = False,
 ) -> int:
-    """Call a service, with its key, and print what it answers. Exits with 1 when that is an error."""
+    """Send a request to a service and print the response. The exit code is 1 for an error response."""
     connection = Connection()
     if sample:
-        described = connection.get(f"/api/services/{name}/openapi")["components"]["schemas"]["ServiceInput"]
-        if "example" not in described:
-            raise UserErrorException(f"{name} does not say what it takes", hint="give the request itself")
-        text = json.dumps(described["example"])
+        input_schema = connection.get(f"/api/services/{name}/openapi")["components"]["schemas"]["ServiceInput"]
+        if "example" not in input_schema:
+            raise UserErrorException(f"{name} does not declare an example", hint="pass the request body")
+        text = json.dumps(input_schema["example"])
     else:
-        connection.get(f"/api/services/{name}")  # nobody should type a request to a service that is not there
+        connection.get(f"/api/services/{name}")  # fail before the request is read from the terminal
         text = _request(body)
-    answer = connection.post(f"/api/services/{name}/invoke", {"body": text})
-    print(answer["text"])
-    if answer["status"] != 200:
-        print_status(f"answered {answer['status']} in {answer['ms']:g} ms: request {answer['request_id']}")
-        if answer["status"] >= 500:
+    response = connection.post(f"/api/services/{name}/invoke", {"body": text})
+    print(response["text"])
+    if response["status"] != 200:
+        print_status(f"status {response['status']} after {response['ms']:g} ms, request {response['request_id']}")
+        if response["status"] >= 500:
             print_status(f"next     runyard services logs {name}")
         return 1
     return 0
@@ -47,7 +51,7 @@ def invoke(
 def _request(body: str) -> str:
     if body == "-":
         if sys.stdin.isatty():
-            print_status("the request is read from the terminal; Ctrl-D on a line of its own ends it")
+            print_status("reading the request from the terminal; press Ctrl-D on an empty line to send it")
         return sys.stdin.read()
     if not body.startswith("@"):
         return body
@@ -55,10 +59,10 @@ def _request(body: str) -> str:
         return Path(body[1:]).read_text(encoding="utf-8")
     except OSError as error:
         raise UserErrorException(
-            f"the request's file {body[1:]!r} cannot be read: {error.strerror}",
-            hint=f"@FILE is looked for in {Path.cwd()}; without the @ the text itself is sent",
+            f"cannot read the request file {body[1:]!r}: {error.strerror}",
+            hint=f"@FILE is relative to {Path.cwd()}; without @, the text itself is sent",
         ) from None
     except UnicodeDecodeError:
         raise UserErrorException(
-            f"the request's file {body[1:]!r} is not text in UTF-8", hint="send bytes to the service itself"
+            f"the request file {body[1:]!r} is not UTF-8 text", hint="send binary data directly to the service"
         ) from None

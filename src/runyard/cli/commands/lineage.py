@@ -1,3 +1,5 @@
+"""The `runyard lineage` command."""
+
 from __future__ import annotations
 
 from typing import Annotated, Any
@@ -13,100 +15,91 @@ from runyard.errors import RunNotFound, UserErrorException
 app = new_app()
 _KINDS = ("dataset", "model", "run")
 _ORDER = ("data", "dataset", "run", "model", "service")
-_WORDS = {
-    "led": "led ",
+_RELATIONS = {
+    "led": "parent of ",
     "used": "used as {name} by ",
-    "wrote": "wrote, as {name}, ",
+    "wrote": "wrote {name}: ",
     "saved": "registered ",
-    "registered": "made ",
-    "named": "named for {name} by ",
-    "made of": "turned into ",
+    "registered": "produced ",
+    "named": "declared as {name} by ",
+    "made of": "converted to ",
     "served": "served by ",
 }
 
 
 @app.command(cls=Command)
 def lineage(
-    what: Annotated[
-        str, typer.Argument(metavar="WHAT", help="A dataset or a model (mnist, mnist:2), or a run (its id, @last).")
-    ],
-    kind: Annotated[
-        str, typer.Option(metavar="KIND", help="dataset, model or run, where the name is that of several.")
-    ] = "",
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="Dataset or model (mnist, mnist:2), or run (id, @last).")],
+    kind: Annotated[str, typer.Option(metavar="KIND", help="dataset, model or run, if the name is ambiguous.")] = "",
     as_json: Json = False,
 ) -> None:
-    """Show what came of what: data, runs, models, services.
-
-    The runs that used the data, the models that these registered, and the services that serve those.
-    """
-    found = _found(Connection(), what, kind)
+    """Show lineage: which data, runs, models and services depend on each other."""
+    graph = _find_graph(Connection(), what, kind)
     if as_json:
-        print_json(found)
+        print_json(graph)
         return
-    nodes = {node["id"]: node for node in found["nodes"]}
-    below: dict[str, list[dict[str, Any]]] = {}
-    for edge in found["edges"]:
-        below.setdefault(edge["source"], []).append(edge)
-    reached = {edge["target"] for edge in found["edges"]}
-    tops = sorted((n for n in nodes if n not in reached), key=lambda n: (_ORDER.index(nodes[n]["kind"]), n))
-    shown: set[str] = set()
-    for top in tops or found["start"]:
-        _print(top, nodes, below, set(found["start"]), shown, "")
-    if found["truncated"]:
-        print("… and more than is shown here")
-    if not found["edges"]:
-        only = nodes[found["start"][0]]["kind"] == "run"
-        print_status(
-            "nothing is linked with it" + (": it used no registered data and registered no model" if only else " yet")
-        )
+    nodes = {node["id"]: node for node in graph["nodes"]}
+    outgoing: dict[str, list[dict[str, Any]]] = {}
+    for edge in graph["edges"]:
+        outgoing.setdefault(edge["source"], []).append(edge)
+    targets = {edge["target"] for edge in graph["edges"]}
+    roots = sorted((n for n in nodes if n not in targets), key=lambda n: (_ORDER.index(nodes[n]["kind"]), n))
+    printed: set[str] = set()
+    for root in roots or graph["start"]:
+        _print(root, nodes, outgoing, set(graph["start"]), printed, "")
+    if graph["truncated"]:
+        print("… truncated")
+    if not graph["edges"]:
+        is_run = nodes[graph["start"][0]]["kind"] == "run"
+        print_status("no links" + (": the run used no registered data and registered no model" if is_run else ""))
 
 
-def _found(connection: Connection, what: str, wanted: str) -> dict[str, Any]:
-    """A name is tried as what it can be: first a dataset's, then a model's, then a run's."""
-    if wanted and wanted not in _KINDS:
-        raise UserErrorException(f"there is no kind {wanted!r}", hint=f"kinds: {', '.join(_KINDS)}")
-    for kind in [wanted] if wanted else _KINDS:
+def _find_graph(connection: Connection, what: str, requested_kind: str) -> dict[str, Any]:
+    """The lineage of a dataset, model or run, tried in this order unless a kind is requested."""
+    if requested_kind and requested_kind not in _KINDS:
+        raise UserErrorException(f"unknown kind {requested_kind!r}", hint=f"available kinds: {', '.join(_KINDS)}")
+    for kind in [requested_kind] if requested_kind else _KINDS:
         try:
-            asked = find_run(connection, what)["run_id"] if kind == "run" else what
-            found: dict[str, Any] = connection.get("/api/lineage", **{kind: asked})
-            if not wanted and kind == "run" and what not in (asked, *NEWEST):
-                # the name of a dataset that is gone is often how a run's id begins: nobody takes the one for the other
-                print_status(f"no dataset and no model is named {what!r}; the run {asked} is shown")
-            return found
+            name = find_run(connection, what)["run_id"] if kind == "run" else what
+            graph: dict[str, Any] = connection.get("/api/lineage", **{kind: name})
+            if not requested_kind and kind == "run" and what not in (name, *NEWEST):
+                # the name of a deleted dataset is often the beginning of a run id
+                print_status(f"no dataset or model {what!r}; showing the run {name}")
+            return graph
         except UserErrorException as error:
-            if wanted or (kind == "run" and not isinstance(error, RunNotFound)):
+            if requested_kind or (kind == "run" and not isinstance(error, RunNotFound)):
                 raise
     raise UserErrorException(
-        f"there is no dataset, model or run {what!r}",
-        hint="`runyard datasets list`, `runyard models list` and `runyard runs` show what there is",
+        f"no dataset, model or run {what!r}",
+        hint="list them with `runyard datasets list`, `runyard models list` and `runyard runs`",
     )
 
 
 def _print(
     node_id: str,
     nodes: dict[str, dict[str, Any]],
-    below: dict[str, list[dict[str, Any]]],
+    outgoing: dict[str, list[dict[str, Any]]],
     start: set[str],
-    shown: set[str],
+    printed: set[str],
     indent: str,
-    how: str = "",
-    differs: str = "",
+    relation: str = "",
+    note: str = "",
 ) -> None:
     node = nodes[node_id]
-    again = node_id in shown and node_id in below
+    is_repeated = node_id in printed and node_id in outgoing
     mark = "  ←" if node_id in start else ""
-    see = "  (see above)" if again else ""
-    print(f"{indent}{how}{node['kind']} {node['label']}{_about(node)}{differs}{see}{mark}")
-    if again:
+    reference = "  (see above)" if is_repeated else ""
+    print(f"{indent}{relation}{node['kind']} {node['label']}{_detail(node)}{note}{reference}{mark}")
+    if is_repeated:
         return
-    shown.add(node_id)
-    for edge in below.get(node_id, []):
-        how = _WORDS[edge["kind"]].format(name=edge["name"] or "data")
-        other = ", with other data than is registered" if edge["same"] is False else ""
-        _print(edge["target"], nodes, below, start, shown, indent + "  ", how, other)
+    printed.add(node_id)
+    for edge in outgoing.get(node_id, []):
+        relation = _RELATIONS[edge["kind"]].format(name=edge["name"] or "data")
+        note = ", data differs from the registered version" if edge["same"] is False else ""
+        _print(edge["target"], nodes, outgoing, start, printed, indent + "  ", relation, note)
 
 
-def _about(node: dict[str, Any]) -> str:
+def _detail(node: dict[str, Any]) -> str:
     for key in ("status", "state", "stage"):
         if node.get(key) and node[key] != "none":
             return f"  {node[key]}"

@@ -1,3 +1,5 @@
+"""The `runyard logs` command."""
+
 from __future__ import annotations
 
 from typing import Annotated, Any
@@ -14,55 +16,57 @@ from runyard.lifecycle.state import RunState
 
 app = new_app()
 _LOGS = "azureml-logs/"
-_OF_THE_SCRIPT = "70_driver_log"
-_OF_THE_SWEEP = "hyperdrive"
+_SCRIPT_LOG = "70_driver_log"
+_SWEEP_LOG = "hyperdrive"
 
 
 @app.command(cls=Command)
 def logs(
     run: RunArgument,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run ends.")] = False,
-    name: Annotated[str, typer.Option(metavar="NAME", help="Another log, by a part of its name: environment.")] = "",
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log until the run ends.")] = False,
+    name: Annotated[
+        str, typer.Option(metavar="NAME", help="Print another log, by a part of its name: environment.")
+    ] = "",
 ) -> int:
-    """Print the log of a run, as the script wrote it; of a sweep, what it did and why."""
+    """Print the log of a run: the output of its script, or the decisions of a sweep."""
     connection = Connection()
     view = find_run(connection, run)
     if follow and not RunState(view["status"]).is_terminal:
         return _follow(connection, view, name)
-    wanted = name or _own(view)
+    name_part = name or _default_log(view)
     files = [file["name"] for file in connection.get(f"/api/runs/{view['run_id']}/files")]
-    known = [file for file in files if file.startswith(_LOGS)]
-    chosen = [file for file in known if wanted in file.removeprefix(_LOGS)]
-    if not chosen and not name:
-        print_status(_why_nothing(view))
-    elif not chosen:
-        names = ", ".join(file.removeprefix(_LOGS) for file in known)
-        raise UserErrorException(f"run {view['run_id']} has no log {name!r}", hint=f"its logs: {names or 'none yet'}")
-    for file in chosen:
+    all_logs = [file for file in files if file.startswith(_LOGS)]
+    selected = [file for file in all_logs if name_part in file.removeprefix(_LOGS)]
+    if not selected and not name:
+        print_status(_reason_for_no_log(view))
+    elif not selected:
+        names = ", ".join(file.removeprefix(_LOGS) for file in all_logs)
+        raise UserErrorException(f"run {view['run_id']} has no log {name!r}", hint=f"available logs: {names or 'none'}")
+    for file in selected:
         for piece in connection.stream(f"/api/runs/{view['run_id']}/files/{file}"):
             write_out(piece)
     return 0
 
 
-def _own(view: dict[str, Any]) -> str:
-    return _OF_THE_SWEEP if view["type"] == "hyperdrive" else _OF_THE_SCRIPT
+def _default_log(view: dict[str, Any]) -> str:
+    return _SWEEP_LOG if view["type"] == "hyperdrive" else _SCRIPT_LOG
 
 
-def _why_nothing(view: dict[str, Any]) -> str:
+def _reason_for_no_log(view: dict[str, Any]) -> str:
     run_id = view["run_id"]
     if view["spec"] is None and view["type"] != "hyperdrive":
-        return f"run {run_id} has no log: it was not submitted, and what its process printed went where it was started"
+        return f"run {run_id} has no log: it is interactive, and its output went to its own terminal"
     if view["started_at"] is None or view["type"] == "hyperdrive":
         return f"run {run_id} has no log yet: {outcome(view)}" if view["end"] is None else f"{run_id}  {outcome(view)}"
-    return f"run {run_id} has no log of its script: {outcome(view)}"
+    return f"run {run_id} has no script log: {outcome(view)}"
 
 
 def _follow(connection: Connection, view: dict[str, Any], name: str) -> int:
     try:
-        end = follow_log(connection, view, name or _own(view))
+        end = follow_log(connection, view, name or _default_log(view))
     except KeyboardInterrupt:
-        print_status(f"\nstopped following; the run goes on. runyard cancel {view['run_id']} cancels it")
+        print_status(f"\nstopped following; the run continues. To cancel it:  runyard cancel {view['run_id']}")
         return INTERRUPTED
     if end["started_at"] is None and not name:
-        print_status(_why_nothing(end))
+        print_status(_reason_for_no_log(end))
     return 0

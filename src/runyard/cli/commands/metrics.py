@@ -1,3 +1,5 @@
+"""The `runyard metrics` command."""
+
 from __future__ import annotations
 
 import json
@@ -21,33 +23,35 @@ app = new_app()
 @app.command(cls=Command)
 def metrics(
     run: RunArgument,
-    name: Annotated[Optional[str], typer.Argument(metavar="NAME", help="All values of this one.")] = None,
+    name: Annotated[Optional[str], typer.Argument(metavar="NAME", help="Print all values of this metric.")] = None,
     as_json: Json = False,
 ) -> None:
     """Print the metrics of a run.
 
-    Without NAME: how many values each has, the last, the least and the greatest. With NAME: all its values, one a line.
+    Without NAME: number of values, last, minimum and maximum of each metric. With NAME: all values, one per line.
     """
     connection = Connection()
     run_id = find_run(connection, run)["run_id"]
-    found: dict[str, Any] = connection.post("/api/metrics", {"run_ids": [run_id], "name": name})[run_id]
-    if name is not None and name not in found:
-        known = list(connection.get(f"/api/runs/{run_id}/summary")["metrics"])
+    values: dict[str, Any] = connection.post("/api/metrics", {"run_ids": [run_id], "name": name})[run_id]
+    if name is not None and name not in values:
+        names = list(connection.get(f"/api/runs/{run_id}/summary")["metrics"])
         raise UserErrorException(
             f"run {run_id} has no metric {name!r}",
-            hint=f"{did_you_mean(name, known)}its metrics: {', '.join(known[:10])}" if known else "it logged none",
+            hint=f"{did_you_mean(name, names)}available metrics: {', '.join(names[:10])}"
+            if names
+            else "it logged no metrics",
         )
     if as_json:
-        print_json(found)
+        print_json(values)
     elif name is not None:
-        _print_values(found[name])
-    elif not found:
+        _print_values(values[name])
+    elif not values:
         print_status(f"run {run_id} logged no metrics")
     else:
         print_table(
-            ("METRIC", "VALUES", "LAST", "LEAST", "GREATEST"),
-            [(key, *_described(value)) for key, value in found.items()],
-            right=("VALUES", "LAST", "LEAST", "GREATEST"),
+            ("METRIC", "VALUES", "LAST", "MIN", "MAX"),
+            [(key, *_summary(value)) for key, value in values.items()],
+            right=("VALUES", "LAST", "MIN", "MAX"),
         )
 
 
@@ -60,7 +64,7 @@ def _print_values(value: Any) -> None:
         print(json.dumps(replace_non_finite(item)) if isinstance(item, dict) else item)
 
 
-def _described(value: Any) -> tuple[str, str, str, str]:
+def _summary(value: Any) -> tuple[str, str, str, str]:
     if isinstance(value, dict) and not _is_document(value):
         longest = max((len(item) if isinstance(item, list) else 1 for item in value.values()), default=0)
         return f"{longest}", f"columns {', '.join(value)}", "", ""
@@ -74,5 +78,5 @@ def _described(value: Any) -> tuple[str, str, str, str]:
 
 
 def _is_document(value: Any) -> bool:
-    """A confusion matrix, a histogram and the like, whose keys are no columns."""
+    """True for structured values such as confusion matrices and histograms, whose keys are not columns."""
     return "schema_type" in value or set(value) == {"bin_edges", "bin_counts"}

@@ -1,3 +1,5 @@
+"""The `runyard migrate` command."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -13,14 +15,14 @@ app = new_app()
 
 @app.command(cls=Command)
 def migrate(
-    path: Annotated[str, typer.Argument(metavar="PATH", help="A script, a notebook, or a folder with such.")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="Script, notebook, or folder.")],
     as_json: Json = False,
 ) -> int:
-    """Say what of scripts for the retired SDK runs here.
+    """Check which scripts for the retired SDK run unchanged.
 
-    Scripts and notebooks are read, not run: names and keywords that are not here, services that only Azure had,
-    TensorFlow 1, names that NumPy and other packages removed, downloads from hosts that are gone. Each with its line,
-    and in notebooks its cell, counted from 1 over all cells. The exit code is 1 if something needs attention.
+    Scripts and notebooks are read, not run. Reports unsupported names and keywords, services that only Azure provides,
+    TensorFlow 1, APIs removed from NumPy and other packages, and downloads from hosts that no longer exist, each with
+    its line and notebook cell (counted from 1). The exit code is 1 if something needs attention.
     """
     from runyard.cli.migration_text import print_report
     from runyard.migration.scan import examine
@@ -30,4 +32,4 @@ def migrate(
         print_json(report.as_json())
     else:
         print_report(report)
-    return 0 if all(file.outcome == "runs" for file in report.files) else 1
+    return 0 if all(file.verdict == "runs" for file in report.files) else 1

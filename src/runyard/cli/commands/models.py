@@ -1,3 +1,5 @@
+"""The `runyard models` command."""
+
 from __future__ import annotations
 
 import contextlib
@@ -20,7 +22,7 @@ app = new_app(no_args_is_help=True)
 
 
 def complete_model(incomplete: str) -> list[str]:
-    """For the shell. A yard that does not run is not started for the sake of a Tab."""
+    """Shell completion. Does not start a yard that is not running."""
     connection = Connection()
     if not connection.is_running():
         return []
@@ -28,43 +30,44 @@ def complete_model(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
-ModelName = Annotated[str, typer.Argument(metavar="NAME", help="The model's name.", autocompletion=complete_model)]
-OneModel = Annotated[
+ModelName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the model.", autocompletion=complete_model)]
+ModelVersion = Annotated[
     str,
     typer.Argument(
-        metavar="MODEL", help="digits is the latest; digits:3, digits:champion.", autocompletion=complete_model
+        metavar="MODEL", help="digits (latest version), digits:3 or digits:champion.", autocompletion=complete_model
     ),
 ]
 
 
 @app.callback()
 def models() -> None:
-    """Register models; name, approve and compare their versions."""
+    """Register models; tag, approve and compare their versions."""
 
 
 @app.command("list", cls=Command)
 def list_models(
     name: Annotated[
-        Optional[str], typer.Argument(metavar="NAME", help="All versions of this one.", autocompletion=complete_model)
+        Optional[str],
+        typer.Argument(metavar="NAME", help="List all versions of this model.", autocompletion=complete_model),
     ] = None,
     tag: Annotated[
-        Optional[list[str]], typer.Option(metavar="KEY[=VALUE]", help="Only with this tag. Repeatable.")
+        Optional[list[str]], typer.Option(metavar="KEY[=VALUE]", help="Only models with this tag. Repeatable.")
     ] = None,
-    stage: Annotated[Optional[str], typer.Option(metavar="STAGE", help="Only at this stage.")] = None,
+    stage: Annotated[Optional[str], typer.Option(metavar="STAGE", help="Only models at this stage.")] = None,
     run: Annotated[
-        Optional[str], typer.Option(metavar="RUN", help="Only of this run.", autocompletion=complete_run)
+        Optional[str], typer.Option(metavar="RUN", help="Only models of this run.", autocompletion=complete_run)
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the models, each in its latest version; with a name, all of its versions."""
+    """List models with their latest versions; with a name, all versions of that model."""
     import json
 
     connection = Connection()
-    tags = {key: value if there else None for key, there, value in (one.partition("=") for one in tag or [])}
+    tags = {key: value if equals else None for key, equals, value in (text.partition("=") for text in tag or [])}
     run_id = find_run(connection, run)["run_id"] if run else None
     if name:
-        connection.get(f"/api/models/{name}")  # an unknown name is an error, and says which are there
-    found = connection.get(
+        connection.get(f"/api/models/{name}")  # raises an error for an unknown name
+    views = connection.get(
         "/api/models",
         name=name,
         tags=json.dumps(tags) if tags else None,
@@ -73,17 +76,17 @@ def list_models(
         latest=(not name and not run) or None,
     )
     if as_json:
-        print_json(found)
-    elif not found:
-        none = "no models: runyard models register NAME PATH, or run.register_model(…), adds one"
-        print_status("no models like that" if tag or stage or run else none)
+        print_json(views)
+    elif not views:
+        empty = "no models; add one with runyard models register NAME PATH or run.register_model(…)"
+        print_status("no matching models" if tag or stage or run else empty)
     else:
-        _print(found)
+        _print(views)
 
 
 @app.command(cls=Command)
-def show(model: OneModel, as_json: Json = False) -> None:
-    """Show one version: what it is, where it comes from, its files, and who did what to it."""
+def show(model: ModelVersion, as_json: Json = False) -> None:
+    """Show one version: its origin, metrics, files and history."""
     page = _page(Connection(), model)
     if as_json:
         print_json(page)
@@ -95,13 +98,15 @@ def show(model: OneModel, as_json: Json = False) -> None:
 
 @app.command(cls=Command)
 def register(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Registered again, it is the next version.")],
-    path: Annotated[str, typer.Argument(metavar="PATH", help="A file or folder; with --run, one of the run's files.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name; an existing model gets a new version.")],
+    path: Annotated[
+        str, typer.Argument(metavar="PATH", help="File or folder; with --run, a file or folder of that run.")
+    ],
     run: Annotated[
-        Optional[str], typer.Option(metavar="RUN", help="Of which run.", autocompletion=complete_run)
+        Optional[str], typer.Option(metavar="RUN", help="Run that produced the model.", autocompletion=complete_run)
     ] = None,
-    tag: Annotated[Optional[list[str]], typer.Option(metavar="KEY=VALUE", help="A tag. Repeatable.")] = None,
-    description: Annotated[Optional[str], typer.Option(metavar="TEXT", help="What it is.")] = None,
+    tag: Annotated[Optional[list[str]], typer.Option(metavar="KEY=VALUE", help="Add a tag. Repeatable.")] = None,
+    description: Annotated[Optional[str], typer.Option(metavar="TEXT", help="Description.")] = None,
     framework: Annotated[
         Optional[str], typer.Option(metavar="NAME", help="PyTorch, TensorFlow, TfKeras, ScikitLearn, Onnx, Custom.")
     ] = None,
@@ -110,104 +115,109 @@ def register(
     """Register a file or a folder as the next version of a model."""
     from runyard import Experiment, Model, Run, Workspace
 
-    tags = dict(_pair(one) for one in tag or [])
+    tags = dict(_pair(text) for text in tag or [])
     workspace = Workspace()
-    with contextlib.redirect_stdout(sys.stderr):  # what it says of itself is no data
+    with contextlib.redirect_stdout(sys.stderr):  # its messages are not data
         if run:
             view = find_run(workspace.connection, run)
-            of = Run(Experiment(workspace, view["experiment"]), view["run_id"], _view=view)
-            made = of.register_model(name, path, tags=tags, description=description, model_framework=framework)
+            run_object = Run(Experiment(workspace, view["experiment"]), view["run_id"], _view=view)
+            registered = run_object.register_model(
+                name, path, tags=tags, description=description, model_framework=framework
+            )
         else:
-            made = Model.register(workspace, path, name, tags=tags, description=description, model_framework=framework)
+            registered = Model.register(
+                workspace, path, name, tags=tags, description=description, model_framework=framework
+            )
     if as_json:
-        print_json(workspace.connection.get(f"/api/models/{made.name}/versions/{made.version}")["model"])
+        print_json(workspace.connection.get(f"/api/models/{registered.name}/versions/{registered.version}")["model"])
     else:
-        print(made.id)
-        print_status(f"next     runyard models show {made.id}   runyard models alias {made.id} champion")
+        print(registered.id)
+        print_status(f"next     runyard models show {registered.id}   runyard models alias {registered.id} champion")
 
 
 @app.command(cls=Command)
 def download(
-    model: OneModel,
-    output: Annotated[str, typer.Option("--output", "-o", metavar="FOLDER", help="Where it goes.")] = ".",
-    replace: Annotated[bool, typer.Option("--replace", help="Over files that are there.")] = False,
+    model: ModelVersion,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FOLDER", help="Destination folder.")] = ".",
+    replace: Annotated[bool, typer.Option("--replace", help="Overwrite existing files.")] = False,
 ) -> None:
-    """Download the file or folder that was registered."""
+    """Download the registered file or folder."""
     from runyard import Model, Workspace
 
     workspace = Workspace()
     page = _page(workspace.connection, model)
-    place = Model(workspace, id=page["model"]["id"]).download(output, exist_ok=replace)
-    print(place)
+    path = Model(workspace, id=page["model"]["id"]).download(output, exist_ok=replace)
+    print(path)
     print_status(f"{count_text(len(page['files']), 'file')}, {size_text(page['model']['size'])}")
 
 
 @app.command(cls=Command)
 def alias(
-    model: OneModel,
-    name: Annotated[str, typer.Argument(metavar="ALIAS", help="Such as champion.")],
-    remove: Annotated[bool, typer.Option("--remove", help="The alias names nothing any more.")] = False,
+    model: ModelVersion,
+    name: Annotated[str, typer.Argument(metavar="ALIAS", help="Alias, such as champion.")],
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the alias.")] = False,
 ) -> None:
-    """Give a version a name of its own; whoever asks for it gets this version from now on."""
+    """Set an alias for a version; lookups of the alias return this version."""
     from runyard import Model, Workspace
 
-    found = Model(Workspace(), id=model)
+    version = Model(Workspace(), id=model)
     if remove:
-        found.remove_alias(name)
-        print_status(f"{found.name}:{name} is no more")
+        version.remove_alias(name)
+        print_status(f"removed the alias {version.name}:{name}")
     else:
-        found.set_alias(name)
-        print_status(f"{found.name}:{name} is version {found.version}")
+        version.set_alias(name)
+        print_status(f"{version.name}:{name} is version {version.version}")
 
 
 @app.command(cls=Command)
 def stage(
-    model: OneModel,
+    model: ModelVersion,
     stage: Annotated[str, typer.Argument(metavar="STAGE", help="none, candidate, approved, rejected or archived.")],
-    note: Annotated[Optional[str], typer.Option("--note", "-m", metavar="TEXT", help="Why.")] = None,
+    note: Annotated[Optional[str], typer.Option("--note", "-m", metavar="TEXT", help="Comment.")] = None,
 ) -> None:
-    """Say how far a version has come; who said so, and when, is kept."""
+    """Set the approval stage of a version. The change is recorded in its history."""
     from runyard import Model, Workspace
 
-    found = Model(Workspace(), id=model)
-    before = found.stage
-    found.set_stage(stage, note)
-    print_status(f"{found.id}: {before} → {found.stage}")
+    version = Model(Workspace(), id=model)
+    before = version.stage
+    version.set_stage(stage, note)
+    print_status(f"{version.id}: {before} → {version.stage}")
 
 
 @app.command(cls=Command)
 def compare(
-    left: OneModel,
-    right: Annotated[str, typer.Argument(metavar="OTHER", help="A model, or a version of the same one: 4.")],
+    left: ModelVersion,
+    right: Annotated[str, typer.Argument(metavar="OTHER", help="Model, or a version of the same model: 4.")],
     as_json: Json = False,
 ) -> None:
-    """Show two versions side by side: metrics, and what differs of packages, data, files and labels."""
+    """Compare two versions: metrics, and differences in packages, data, files and labels."""
     from runyard import Model, Workspace
 
-    found = Model(Workspace(), id=left).compare(right)
+    comparison = Model(Workspace(), id=left).compare(right)
     if as_json:
-        print_json(found)
+        print_json(comparison)
         return
-    for line in comparison_lines(found):
+    for line in comparison_lines(comparison):
         print(line)
 
 
 @app.command(cls=Command)
 def delete(
-    model: OneModel,
+    model: ModelVersion,
     yes: Yes = False,
 ) -> None:
-    """Delete one version. Refused while a service uses it or an alias names it."""
+    """Delete one version. Not possible while a service uses it or an alias refers to it."""
     from runyard import Model, Workspace
 
     if ":" not in model:
         raise UserErrorException(
-            f"say which version of {model!r}", hint=f"runyard models list {model} shows them; {model}:1 is the first"
+            f"specify a version of {model!r}",
+            hint=f"list them with runyard models list {model}; {model}:1 is the first",
         )
-    found = Model(Workspace(), id=model)
-    confirm(yes, f"deleting {found.id}", f"delete {found.id}, {size_text(found.size)}?")
-    found.delete()
-    print_status(f"deleted {found.id}")
+    version = Model(Workspace(), id=model)
+    confirm(yes, f"deleting {version.id}", f"delete {version.id}, {size_text(version.size)}?")
+    version.delete()
+    print_status(f"deleted {version.id}")
 
 
 def _page(connection: Connection, text: str) -> dict[str, Any]:
@@ -217,13 +227,13 @@ def _page(connection: Connection, text: str) -> dict[str, Any]:
 
 
 def _pair(text: str) -> tuple[str, str]:
-    key, there, value = text.partition("=")
-    if not there:
-        raise UserErrorException(f"--tag takes KEY=VALUE, not {text!r}")
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise UserErrorException(f"--tag must be KEY=VALUE, got {text!r}")
     return key, value
 
 
-def _print(found: list[dict[str, Any]]) -> None:
+def _print(views: list[dict[str, Any]]) -> None:
     now = clock.now()
     print_table(
         ("MODEL", "STAGE", "ALIASES", "FRAMEWORK", "SIZE", "AGE", "METRICS"),
@@ -237,7 +247,7 @@ def _print(found: list[dict[str, Any]]) -> None:
                 age_text(now - view["created_at"]),
                 ", ".join(f"{name} {value_text(value)}" for name, value in list(view["metrics"].items())[:4]),
             )
-            for view in found
+            for view in views
         ],
         right=("SIZE", "AGE"),
     )

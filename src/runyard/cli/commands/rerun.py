@@ -1,3 +1,5 @@
+"""The `runyard rerun` command."""
+
 from __future__ import annotations
 
 import secrets
@@ -21,33 +23,33 @@ def rerun(
     run: RunArgument,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Print the run's id and do not follow it.")] = False,
 ) -> int:
-    """Run the same code with the same arguments again, as a new run.
+    """Run the same code with the same arguments as a new run.
 
-    The code is the snapshot that was taken then; the folder may have changed or be gone.
+    Uses the snapshot of the original run, even if the folder has changed since.
     """
     connection = Connection()
-    old = find_run(connection, run)
-    if old["type"] == "hyperdrive":
+    original = find_run(connection, run)
+    if original["type"] == "hyperdrive":
         raise UserErrorException(
-            f"{old['run_id']} is a sweep, and its children are what can be run again",
-            hint=f"runyard show {old['run_id']} lists them, and `runyard rerun {old['run_id']}_0` runs the first; "
-            "sweep.rerun_failed() in Python runs those that failed; a sweep's command makes a new one",
+            f"{original['run_id']} is a sweep; only its children can be rerun",
+            hint=f"`runyard show {original['run_id']}` lists them; `runyard rerun {original['run_id']}_0` reruns one; "
+            "sweep.rerun_failed() in Python reruns the failed ones",
         )
-    if not old["spec"] or not old["snapshot_id"]:
+    if not original["spec"] or not original["snapshot_id"]:
         raise UserErrorException(
-            f"run {old['run_id']} was not submitted: it was the process that opened it",
-            hint="runs that came from runyard run, runyard submit or Experiment.submit can be run again",
+            f"run {original['run_id']} is interactive and cannot be rerun",
+            hint="only submitted runs can be rerun: runyard run, runyard submit, Experiment.submit",
         )
-    _read_data(connection, old["spec"])
+    _pin_datasets(connection, original["spec"])
     view = connection.post(
         "/api/runs",
         {
-            "run_id": f"{old['experiment']}_{int(time.time())}_{secrets.token_hex(4)}",
-            "experiment": old["experiment"],
-            "spec": old["spec"],
-            "snapshot_id": old["snapshot_id"],
-            "tags": old["tags"],
-            "properties": {"runyard.rerun_of": old["run_id"]},
+            "run_id": f"{original['experiment']}_{int(time.time())}_{secrets.token_hex(4)}",
+            "experiment": original["experiment"],
+            "spec": original["spec"],
+            "snapshot_id": original["snapshot_id"],
+            "tags": original["tags"],
+            "properties": {"runyard.rerun_of": original["run_id"]},
             "submitted_by": user_name(),
         },
     )
@@ -57,8 +59,8 @@ def rerun(
     return follow_to_exit(connection, view)
 
 
-def _read_data(connection: Connection, spec: dict[str, Any]) -> None:
-    """Datasets that have changed are read first, as long as that takes: no request may last for hours."""
+def _pin_datasets(connection: Connection, spec: dict[str, Any]) -> None:
+    """Read changed datasets before submitting: a single request must not take hours."""
     from runyard.sdk.data.pinning import pin
     from runyard.spec.dataset import DatasetDefinition
     from runyard.spec.json import from_json

@@ -1,3 +1,5 @@
+"""The `runyard run` command."""
+
 from __future__ import annotations
 
 import re
@@ -16,13 +18,13 @@ FRAMEWORK_OF_BACKEND = {"gloo": "pytorch", "nccl": "pytorch", "ps": "tensorflow"
 
 @app.command(cls=Command, context_settings={"allow_interspersed_args": False})
 def run(
-    script: Annotated[str, typer.Argument(metavar="SCRIPT", help="A Python script.")],
+    script: Annotated[str, typer.Argument(metavar="SCRIPT", help="Python script to run.")],
     arguments: Annotated[
         Optional[list[str]],
-        typer.Argument(metavar="ARGUMENT", help="Everything after SCRIPT is the script's own."),
+        typer.Argument(metavar="ARGUMENT", help="Arguments of the script: everything after SCRIPT."),
     ] = None,
     experiment: Annotated[
-        str, typer.Option("--experiment", "-e", metavar="NAME", help="Default: the folder's name.")
+        str, typer.Option("--experiment", "-e", metavar="NAME", help="Experiment (default: name of the folder).")
     ] = "",
     source_dir: Annotated[
         str,
@@ -30,79 +32,80 @@ def run(
             "--source-dir",
             "-C",
             metavar="FOLDER",
-            help="The folder that is frozen and runs. Default: the current one if SCRIPT lies below it, else SCRIPT's.",
+            help="Source directory. Default: the current folder if it contains SCRIPT, else SCRIPT's folder.",
         ),
     ] = "",
-    pip: Annotated[
-        Optional[list[str]], typer.Option(metavar="PACKAGE", help="A package from PyPI; repeatable.")
-    ] = None,
-    requirements: Annotated[str, typer.Option(metavar="FILE", help="A pip requirements file.")] = "",
-    conda: Annotated[Optional[list[str]], typer.Option(metavar="PACKAGE", help="A conda package; repeatable.")] = None,
+    pip: Annotated[Optional[list[str]], typer.Option(metavar="PACKAGE", help="PyPI package. Repeatable.")] = None,
+    requirements: Annotated[str, typer.Option(metavar="FILE", help="pip requirements file.")] = "",
+    conda: Annotated[Optional[list[str]], typer.Option(metavar="PACKAGE", help="Conda package. Repeatable.")] = None,
     framework: Annotated[
         str, typer.Option(metavar="NAME[==VERSION]", help="pytorch, tensorflow or scikit-learn.")
     ] = "",
-    python: Annotated[str, typer.Option(metavar="X.Y", help="The Python version of the environment.")] = "",
-    image: Annotated[str, typer.Option(metavar="IMAGE", help="Run in this container image.")] = "",
+    python: Annotated[str, typer.Option(metavar="X.Y", help="Python version of the environment.")] = "",
+    image: Annotated[str, typer.Option(metavar="IMAGE", help="Container image to run in.")] = "",
     env: Annotated[
-        Optional[list[str]], typer.Option(metavar="KEY=VALUE", help="An environment variable; repeatable.")
+        Optional[list[str]], typer.Option(metavar="KEY=VALUE", help="Environment variable. Repeatable.")
     ] = None,
     inputs: Annotated[
         Optional[list[str]],
         typer.Option(
-            "--input", metavar="NAME=DATASET", help="A dataset, mnist or mnist:2, whose path is $NAME; repeatable."
+            "--input",
+            metavar="NAME=DATASET",
+            help="Input dataset, such as mnist or mnist:2; $NAME is its path. Repeatable.",
         ),
     ] = None,
-    gpu: Annotated[bool, typer.Option("--gpu", help="Use a GPU, if there is one.")] = False,
-    gpus: Annotated[Optional[int], typer.Option(metavar="N", min=0, help="GPUs for the script.")] = None,
-    cpus: Annotated[Optional[int], typer.Option(metavar="N", min=1, help="Cores for the script.")] = None,
-    memory_gb: Annotated[Optional[float], typer.Option(metavar="GB", min=0.0, help="Memory for the script.")] = None,
-    target: Annotated[
-        str, typer.Option(metavar="NAME", help="Where it runs: local, or a cluster by its name.")
-    ] = "local",
+    gpu: Annotated[bool, typer.Option("--gpu", help="Use a GPU, if available.")] = False,
+    gpus: Annotated[Optional[int], typer.Option(metavar="N", min=0, help="Number of GPUs.")] = None,
+    cpus: Annotated[Optional[int], typer.Option(metavar="N", min=1, help="Number of CPU cores.")] = None,
+    memory_gb: Annotated[Optional[float], typer.Option(metavar="GB", min=0.0, help="Memory limit.")] = None,
+    target: Annotated[str, typer.Option(metavar="NAME", help="Compute target.")] = "local",
     backend: Annotated[
-        str, typer.Option(metavar="NAME", help="How several processes are started: mpi, gloo, nccl or ps.")
+        str,
+        typer.Option(metavar="NAME", help="Launch several processes with mpi, gloo, nccl or ps (parameter servers)."),
     ] = "",
-    nodes: Annotated[int, typer.Option(metavar="N", min=1, help="Nodes of the cluster.")] = 1,
-    processes: Annotated[int, typer.Option(metavar="N", min=1, help="Processes on each node.")] = 1,
-    workers: Annotated[int, typer.Option(metavar="N", min=1, help="Workers, for the backend ps.")] = 1,
-    servers: Annotated[int, typer.Option(metavar="N", min=0, help="Parameter servers, for the backend ps.")] = 1,
-    max_duration: Annotated[
-        str, typer.Option(metavar="TIME", help="Cancel it after this time: 90 (seconds), 45s, 30m, 2h.")
-    ] = "",
+    nodes: Annotated[int, typer.Option(metavar="N", min=1, help="Number of nodes.")] = 1,
+    processes: Annotated[int, typer.Option(metavar="N", min=1, help="Processes per node.")] = 1,
+    workers: Annotated[int, typer.Option(metavar="N", min=1, help="Backend ps: number of workers.")] = 1,
+    servers: Annotated[int, typer.Option(metavar="N", min=0, help="Backend ps: number of parameter servers.")] = 1,
+    max_duration: Annotated[str, typer.Option(metavar="TIME", help="Time limit: 90 (seconds), 45s, 30m, 2h.")] = "",
     max_attempts: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Start it again when a node is lost or its place is taken.")
+        int,
+        typer.Option(metavar="N", min=1, help="Maximum number of attempts if a node is lost or the run is preempted."),
     ] = 1,
     sweep: Annotated[
         Optional[list[str]],
         typer.Option(
-            metavar="NAME=EXPRESSION", help="Vary this argument: 'lr=loguniform(-6,-1)', lr=0.1,0.2; repeatable."
+            metavar="NAME=EXPRESSION", help="Vary this argument: 'lr=loguniform(-6,-1)', lr=0.1,0.2. Repeatable."
         ),
     ] = None,
-    metric: Annotated[str, typer.Option(metavar="NAME", help="What a sweep compares its children by.")] = "",
-    goal: Annotated[
-        str, typer.Option(metavar="GOAL", help="Of a sweep: maximize (the default) or minimize the metric.")
-    ] = "",
-    max_runs: Annotated[Optional[int], typer.Option(metavar="N", min=1, help="Children of a sweep.")] = None,
-    at_once: Annotated[Optional[int], typer.Option(metavar="N", min=1, help="Children at a time.")] = None,
+    metric: Annotated[str, typer.Option(metavar="NAME", help="Sweep: primary metric.")] = "",
+    goal: Annotated[str, typer.Option(metavar="GOAL", help="Sweep: maximize (default) or minimize the metric.")] = "",
+    max_runs: Annotated[Optional[int], typer.Option(metavar="N", min=1, help="Sweep: number of child runs.")] = None,
+    at_once: Annotated[
+        Optional[int], typer.Option(metavar="N", min=1, help="Sweep: number of concurrent child runs.")
+    ] = None,
     sampling: Annotated[
-        str, typer.Option(metavar="NAME", help="random (the default), grid, bayesian, sobol, population(8).")
+        str, typer.Option(metavar="NAME", help="Sweep: random (default), grid, bayesian, sobol or population(8).")
     ] = "",
-    policy: Annotated[str, typer.Option(metavar="POLICY", help="Early termination: 'bandit(slack_factor=0.1)'.")] = "",
-    seed: Annotated[Optional[int], typer.Option(metavar="N", min=0, help="Makes a sweep repeatable.")] = None,
-    tag: Annotated[Optional[list[str]], typer.Option(metavar="KEY=VALUE", help="A tag; repeatable.")] = None,
-    detach: Annotated[bool, typer.Option("--detach", "-d", help="Print the run's id and do not follow it.")] = False,
+    policy: Annotated[
+        str, typer.Option(metavar="POLICY", help="Sweep: early termination, such as 'bandit(slack_factor=0.1)'.")
+    ] = "",
+    seed: Annotated[Optional[int], typer.Option(metavar="N", min=0, help="Sweep: random seed.")] = None,
+    tag: Annotated[Optional[list[str]], typer.Option(metavar="KEY=VALUE", help="Tag. Repeatable.")] = None,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Print the run id and do not follow the run.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what each process would get, and start nothing.")
+        bool,
+        typer.Option("--dry-run", help="Show the command and variables of each process without starting anything."),
     ] = False,
 ) -> int:
-    """Run a script: submit it, follow it, exit as it does.
+    """Run a script: submit it, follow its output, exit with its exit code.
 
-    Without an option that names packages, the script runs with this Python as it is.
-    Ctrl-C stops following and the run goes on; a second Ctrl-C within 2 seconds cancels it.
+    Without package options, the script runs with the current Python.
+    Ctrl-C stops following while the run continues; a second Ctrl-C within 2 seconds cancels it.
     """
     from runyard.cli.fast_path import experiment_name, folder_and_script
 
-    of_a_sweep = {
+    sweep_options = {
         "--metric": metric,
         "--goal": goal,
         "--max-runs": max_runs,
@@ -112,12 +115,12 @@ def run(
         "--seed": seed,
     }
     if not sweep:
-        _refuse_without_sweep(of_a_sweep)
+        _require_sweep(sweep_options)
     if source_dir:
-        folder, name = source_dir, _inside(script, Path(source_dir))
+        folder, name = source_dir, _relative_script(script, Path(source_dir))
     else:
         folder, name = folder_and_script(script)
-    asked = Asked(
+    options = RunOptions(
         folder=folder,
         script=name,
         arguments=arguments or [],
@@ -138,13 +141,13 @@ def run(
         target=target,
         gang=Gang(backend.lower(), nodes, processes, workers, servers),
     )
-    estimator, named = asked.estimator(), experiment or experiment_name(folder)
+    estimator, experiment = options.estimator(), experiment or experiment_name(folder)
     if dry_run:
-        return show_dry_run(estimator, named)
+        return show_dry_run(estimator, experiment)
     if sweep:
-        from runyard.cli.sweep_syntax import parse_parameters, sweep_of
+        from runyard.cli.sweep_syntax import build_sweep, parse_parameters
 
-        estimator = sweep_of(
+        estimator = build_sweep(
             estimator,
             {
                 "parameters": parse_parameters(sweep),
@@ -157,12 +160,12 @@ def run(
                 "seed": seed,
             },
         )
-    return submit_and_follow(estimator, named, pairs("--tag", tag or []), detach)
+    return submit_and_follow(estimator, experiment, pairs("--tag", tag or []), detach)
 
 
 @dataclass(frozen=True)
 class Gang:
-    """How several processes are started, in the options' own words."""
+    """Options of a distributed run."""
 
     backend: str = ""
     nodes: int = 1
@@ -178,21 +181,22 @@ class Gang:
         if not self.backend:
             if self.nodes * self.processes * self.workers > 1:
                 raise UserErrorException(
-                    "several processes need a --backend", hint="--backend mpi, gloo, nccl, or ps for parameter servers"
+                    "several processes require --backend",
+                    hint="use --backend mpi, gloo, nccl, or ps (parameter servers)",
                 )
             return None
-        made: dict[str, Callable[[], Any]] = {
+        factories: dict[str, Callable[[], Any]] = {
             "mpi": lambda: distributed.MpiConfiguration(self.processes, self.nodes),
             "gloo": lambda: self._torch("gloo"),
             "nccl": lambda: self._torch("nccl"),
             "ps": lambda: distributed.TensorflowConfiguration(self.workers, self.servers),
         }
-        if self.backend not in made:
+        if self.backend not in factories:
             raise UserErrorException(
-                f"there is no backend {self.backend!r}",
-                hint=did_you_mean(self.backend, made) + "backends: mpi, gloo, nccl, ps",
+                f"unknown backend {self.backend!r}",
+                hint=did_you_mean(self.backend, factories) + "available backends: mpi, gloo, nccl, ps",
             )
-        return made[self.backend]()
+        return factories[self.backend]()
 
     def _torch(self, backend: str) -> Any:
         from runyard.sdk.training import distributed
@@ -201,7 +205,7 @@ class Gang:
 
 
 @dataclass(frozen=True)
-class Asked:
+class RunOptions:
     folder: str
     script: str
     arguments: list[str]
@@ -223,14 +227,14 @@ class Asked:
     gang: Gang
 
     def estimator(self) -> Any:
-        from runyard.cli.inputs import inputs_of
+        from runyard.cli.inputs import parse_inputs
         from runyard.sdk.environment.requirements_file import requirement_lines
         from runyard.spec.resources import Resources
 
         packages = bool(self.pip or self.conda or self.requirements or self.framework or self.python)
-        # a backend of one framework alone is that framework's, also with this Python as it is
-        make, version = estimator_class(self.framework or FRAMEWORK_OF_BACKEND.get(self.gang.backend, ""))
-        made = make(
+        # a backend that belongs to one framework implies it, also with the current Python
+        estimator_type, version = estimator_class(self.framework or FRAMEWORK_OF_BACKEND.get(self.gang.backend, ""))
+        estimator = estimator_type(
             self.folder,
             entry_script=self.script,
             compute_target=self.target,
@@ -239,7 +243,7 @@ class Asked:
             conda_packages=self.conda,
             custom_docker_image=self.image or None,
             environment_variables=self.variables or None,
-            inputs=inputs_of("--input", self.inputs),
+            inputs=parse_inputs("--input", self.inputs),
             use_gpu=self.gpu,
             max_run_duration_seconds=self.max_duration_s,
             node_count=self.gang.nodes,
@@ -249,33 +253,33 @@ class Asked:
             ),
             **version,
         )
-        made.run_config.arguments = self.arguments
-        made.max_attempts = self.max_attempts
+        estimator.run_config.arguments = self.arguments
+        estimator.max_attempts = self.max_attempts
         if self.requirements:
             file = Path(self.requirements)
-            made.conda_dependencies._add_pip_lines(requirement_lines(file, within=Path(file.resolve().anchor)))
+            estimator.conda_dependencies._add_pip_lines(requirement_lines(file, within=Path(file.resolve().anchor)))
         if self.python:
-            made.conda_dependencies.set_python_version(self.python)
-        return made
+            estimator.conda_dependencies.set_python_version(self.python)
+        return estimator
 
 
 def estimator_class(framework: str) -> tuple[Any, dict[str, str]]:
-    """The class for ``pytorch==2.12``, and its version as a keyword."""
+    """The estimator class for a text such as ``pytorch==2.12``, and the version as a keyword argument."""
     from runyard import Estimator, PyTorch, SKLearn, TensorFlow
     from runyard.errors import UserErrorException
     from runyard.sdk.core.validation import did_you_mean
 
     if not framework:
         return Estimator, {}
-    known = {"pytorch": PyTorch, "torch": PyTorch, "tensorflow": TensorFlow}
-    known |= {"scikit-learn": SKLearn, "sklearn": SKLearn}
+    classes = {"pytorch": PyTorch, "torch": PyTorch, "tensorflow": TensorFlow}
+    classes |= {"scikit-learn": SKLearn, "sklearn": SKLearn}
     name, _, version = framework.partition("==")
-    if name.strip().lower() not in known:
+    if name.strip().lower() not in classes:
         raise UserErrorException(
-            f"there is no framework {name!r}",
-            hint=did_you_mean(name.lower(), known) + "frameworks: pytorch, tensorflow, scikit-learn",
+            f"unknown framework {name!r}",
+            hint=did_you_mean(name.lower(), classes) + "available frameworks: pytorch, tensorflow, scikit-learn",
         )
-    return known[name.strip().lower()], {"framework_version": version.strip()} if version else {}
+    return classes[name.strip().lower()], {"framework_version": version.strip()} if version else {}
 
 
 def submit_and_follow(estimator: Any, experiment: str, tags: dict[str, Any], detach: bool) -> int:
@@ -283,23 +287,23 @@ def submit_and_follow(estimator: Any, experiment: str, tags: dict[str, Any], det
     from runyard.sdk.core.experiment import Experiment
     from runyard.sdk.core.workspace import Workspace
 
-    _show_notes()
+    _print_sdk_messages()
     workspace = Workspace()
-    made = Experiment(workspace, experiment).submit(estimator, tags=tags)
+    run = Experiment(workspace, experiment).submit(estimator, tags=tags)
     if detach:
-        print(made.id)
+        print(run.id)
         return 0
-    code = follow_to_exit(workspace.connection, workspace.connection.get(f"/api/runs/{made.id}"), warned=True)
-    if made.type == "hyperdrive":
+    code = follow_to_exit(workspace.connection, workspace.connection.get(f"/api/runs/{run.id}"), warned=True)
+    if run.type == "hyperdrive":
         from runyard.cli.follow import print_status
-        from runyard.cli.leaderboard import nothing_to_compare, print_leaderboard
+        from runyard.cli.leaderboard import missing_metric_error, print_leaderboard
 
-        sweep = workspace.connection.get(f"/api/sweeps/{made.id}")
+        sweep = workspace.connection.get(f"/api/sweeps/{run.id}")
         print_leaderboard(sweep)
-        wrong = nothing_to_compare(sweep)
-        if wrong and code == 0:  # whoever goes on with the best child must not do so
+        problem = missing_metric_error(sweep)
+        if problem and code == 0:  # a caller must not continue with the best child
             print_status(
-                f"error: {wrong}\n\nhint: runyard metrics {made.id}_0 shows what a child logged; --metric names one"
+                f"error: {problem}\n\nhint: see what a child logged with runyard metrics {run.id}_0, and set --metric"
             )
             return 1
     return code
@@ -309,21 +313,21 @@ def show_dry_run(estimator: Any, experiment: str) -> int:
     from runyard.sdk.core.experiment import Experiment
     from runyard.sdk.core.workspace import Workspace
 
-    _show_notes()
+    _print_sdk_messages()
     print(Experiment(Workspace(), experiment).submit(estimator, dry_run=True))
     return 0
 
 
-def pairs(option: str, given: list[str]) -> dict[str, str]:
+def pairs(option: str, items: list[str]) -> dict[str, str]:
     from runyard.errors import UserErrorException
 
-    found = {}
-    for item in given:
+    result = {}
+    for item in items:
         key, equals, value = item.partition("=")
         if not key or not equals:
-            raise UserErrorException(f"{option} takes KEY=VALUE, not {item!r}", hint=f"{option} {key or 'KEY'}=VALUE")
-        found[key] = value
-    return found
+            raise UserErrorException(f"{option} must be KEY=VALUE, got {item!r}", hint=f"{option} {key or 'KEY'}=VALUE")
+        result[key] = value
+    return result
 
 
 def seconds(text: str) -> Optional[int]:
@@ -331,26 +335,26 @@ def seconds(text: str) -> Optional[int]:
 
     if not text:
         return None
-    found = re.fullmatch(r"(\d+)\s*(s|m|min|h|d)?", text.strip())
-    if not found or int(found[1]) == 0:
+    match = re.fullmatch(r"(\d+)\s*(s|m|min|h|d)?", text.strip())
+    if not match or int(match[1]) == 0:
         raise UserErrorException(f"{text!r} is not a duration", hint="write 90 (seconds), 45s, 30m, 2h or 1d")
-    return int(found[1]) * {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}[found[2] or "s"]
+    return int(match[1]) * {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}[match[2] or "s"]
 
 
-def _refuse_without_sweep(options: dict[str, Any]) -> None:
-    """Somebody who forgot what to vary would wait for one run and look for a sweep."""
+def _require_sweep(options: dict[str, Any]) -> None:
+    """Reject sweep options without --sweep, which would otherwise start a single run."""
     from runyard.errors import UserErrorException
 
     for option, value in options.items():
         if value not in ("", None):
             raise UserErrorException(
-                f"{option} is for a sweep, and nothing is varied here",
-                hint="--sweep 'lr=loguniform(-6, -1)' says what to vary; without a sweep leave it out",
+                f"{option} requires --sweep",
+                hint="specify what to vary, such as --sweep 'lr=loguniform(-6, -1)'",
             )
 
 
-def _inside(script: str, folder: Path) -> str:
-    """The script as the folder knows it: given relative to that folder, or to the current one."""
+def _relative_script(script: str, folder: Path) -> str:
+    """The script's path within the folder; it may be given relative to that folder or to the current one."""
     if not (folder / script).exists() and Path(script).exists():
         try:
             return str(Path(script).resolve().relative_to(folder.resolve()))
@@ -359,16 +363,16 @@ def _inside(script: str, folder: Path) -> str:
     return script
 
 
-def _show_notes() -> None:
-    """What the SDK has to say is for people: plain lines, no names of loggers."""
+def _print_sdk_messages() -> None:
+    """Print log messages of the SDK as plain lines without logger names."""
     import logging
 
     from runyard.cli.follow import print_status
 
-    class Notes(logging.Handler):
+    class StatusHandler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             print_status(("warning: " if record.levelno >= logging.WARNING else "") + record.getMessage())
 
     log = logging.getLogger("runyard")
-    log.handlers, log.propagate = [Notes()], False
+    log.handlers, log.propagate = [StatusHandler()], False
     log.setLevel(logging.INFO)

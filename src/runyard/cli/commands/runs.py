@@ -1,3 +1,5 @@
+"""The `runyard runs` command."""
+
 from __future__ import annotations
 
 import json
@@ -16,38 +18,42 @@ from runyard.cli.table import print_table
 from runyard.client.connection import Connection
 
 app = new_app()
-_SHOWN = 20
+_DEFAULT_LIMIT = 20
 _PAGE = 1000
 
 
 @app.command(cls=Command)
 def runs(
     experiment: Annotated[
-        Optional[str], typer.Option("--experiment", "-e", metavar="NAME", help="Only of this.")
+        Optional[str], typer.Option("--experiment", "-e", metavar="NAME", help="Only runs of this experiment.")
     ] = None,
     status: Annotated[
         Optional[str],
-        typer.Option(metavar="STATUS[,STATUS]", help="Only in these: running, queued, completed, failed, canceled, …"),
+        typer.Option(
+            metavar="STATUS[,STATUS]", help="Only runs with these: running, queued, completed, failed, canceled, …"
+        ),
     ] = None,
     tag: Annotated[
-        Optional[list[str]], typer.Option(metavar="KEY[=VALUE]", help="Only with this tag; repeatable.")
+        Optional[list[str]], typer.Option(metavar="KEY[=VALUE]", help="Only runs with this tag. Repeatable.")
     ] = None,
     limit: Annotated[
         Optional[int],
-        typer.Option("--limit", "-n", metavar="N", min=1, help="At most this many (default: 20; with --all, all)."),
+        typer.Option(
+            "--limit", "-n", metavar="N", min=1, help="Maximum number of runs (default: 20; with --all, unlimited)."
+        ),
     ] = None,
-    all: Annotated[bool, typer.Option("--all", help="All of them, with child runs.")] = False,
+    all: Annotated[bool, typer.Option("--all", help="All runs, including child runs.")] = False,
     as_json: Json = False,
 ) -> None:
     """List runs, newest first."""
-    bare: dict[str, Optional[str]] = {item: None for item in tag or [] if "=" not in item}
-    tags = {**bare, **pairs("--tag", [item for item in tag or [] if "=" in item])}
+    keys: dict[str, Optional[str]] = {item: None for item in tag or [] if "=" not in item}
+    tags = {**keys, **pairs("--tag", [item for item in tag or [] if "=" in item])}
     query = {"experiment": experiment, "status": status, "tags": json.dumps(tags) if tags else None}
-    found, more = _collect(query, limit or (None if all else _SHOWN), with_children=all)
+    views, has_more = _collect(query, limit or (None if all else _DEFAULT_LIMIT), with_children=all)
     if as_json:
-        print_json(found)
-    elif not found:
-        print_status("no runs" + (" like that" if any(query.values()) else " yet: runyard run SCRIPT makes the first"))
+        print_json(views)
+    elif not views:
+        print_status("no matching runs" if any(query.values()) else "no runs; start one with runyard run SCRIPT")
     else:
         now = clock.now()
         rows = [
@@ -57,33 +63,33 @@ def runs(
                 run["status"],
                 age_text(now - run["created_at"]),
                 duration_of(run, now),
-                _why(run),
+                _reason(run),
             )
-            for run in found
+            for run in views
         ]
-        print_table(("RUN", "EXPERIMENT", "STATUS", "AGE", "TOOK", "WHY"), rows, right=("AGE", "TOOK"))
-        if more:
-            print_status(f"the newest {len(found)}; --limit N shows more, --all {'alone ' if all else ''}shows all")
+        print_table(("RUN", "EXPERIMENT", "STATUS", "AGE", "DURATION", "REASON"), rows, right=("AGE", "DURATION"))
+        if has_more:
+            print_status(f"showing the newest {len(views)} runs; use --limit N for more, --all for all")
 
 
 def _collect(query: dict[str, Any], limit: Optional[int], *, with_children: bool) -> tuple[list[dict[str, Any]], bool]:
-    connection, found = Connection(), list[dict[str, Any]]()
+    connection, views = Connection(), list[dict[str, Any]]()
     before: Optional[int] = None
     while True:
-        wanted = _PAGE if limit is None else limit - len(found)
-        page = connection.get("/api/runs", before=before, limit=wanted, include_children=with_children, **query)
-        found += page["runs"]
+        count = _PAGE if limit is None else limit - len(views)
+        page = connection.get("/api/runs", before=before, limit=count, include_children=with_children, **query)
+        views += page["runs"]
         before = page["next"]
-        if before is None or len(found) == limit:
-            return found, before is not None
+        if before is None or len(views) == limit:
+            return views, before is not None
 
 
-def _why(run: dict[str, Any]) -> str:
-    """The reason of what did not go well, or what an unfinished run waits for."""
+def _reason(run: dict[str, Any]) -> str:
+    """The reason why a run did not succeed, or what a pending run waits for."""
     end = run["end"]
     if end is None:
         return "" if run["status"] == "Running" else str(run["activity"])
     if end["reason"] in ("succeeded", "canceled"):
-        return ""  # the status says it
+        return ""  # the status is enough
     first = (end["message"] or "").splitlines()
     return first[0] if first else outcome(run)

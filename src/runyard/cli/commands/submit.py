@@ -1,3 +1,5 @@
+"""The `runyard submit` command."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -11,13 +13,13 @@ app = new_app()
 
 @app.command(cls=Command)
 def submit(
-    job: Annotated[str, typer.Argument(metavar="JOB.yaml", help="The file that describes the run.")],
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow it, and exit as it does.")] = False,
+    job: Annotated[str, typer.Argument(metavar="JOB.yaml", help="Job file.")],
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the run and exit with its exit code.")] = False,
 ) -> int:
-    """Submit the run that a YAML file describes, and print its id.
+    """Submit a run described by a YAML file and print its id.
 
     \b
-    script: train.py                 # the only key that must be there
+    script: train.py                 # required
     source_directory: .              # relative to the file
     experiment: digits
     arguments: [--lr, 0.1]           # or script_params: {--lr: 0.1}
@@ -25,7 +27,7 @@ def submit(
     python_version: "3.11"
     pip_packages: [scikit-learn]     # pip_requirements_file, conda_packages,
                                      # conda_dependencies_file
-    inputs: {mnist: "mnist:2"}       # datasets; arguments may say $mnist
+    inputs: {mnist: "mnist:2"}       # datasets; use $mnist in arguments
     environment_variables: {OMP_NUM_THREADS: 1}
     use_gpu: false
     resources: {cpus_per_process: 2, memory_gb: 4}
@@ -37,5 +39,5 @@ def submit(
     from runyard.cli.commands.run import submit_and_follow
     from runyard.cli.job_file import read_job
 
-    described = read_job(job)
-    return submit_and_follow(described.estimator, described.experiment, described.tags, detach=not follow)
+    parsed = read_job(job)
+    return submit_and_follow(parsed.estimator, parsed.experiment, parsed.tags, detach=not follow)

@@ -1,3 +1,5 @@
+"""The `runyard sweep` command."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -11,16 +13,18 @@ app = new_app()
 
 @app.command(cls=Command)
 def sweep(
-    file: Annotated[str, typer.Argument(metavar="SWEEP.yaml", help="A job file with a section `sweep`.")],
-    detach: Annotated[bool, typer.Option("--detach", "-d", help="Print the sweep's id and do not follow it.")] = False,
+    file: Annotated[str, typer.Argument(metavar="SWEEP.yaml", help="Job file with a `sweep` section.")],
+    detach: Annotated[
+        bool, typer.Option("--detach", "-d", help="Print the sweep's id and do not follow the sweep.")
+    ] = False,
 ) -> int:
-    """Tune hyperparameters: run the job of a YAML file many times, each with values of its own.
+    """Tune hyperparameters: run the job of a YAML file many times with different parameters.
 
     \b
-    script: train.py                 # and any other key of a job file
+    script: train.py                 # and other keys of a job file
     sweep:
       parameters: {--lr: "loguniform(-6, -1)", --batch-size: [25, 50]}
-      metric: accuracy               # what the script logs
+      metric: accuracy               # logged by the script
       goal: maximize
       max_total_runs: 20
       max_concurrent_runs: 4
@@ -32,7 +36,7 @@ def sweep(
     from runyard.errors import UserErrorException
     from runyard.hyperdrive import HyperDriveConfig
 
-    described = read_job(file)
-    if not isinstance(described.estimator, HyperDriveConfig):
-        raise UserErrorException(f"{file} has no section `sweep`", hint="runyard sweep --help shows one")
-    return submit_and_follow(described.estimator, described.experiment, described.tags, detach)
+    job = read_job(file)
+    if not isinstance(job.estimator, HyperDriveConfig):
+        raise UserErrorException(f"{file} has no `sweep` section", hint="see runyard sweep --help for an example")
+    return submit_and_follow(job.estimator, job.experiment, job.tags, detach)

@@ -1,3 +1,5 @@
+"""The `runyard version` command."""
+
 from __future__ import annotations
 
 import platform

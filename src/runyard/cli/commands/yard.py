@@ -1,3 +1,5 @@
+"""The `runyard yard` command."""
+
 from __future__ import annotations
 
 import os
@@ -11,68 +13,57 @@ from runyard.cli.formatting import count_text
 from runyard.cli.run_lookup import Json, print_json
 from runyard.client.connection import Connection
 from runyard.errors import RunyardException
+from runyard.posix import procfs
 
 app = new_app(no_args_is_help=True)
-_PATIENCE_S = 30.0
+_STOP_TIMEOUT_S = 30.0
 
 
 @app.callback()
 def yard() -> None:
-    """Look at the yard's background process, or stop it."""
+    """Show or stop the yard, the background server."""
 
 
 @app.command(cls=Command)
 def status(as_json: Json = False) -> None:
-    """Say whether the yard of this home folder runs. It is not started for that."""
+    """Show whether the yard is running, without starting it."""
     connection = Connection()
-    health = alive(connection)
+    health = yard_health(connection)
     if as_json:
         print_json({"home": str(connection.home), "running": health is not None, **(health or {})})
     elif health is None:
-        print(f"the yard of {connection.home} is not running; the first command that needs it starts it")
+        print(f"the yard of {connection.home} is not running; it starts when a command needs it")
     else:
         print(
-            f"the yard of {connection.home} runs: version {health['version']}, process {health['pid']}, "
+            f"the yard of {connection.home} is running: version {health['version']}, process {health['pid']}, "
             f"{count_text(health['live_runs'], 'live run')}"
         )
 
 
 @app.command(cls=Command)
 def stop() -> None:
-    """Stop the yard's process. Runs go on; the next command starts it again and it takes them up."""
+    """Stop the yard. Runs continue; the next command starts the yard again."""
     connection = Connection()
-    health = alive(connection)
+    health = yard_health(connection)
     if health is None:
         print_status(f"the yard of {connection.home} is not running")
         return
     os.kill(health["pid"], signal.SIGTERM)
-    deadline = time.monotonic() + _PATIENCE_S
-    while _lives(health["pid"]):
+    deadline = time.monotonic() + _STOP_TIMEOUT_S
+    while procfs.start_ticks(health["pid"]) is not None:
         if time.monotonic() > deadline:
             raise RunyardException(
-                f"the yard (process {health['pid']}) has not ended within {_PATIENCE_S:.0f} s",
-                hint=f"kill -9 {health['pid']} ends it; nothing is lost, and runs go on",
+                f"the yard (process {health['pid']}) did not stop within {_STOP_TIMEOUT_S:.0f} s",
+                hint=f"end it with kill -9 {health['pid']}; nothing is lost, and runs continue",
             )
         time.sleep(0.02)
-    going_on = f"; {count_text(health['live_runs'], 'run')} going on" if health["live_runs"] else ""
-    print_status(f"the yard of {connection.home} has stopped{going_on}")
+    remaining = f"; {count_text(health['live_runs'], 'run')} still running" if health["live_runs"] else ""
+    print_status(f"the yard of {connection.home} has stopped{remaining}")
 
 
-def alive(connection: Connection) -> Optional[dict[str, Any]]:
-    """What the yard says of itself; None when there is none. It is not started for that."""
+def yard_health(connection: Connection) -> Optional[dict[str, Any]]:
+    """The yard's health report; None if it is not running. Does not start it."""
     if not connection.is_running():
         return None
-    found: dict[str, Any] = connection.get("/api/health")
-    return found
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            return stat.read().rpartition(b")")[2].split()[0] != b"Z"  # one that nobody has waited for yet
-    except OSError:
-        return False
+    health: dict[str, Any] = connection.get("/api/health")
+    return health
