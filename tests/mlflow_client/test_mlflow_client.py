@@ -1,4 +1,4 @@
-"""Runs, metrics, parameters, tags, artifacts and models, logged by the stock MLflow client and read by both sides."""
+"""Runs, metrics, parameters, tags, artifacts and models of the stock MLflow client, read through both APIs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from mlflow.exceptions import MlflowException, RestException
 from runyard import Experiment, Run, Workspace
 
 
-def test_a_run_comes_back_as_it_was_logged(client: MlflowClient, experiment_id: str, tmp_path: Path) -> None:
-    """B15.108: the stock client, by the address that the workspace gives."""
+def test_a_logged_run_is_read_back(client: MlflowClient, experiment_id: str, tmp_path: Path) -> None:
+    """B15.108: the stock client with the URI of the workspace."""
     with mlflow.start_run(run_name="first try", tags={"team": "vision"}) as started:
         mlflow.log_params({"lr": 0.1, "model": "cnn"})
         mlflow.log_metric("loss", 0.5, step=3)
@@ -46,7 +46,7 @@ def test_a_run_comes_back_as_it_was_logged(client: MlflowClient, experiment_id: 
     assert Path(fetched, "a.bin").read_bytes() == bytes(range(256))
 
 
-def test_the_yard_shows_what_mlflow_logged(client: MlflowClient, experiment_id: str, workspace: Workspace) -> None:
+def test_the_yard_reads_mlflow_runs(client: MlflowClient, experiment_id: str, workspace: Workspace) -> None:
     with mlflow.start_run(run_name="seen") as started:
         mlflow.log_param("depth", 3)
         for step in range(3):
@@ -61,25 +61,25 @@ def test_the_yard_shows_what_mlflow_logged(client: MlflowClient, experiment_id: 
     assert table["rows"][0]["params"] == {"depth": 3}
 
 
-def test_what_the_sdk_logs_mlflow_reads(client: MlflowClient, experiment: Experiment) -> None:
+def test_mlflow_reads_sdk_runs(client: MlflowClient, experiment: Experiment) -> None:
     run = experiment.start_logging(snapshot_directory=None)
     run.log("loss", 0.5)
     run.log("loss", 0.25)
     run.tag("team", "vision")
-    seen = client.get_run(run.id)
-    assert seen.info.status == "RUNNING"
-    assert seen.data.metrics == {"loss": 0.25}
-    assert seen.data.tags["team"] == "vision"
+    mlflow_run = client.get_run(run.id)
+    assert mlflow_run.info.status == "RUNNING"
+    assert mlflow_run.data.metrics == {"loss": 0.25}
+    assert mlflow_run.data.tags["team"] == "vision"
     assert [(metric.step, metric.value) for metric in client.get_metric_history(run.id, "loss")] == [
         (0, 0.5),
         (1, 0.25),
     ]
-    found = client.search_runs([experiment.name], "metrics.loss < 0.3")
-    assert [one.info.run_id for one in found] == [run.id]
+    matches = client.search_runs([experiment.name], "metrics.loss < 0.3")
+    assert [match.info.run_id for match in matches] == [run.id]
     run.complete()
 
 
-def test_numbers_that_are_not_finite_survive(client: MlflowClient, experiment_id: str) -> None:
+def test_non_finite_numbers_are_kept(client: MlflowClient, experiment_id: str) -> None:
     values = [math.nan, math.inf, -math.inf, 1e-310, 1.7976931348623157e308]
     with mlflow.start_run() as started:
         for step, value in enumerate(values):
@@ -105,21 +105,19 @@ def test_histories_keep_steps_and_milliseconds(client: MlflowClient, experiment_
     client.set_terminated(run_id)
 
 
-def test_what_arrives_in_another_order_than_it_was_logged_in_comes_back_by_its_time(
-    client: MlflowClient, experiment_id: str
-) -> None:
-    """Clients that log in the background, such as that of Transformers, send from several threads."""
+def test_points_that_arrive_out_of_order_are_sorted_by_time(client: MlflowClient, experiment_id: str) -> None:
+    """Clients that log in background threads, such as that of Transformers, send points in arbitrary order."""
     run_id = client.create_run(experiment_id).info.run_id
-    began = 1_700_000_000_000
-    for step, at in ((1, began), (3, began + 5), (2, began + 4), (5, began + 9), (4, began + 9)):
-        client.log_metric(run_id, "loss", step / 10, timestamp=at, step=step)
+    start = 1_700_000_000_000
+    for step, time in ((1, start), (3, start + 5), (2, start + 4), (5, start + 9), (4, start + 9)):
+        client.log_metric(run_id, "loss", step / 10, timestamp=time, step=step)
     assert [metric.step for metric in client.get_metric_history(run_id, "loss")] == [1, 2, 3, 4, 5]
     page = client._tracking_client.store.get_metric_history(run_id, "loss", max_results=2)
     assert [metric.step for metric in page] == [1, 2]
     client.set_terminated(run_id)
 
 
-def test_histories_of_several_runs_come_at_once(client: MlflowClient, experiment_id: str, tracking: str) -> None:
+def test_histories_of_several_runs_in_one_request(client: MlflowClient, experiment_id: str, tracking: str) -> None:
     run_ids = []
     for offset in (0, 100):
         with mlflow.start_run() as started:
@@ -127,31 +125,33 @@ def test_histories_of_several_runs_come_at_once(client: MlflowClient, experiment
                 started.info.run_id, metrics=[Metric("loss", offset + step, 1000, step) for step in range(50)]
             )
         run_ids.append(started.info.run_id)
-    answer = ask(tracking, "metrics/get-history-bulk-interval", run_ids=run_ids, metric_key="loss", start_step=10)
-    found = [(metric["run_id"], metric["value"]) for metric in answer["metrics"]]
-    assert found == [(run_ids[0], value) for value in range(10, 50)] + [(run_ids[1], 100 + v) for v in range(10, 50)]
+    response = get(tracking, "metrics/get-history-bulk-interval", run_ids=run_ids, metric_key="loss", start_step=10)
+    points = [(metric["run_id"], metric["value"]) for metric in response["metrics"]]
+    assert points == [(run_ids[0], value) for value in range(10, 50)] + [(run_ids[1], 100 + v) for v in range(10, 50)]
 
 
 def test_nested_runs_are_children(client: MlflowClient, experiment_id: str, workspace: Workspace) -> None:
     with mlflow.start_run(run_name="parent") as parent, mlflow.start_run(run_name="child", nested=True) as child:
         mlflow.log_metric("loss", 1)
-    found = client.search_runs([experiment_id], f"tags.mlflow.parentRunId = '{parent.info.run_id}'")
-    assert [run.info.run_name for run in found] == ["child"]
+    matches = client.search_runs([experiment_id], f"tags.mlflow.parentRunId = '{parent.info.run_id}'")
+    assert [match.info.run_name for match in matches] == ["child"]
     run = Run(Experiment(workspace, experiment_id), parent.info.run_id)
-    assert [one.id for one in run.get_children()] == [child.info.run_id]
+    assert [child_run.id for child_run in run.get_children()] == [child.info.run_id]
 
 
-@pytest.mark.parametrize(("told", "status"), [("FAILED", "Failed"), ("KILLED", "Canceled"), ("FINISHED", "Completed")])
-def test_the_end_that_the_client_tells_is_the_runs(
-    client: MlflowClient, experiment_id: str, workspace: Workspace, told: str, status: str
+@pytest.mark.parametrize(
+    ("mlflow_status", "status"), [("FAILED", "Failed"), ("KILLED", "Canceled"), ("FINISHED", "Completed")]
+)
+def test_the_status_set_by_the_client_ends_the_run(
+    client: MlflowClient, experiment_id: str, workspace: Workspace, mlflow_status: str, status: str
 ) -> None:
     run_id = client.create_run(experiment_id).info.run_id
-    client.set_terminated(run_id, told)
-    assert client.get_run(run_id).info.status == told
+    client.set_terminated(run_id, mlflow_status)
+    assert client.get_run(run_id).info.status == mlflow_status
     assert Run(Experiment(workspace, experiment_id), run_id).get_status() == status
 
 
-def test_a_finished_run_takes_what_is_logged_later(client: MlflowClient, experiment_id: str) -> None:
+def test_a_finished_run_accepts_further_values(client: MlflowClient, experiment_id: str) -> None:
     with mlflow.start_run() as first:
         mlflow.log_metric("loss", 1)
     with mlflow.start_run(run_id=first.info.run_id):
@@ -163,19 +163,19 @@ def test_a_finished_run_takes_what_is_logged_later(client: MlflowClient, experim
     assert run.info.status == "FINISHED"
 
 
-def test_parameters_are_written_once(client: MlflowClient, experiment_id: str) -> None:
+def test_parameters_cannot_be_overwritten(client: MlflowClient, experiment_id: str) -> None:
     run_id = client.create_run(experiment_id).info.run_id
     client.log_param(run_id, "lr", 0.1)
     client.log_param(run_id, "lr", 0.1)
-    with pytest.raises(MlflowException, match=r"'lr' of run .* is '0.1' already and cannot become '0.2'"):
+    with pytest.raises(MlflowException, match=r"'lr' of run .* is already '0.1' and cannot be set to '0.2'"):
         client.log_param(run_id, "lr", 0.2)
-    with pytest.raises(MlflowException, match="cannot become"):
+    with pytest.raises(MlflowException, match="cannot be set to"):
         client.log_batch(run_id, params=[Param("new", "1"), Param("lr", "0.3")])
     assert client.get_run(run_id).data.params == {"lr": "0.1"}
     client.set_terminated(run_id)
 
 
-def test_tags_change_and_go_and_a_run_gets_another_name(client: MlflowClient, experiment_id: str) -> None:
+def test_tags_are_changed_and_deleted_and_a_run_is_renamed(client: MlflowClient, experiment_id: str) -> None:
     run_id = client.create_run(experiment_id, run_name="old", tags={"a": "1"}).info.run_id
     client.log_batch(run_id, tags=[RunTag("a", "2"), RunTag("b", "3")])
     client.delete_tag(run_id, "b")
@@ -188,7 +188,7 @@ def test_tags_change_and_go_and_a_run_gets_another_name(client: MlflowClient, ex
         client.delete_tag(run_id, "b")
 
 
-def test_a_deleted_run_is_out_of_searches_until_it_is_restored(client: MlflowClient, experiment_id: str) -> None:
+def test_a_deleted_run_is_hidden_until_it_is_restored(client: MlflowClient, experiment_id: str) -> None:
     with mlflow.start_run() as started:
         pass
     run_id = started.info.run_id
@@ -200,14 +200,14 @@ def test_a_deleted_run_is_out_of_searches_until_it_is_restored(client: MlflowCli
     assert len(client.search_runs([experiment_id])) == 1
 
 
-def test_experiments_have_any_name_tags_and_an_end(client: MlflowClient, experiment_id: str) -> None:
+def test_experiments_have_arbitrary_names_and_tags_and_can_be_deleted(client: MlflowClient, experiment_id: str) -> None:
     title = client.get_experiment(experiment_id).name
     with pytest.raises(MlflowException, match="already"):
         client.create_experiment(title)
-    other = client.create_experiment(f"/Users/somebody/{title} ü", tags={"owner": "me"})
+    other = client.create_experiment(f"/Users/ada/{title} ü", tags={"owner": "me"})
     client.set_experiment_tag(other, "stage", "draft")
-    found = client.search_experiments(filter_string="tags.stage = 'draft' AND name LIKE '/Users/%'")
-    assert [one.experiment_id for one in found if one.experiment_id == other] == [other]
+    matches = client.search_experiments(filter_string="tags.stage = 'draft' AND name LIKE '/Users/%'")
+    assert [match.experiment_id for match in matches if match.experiment_id == other] == [other]
     assert client.get_experiment(other).tags == {"owner": "me", "stage": "draft"}
     client.rename_experiment(other, f"{title} renamed")
     assert client.get_experiment_by_name(f"{title} renamed").experiment_id == other
@@ -219,25 +219,27 @@ def test_experiments_have_any_name_tags_and_an_end(client: MlflowClient, experim
     assert client.get_experiment(other).lifecycle_stage == "active"
 
 
-def test_without_an_experiment_there_is_the_default_one(client: MlflowClient) -> None:
+def test_the_default_experiment_exists(client: MlflowClient) -> None:
     run = client.create_run("0")
     assert run.info.experiment_id == "0"
     assert client.get_experiment("0").name == "Default"
     client.set_terminated(run.info.run_id)
 
 
-def test_datasets_that_a_run_used_are_kept_and_searched(client: MlflowClient, experiment_id: str) -> None:
+def test_datasets_of_a_run_are_stored_and_searchable(client: MlflowClient, experiment_id: str) -> None:
     dataset = MetaDataset(CodeDatasetSource({"mlflow.source.name": "train.py"}), name="digits")
     with mlflow.start_run() as started:
         mlflow.log_input(dataset, context="training")
-    (kept,) = client.get_run(started.info.run_id).inputs.dataset_inputs
-    assert kept.dataset.name == "digits"
-    assert kept.dataset.digest == dataset.digest
+    (logged,) = client.get_run(started.info.run_id).inputs.dataset_inputs
+    assert logged.dataset.name == "digits"
+    assert logged.dataset.digest == dataset.digest
     assert len(client.search_runs([experiment_id], "dataset.name = 'digits' AND dataset.context = 'training'")) == 1
     assert len(client.search_runs([experiment_id], "dataset.name = 'letters'")) == 0
 
 
-def test_logged_models_have_files_metrics_and_an_end(client: MlflowClient, experiment_id: str, tmp_path: Path) -> None:
+def test_logged_models_have_files_and_metrics_and_can_be_deleted(
+    client: MlflowClient, experiment_id: str, tmp_path: Path
+) -> None:
     with mlflow.start_run() as started:
         model = mlflow.initialize_logged_model(name="net", params={"depth": "3"}, tags={"team": "vision"})
         mlflow.log_metric("accuracy", 0.9, model_id=model.model_id)
@@ -245,51 +247,53 @@ def test_logged_models_have_files_metrics_and_an_end(client: MlflowClient, exper
         client.log_model_artifact(model.model_id, str(tmp_path / "weights.bin"))
         mlflow.finalize_logged_model(model.model_id, "READY")
         mlflow.log_outputs([mlflow.entities.LoggedModelOutput(model.model_id, step=1)])
-    kept = client.get_logged_model(model.model_id)
-    assert (kept.status.value, kept.params, kept.source_run_id) == ("READY", {"depth": "3"}, started.info.run_id)
-    assert [(metric.key, metric.value) for metric in kept.metrics] == [("accuracy", 0.9)]
+    logged = client.get_logged_model(model.model_id)
+    assert (logged.status.value, logged.params, logged.source_run_id) == ("READY", {"depth": "3"}, started.info.run_id)
+    assert [(metric.key, metric.value) for metric in logged.metrics] == [("accuracy", 0.9)]
     assert client.list_logged_model_artifacts(model.model_id)[0].path == "weights.bin"
-    assert [one.model_id for one in client.get_run(started.info.run_id).outputs.model_outputs] == [model.model_id]
-    found = client.search_logged_models([experiment_id], filter_string="metrics.accuracy > 0.8 AND name = 'net'")
-    assert [one.model_id for one in found] == [model.model_id]
+    assert [output.model_id for output in client.get_run(started.info.run_id).outputs.model_outputs] == [model.model_id]
+    matches = client.search_logged_models([experiment_id], filter_string="metrics.accuracy > 0.8 AND name = 'net'")
+    assert [match.model_id for match in matches] == [model.model_id]
     assert list(client.search_logged_models([experiment_id], filter_string="params.depth = '4'")) == []
     client.delete_logged_model(model.model_id)
     with pytest.raises(MlflowException, match="deleted"):
         client.get_logged_model(model.model_id)
 
 
-def test_what_the_yard_does_not_have_is_said(client: MlflowClient, experiment_id: str) -> None:
+def test_unknown_objects_and_unsupported_endpoints_are_errors(client: MlflowClient, experiment_id: str) -> None:
     with pytest.raises(MlflowException, match="no run 'nobody' in this yard"):
         client.get_run("nobody")
-    with pytest.raises(RestException, match="no registry of models"):
+    with pytest.raises(RestException, match="no model registry"):
         client.create_registered_model("net")
     with pytest.raises(MlflowException, match="no experiment with the id 'nowhere'"):
         client.create_run("nowhere")
 
 
-def test_a_metric_that_is_no_number_is_refused_with_its_name(tracking: str, experiment_id: str) -> None:
+def test_a_metric_that_is_not_a_number_is_an_error(tracking: str, experiment_id: str) -> None:
     run_id = MlflowClient().create_run(experiment_id).info.run_id
     body = {"run_id": run_id, "key": "loss", "value": "much", "timestamp": 1}
-    answer = requests.post(f"{tracking}/api/2.0/mlflow/runs/log-metric", json=body, headers=signed(), timeout=20)
-    assert answer.status_code == 400
-    assert answer.json()["message"] == "the value of metric 'loss' is no number: 'much'"
+    response = requests.post(
+        f"{tracking}/api/2.0/mlflow/runs/log-metric", json=body, headers=auth_headers(), timeout=20
+    )
+    assert response.status_code == 400
+    assert response.json()["message"] == "metric 'loss': expected a number, got 'much'"
     MlflowClient().set_terminated(run_id)
 
 
-def test_without_the_token_nothing_is_answered(tracking: str) -> None:
-    place = f"{tracking}/api/2.0/mlflow/experiments/get?experiment_id=0"
-    assert requests.get(place, timeout=20).status_code == 401
-    assert requests.get(place, headers=signed(), timeout=20).status_code == 200
+def test_requests_without_the_token_are_rejected(tracking: str) -> None:
+    url = f"{tracking}/api/2.0/mlflow/experiments/get?experiment_id=0"
+    assert requests.get(url, timeout=20).status_code == 401
+    assert requests.get(url, headers=auth_headers(), timeout=20).status_code == 200
 
 
-def signed() -> dict[str, str]:
+def auth_headers() -> dict[str, str]:
     from mlflow.environment_variables import MLFLOW_TRACKING_TOKEN
 
     return {"Authorization": f"Bearer {MLFLOW_TRACKING_TOKEN.get()}"}
 
 
-def ask(tracking: str, what: str, **query: object) -> dict[str, list[dict[str, object]]]:
-    answer = requests.get(f"{tracking}/api/2.0/mlflow/{what}", params=query, headers=signed(), timeout=20)
-    assert answer.status_code == 200, answer.text
-    found: dict[str, list[dict[str, object]]] = json.loads(answer.text)
-    return found
+def get(tracking: str, endpoint: str, **query: object) -> dict[str, list[dict[str, object]]]:
+    response = requests.get(f"{tracking}/api/2.0/mlflow/{endpoint}", params=query, headers=auth_headers(), timeout=20)
+    assert response.status_code == 200, response.text
+    content: dict[str, list[dict[str, object]]] = json.loads(response.text)
+    return content

@@ -1,4 +1,4 @@
-"""Scripts that log by MLflow inside of a submitted run."""
+"""Scripts that log with MLflow inside a submitted run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ mlflow.log_text("done", "notes.txt")
 """
 
 
-def test_what_a_script_says_to_mlflow_is_said_to_its_own_run(
+def test_a_script_that_logs_with_mlflow_logs_to_its_own_run(
     experiment: Experiment, project: Callable[..., Path], client: MlflowClient
 ) -> None:
     config = with_this_python(project(train=PLAIN), arguments=["--lr", "1e-3"])
@@ -36,13 +36,13 @@ def test_what_a_script_says_to_mlflow_is_said_to_its_own_run(
     assert run.get_status() == "Completed"
     assert run.get_metrics() == {"loss": [1.0, 0.5, 1 / 3]}
     assert "notes.txt" in run.get_file_names()
-    seen = client.get_run(run.id)
-    assert seen.data.params == {"lr": "0.001", "model": "cnn"}
-    assert seen.info.status == "FINISHED"
+    mlflow_run = client.get_run(run.id)
+    assert mlflow_run.data.params == {"lr": "0.001", "model": "cnn"}
+    assert mlflow_run.info.status == "FINISHED"
     assert len(client.search_runs([experiment.name])) == 1
 
 
-def test_a_client_of_the_version_before_logs_as_well(
+def test_a_client_of_mlflow_2_can_log(
     experiment: Experiment, project: Callable[..., Path], client: MlflowClient
 ) -> None:
     estimator = Estimator(
@@ -68,14 +68,14 @@ def test_a_script_that_ends_its_mlflow_run_and_then_fails_has_failed(
     assert client.get_run(run.id).info.status == "FAILED"
 
 
-def test_a_server_of_ones_own_is_left_alone(experiment: Experiment, project: Callable[..., Path]) -> None:
+def test_a_tracking_server_of_the_user_is_kept(experiment: Experiment, project: Callable[..., Path]) -> None:
     names = ("MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_NAME", "MLFLOW_EXPERIMENT_ID")
     script = f"import os\nprint([os.environ.get(name) for name in {names}])"
     config = with_this_python(project(train=script))
     config.run_config.environment.environment_variables = {"MLFLOW_TRACKING_URI": "http://elsewhere.example"}
     run = experiment.submit(config)
     run.wait_for_completion()
-    assert "['http://elsewhere.example', None, None, None]" in log_of(run)
+    assert "['http://elsewhere.example', None, None, None]" in driver_log(run)
 
 
 def test_a_dry_run_does_not_show_the_token(experiment: Experiment, project: Callable[..., Path]) -> None:
@@ -87,7 +87,7 @@ def test_a_dry_run_does_not_show_the_token(experiment: Experiment, project: Call
 def test_an_open_run_of_a_client_outlives_the_yard(
     experiment_id: str, client: MlflowClient, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The port is kept: the client finds the next yard where the last one was."""
+    """The next yard listens on the same port."""
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "7")
     run_id = client.create_run(experiment_id).info.run_id
     client.log_metric(run_id, "loss", 1.0)
@@ -99,6 +99,6 @@ def test_an_open_run_of_a_client_outlives_the_yard(
     assert client.get_run(run_id).info.status == "FINISHED"
 
 
-def log_of(run: Run) -> str:
+def driver_log(run: Run) -> str:
     folder = Path(run.experiment.workspace.home, "runs", run.id)
     return next(folder.rglob("70_driver_log*.txt")).read_text()

@@ -1,4 +1,4 @@
-"""What other libraries log by MLflow: scikit-learn's autolog, Lightning's logger, the Trainer of Transformers."""
+"""Libraries that log with MLflow: scikit-learn's autolog, Lightning's logger, the Trainer of Transformers."""
 
 from __future__ import annotations
 
@@ -94,10 +94,10 @@ def test_autolog_of_scikit_learn_logs_into_the_job(
     )
     run = experiment.submit(estimator)
     run.wait_for_completion()
-    seen = client.get_run(run.id)
-    assert seen.data.params["C"] == "0.5"
-    assert seen.data.metrics["training_score"] == pytest.approx(0.97, abs=0.03)
-    assert seen.inputs.dataset_inputs[0].dataset.name == "dataset"
+    mlflow_run = client.get_run(run.id)
+    assert mlflow_run.data.params["C"] == "0.5"
+    assert mlflow_run.data.metrics["training_score"] == pytest.approx(0.97, abs=0.03)
+    assert mlflow_run.inputs.dataset_inputs[0].dataset.name == "dataset"
     (model,) = client.search_logged_models([experiment.name])
     assert model.status.value == "READY"
     assert f"models/{model.model_id}/MLmodel" in run.get_file_names()
@@ -121,12 +121,12 @@ def test_lightning_and_transformers_log_into_the_job(
     )
     run = experiment.submit(estimator)
     run.wait_for_completion()
-    seen = client.get_run(run.id)
-    assert seen.data.params["width"] == "1"
+    mlflow_run = client.get_run(run.id)
+    assert mlflow_run.data.params["width"] == "1"
     lightning = client.get_metric_history(run.id, "net_loss")
     assert [metric.step for metric in lightning] == list(range(8))
     assert all(metric.value > 0 for metric in lightning)
     transformers = client.get_metric_history(run.id, "loss")
     assert [metric.step for metric in transformers] == [1, 2, 3, 4]
-    assert seen.data.params["num_train_epochs"] == "1"
+    assert mlflow_run.data.params["num_train_epochs"] == "1"
     assert len(client.search_runs([experiment.name])) == 1

@@ -1,4 +1,4 @@
-"""Searching runs as MLflow does: its own code, which is in the client too, says what must be found."""
+"""Search for runs, compared with MLflow's own implementation, which is part of the client."""
 
 from __future__ import annotations
 
@@ -61,15 +61,15 @@ ORDERS = [
 
 
 @pytest.fixture(scope="module")
-def made() -> dict[str, str]:
+def created() -> dict[str, str]:
     return {}
 
 
 @pytest.fixture
-def some(client: MlflowClient, made: dict[str, str], shared_home: object) -> str:
-    """An experiment with six runs of all sorts, for all tests of this file."""
-    if made:
-        return made["id"]
+def searched(client: MlflowClient, created: dict[str, str], shared_home: object) -> str:
+    """An experiment with six different runs, shared by the tests of this file."""
+    if created:
+        return created["id"]
     experiment_id = client.create_experiment("searched")
     for number in range(6):
         tags = {"mlflow.user": "somebody", "mlflow.source.name": "train.py", "mlflow.runName": f"run {number}"}
@@ -95,68 +95,68 @@ def some(client: MlflowClient, made: dict[str, str], shared_home: object) -> str
         )
         if number != 4:
             client.set_terminated(run_id, ("FINISHED", "FAILED")[number % 2])
-    made["id"] = experiment_id
+    created["id"] = experiment_id
     return experiment_id
 
 
 @pytest.mark.parametrize("text", FILTERS)
-def test_a_filter_finds_what_mlflow_finds(client: MlflowClient, some: str, text: str) -> None:
-    everything = list(client.search_runs([some]))
+def test_a_filter_matches_the_same_runs_as_mlflow(client: MlflowClient, searched: str, text: str) -> None:
+    everything = list(client.search_runs([searched]))
     assert len(everything) == 6
-    assert names(client.search_runs([some], text)) == names(SearchUtils.filter(everything, text))
+    assert names(client.search_runs([searched], text)) == names(SearchUtils.filter(everything, text))
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=", ".join)
-def test_an_order_is_that_of_mlflow(client: MlflowClient, some: str, order: list[str]) -> None:
-    everything = list(client.search_runs([some]))
-    assert names(client.search_runs([some], order_by=order)) == names(SearchUtils.sort(everything, order))
+def test_an_order_equals_that_of_mlflow(client: MlflowClient, searched: str, order: list[str]) -> None:
+    everything = list(client.search_runs([searched]))
+    assert names(client.search_runs([searched], order_by=order)) == names(SearchUtils.sort(everything, order))
 
 
-def test_lists_of_ids_are_asked_for_and_excluded(client: MlflowClient, some: str) -> None:
-    runs = client.search_runs([some], order_by=["attributes.run_name"])
-    listed = ", ".join(f"'{run.info.run_id}'" for run in runs[:2])
-    assert names(client.search_runs([some], f"attributes.run_id IN ({listed})")) == ["run 1", "run 0"]
-    assert len(client.search_runs([some], f"attributes.run_id NOT IN ({listed})")) == 4
+def test_lists_of_ids(client: MlflowClient, searched: str) -> None:
+    runs = client.search_runs([searched], order_by=["attributes.run_name"])
+    ids = ", ".join(f"'{run.info.run_id}'" for run in runs[:2])
+    assert names(client.search_runs([searched], f"attributes.run_id IN ({ids})")) == ["run 1", "run 0"]
+    assert len(client.search_runs([searched], f"attributes.run_id NOT IN ({ids})")) == 4
 
 
-def test_pages_follow_each_other_without_gaps(client: MlflowClient, some: str) -> None:
-    found, token = [], None
+def test_pages_follow_each_other_without_gaps(client: MlflowClient, searched: str) -> None:
+    results, token = [], None
     while True:
-        page = client.search_runs([some], max_results=2, page_token=token, order_by=["metrics.loss"])
-        found += names(page)
+        page = client.search_runs([searched], max_results=2, page_token=token, order_by=["metrics.loss"])
+        results += names(page)
         token = page.token
         if not token:
             break
-    assert found == ["run 4", "run 3", "run 2", "run 1", "run 0", "run 5"]
+    assert results == ["run 4", "run 3", "run 2", "run 1", "run 0", "run 5"]
 
 
-def test_several_experiments_are_searched_at_once(client: MlflowClient, some: str, experiment_id: str) -> None:
+def test_several_experiments_are_searched_together(client: MlflowClient, searched: str, experiment_id: str) -> None:
     with mlflow.start_run(run_name="elsewhere"):
         mlflow.log_metric("loss", 0.1)
-    found = names(client.search_runs([some, experiment_id, "of-another-yard"], "metrics.loss < 0.3"))
-    assert sorted(found) == ["elsewhere", "run 4"]
+    results = names(client.search_runs([searched, experiment_id, "of-another-yard"], "metrics.loss < 0.3"))
+    assert sorted(results) == ["elsewhere", "run 4"]
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("metrics.loss <", "at its end: expected a number to compare 'loss' with"),
         ("metrics.loss < 'a'", """at "'a'": expected a number"""),
-        ("params.model = cnn", "at 'cnn': expected a text in quotes"),
+        ("params.model = cnn", "at 'cnn': expected a quoted string"),
         ("metrics.loss < 1 OR params.model = 'cnn'", "expected AND"),
-        ("loss < 1", "'loss' in 'loss < 1' is no attribute; there are run_id"),
-        ("model.x = 1", "metrics, params, tags, attributes and datasets are"),
-        ("metrics.loss LIKE 'a'", "LIKE cannot be asked of metrics.loss"),
-        ("params.model > 'a'", "> cannot be asked of params.model"),
+        ("loss < 1", "unknown attribute 'loss' in 'loss < 1': expected one of run_id"),
+        ("model.x = 1", "expected metrics, params, tags, attributes or datasets"),
+        ("metrics.loss LIKE 'a'", "metrics.loss does not support LIKE"),
+        ("params.model > 'a'", "params.model does not support >"),
         ("attributes.run_id IN 'a'", "expected a list such as"),
         ("= 1", "expected a name such as metrics.loss"),
     ],
 )
-def test_a_filter_that_is_none_is_explained(client: MlflowClient, some: str, text: str, said: str) -> None:
+def test_an_invalid_filter_is_an_error(client: MlflowClient, searched: str, text: str, message: str) -> None:
     with pytest.raises(MlflowException) as caught:
-        client.search_runs([some], text)
+        client.search_runs([searched], text)
     assert caught.value.error_code == "INVALID_PARAMETER_VALUE"
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def names(runs: list[Run]) -> list[str]:

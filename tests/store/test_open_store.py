@@ -15,48 +15,46 @@ from runyard.store import open_store
 from runyard.store.open_store import HEAD, back_up, backup_path, migrate, open_database
 
 
-def shape(path: Path) -> dict[str, str]:
+def tables(path: Path) -> dict[str, str]:
     with sqlite3.connect(path) as connection:
         rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")
         return {name: " ".join((sql or "").split()) for name, sql in rows if name != "alembic_version"}
 
 
-def test_a_new_database_has_the_tables_that_the_migrations_make(tmp_path: Path) -> None:
+def test_a_new_database_has_the_same_tables_as_a_migrated_one(tmp_path: Path) -> None:
     open_database(tmp_path / "new.db").close()
     sqlite3.connect(tmp_path / "migrated.db").close()
     migrate(tmp_path / "migrated.db")
-    assert shape(tmp_path / "new.db") == shape(tmp_path / "migrated.db")
+    assert tables(tmp_path / "new.db") == tables(tmp_path / "migrated.db")
 
 
-def test_the_head_is_that_of_the_newest_migration() -> None:
+def test_head_is_the_newest_migration() -> None:
     config = Config()
     config.set_main_option("script_location", str(Path(open_store.__file__).parent / "migrations"))
     assert ScriptDirectory.from_config(config).get_current_head() == HEAD
 
 
-def test_a_first_start_that_was_killed_leaves_nothing_half_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def killed(connection: object) -> None:
+def test_an_interrupted_creation_leaves_no_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(connection: object) -> None:
         create_all(connection)
         raise KeyboardInterrupt
 
     create_all = open_store.schema.metadata.create_all
-    monkeypatch.setattr(open_store.schema.metadata, "create_all", killed)
+    monkeypatch.setattr(open_store.schema.metadata, "create_all", interrupt)
     with pytest.raises(KeyboardInterrupt):
         open_database(tmp_path / "yard.db")
-    assert shape(tmp_path / "yard.db") == {}
+    assert tables(tmp_path / "yard.db") == {}
     monkeypatch.undo()
     open_database(tmp_path / "yard.db").close()
 
 
-def test_a_database_is_the_owners_alone(tmp_path: Path) -> None:
+def test_a_database_is_private(tmp_path: Path) -> None:
     open_database(tmp_path / "yard.db").close()
     assert (tmp_path / "yard.db").stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize("damage", ["no database", "torn page"])
-def test_a_damaged_database_is_named_kept_and_the_way_back_is_told(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_database_is_not_changed_and_the_hint_restores_it(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "yard.db"
     open_database(path).close()
     back_up(path)
@@ -74,7 +72,7 @@ def test_a_damaged_database_is_named_kept_and_the_way_back_is_told(tmp_path: Pat
     assert path.read_bytes() == before
 
 
-def test_following_the_hint_brings_the_yard_back(tmp_path: Path) -> None:
+def test_following_the_hint_restores_the_database(tmp_path: Path) -> None:
     path = tmp_path / "yard.db"
     open_database(path).close()
     back_up(path)
@@ -82,30 +80,30 @@ def test_following_the_hint_brings_the_yard_back(tmp_path: Path) -> None:
     with pytest.raises(StoreCorrupted):
         open_database(path)
     path.write_bytes(backup_path(path).read_bytes())
-    for beside in tmp_path.glob("yard.db-*"):
-        beside.unlink()
+    for sidecar in tmp_path.glob("yard.db-*"):
+        sidecar.unlink()
     open_database(path).close()
 
 
-def test_somebody_elses_database_is_not_touched(tmp_path: Path) -> None:
+def test_a_foreign_database_is_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "yard.db"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE mine (x)")
     with pytest.raises(StoreCorrupted, match="not a Runyard database"):
         open_database(path)
-    assert list(shape(path)) == ["mine"]
+    assert list(tables(path)) == ["mine"]
 
 
-def begin_at_the_first_version(path: Path) -> None:
+def create_first_version(path: Path) -> None:
     config = Config()
     config.set_main_option("script_location", str(Path(open_store.__file__).parent / "migrations"))
     config.attributes["url"] = f"sqlite:///{path}"
     command.upgrade(config, "0001")
 
 
-def test_an_old_database_gets_the_parameters_of_its_runs_and_a_change_for_each(tmp_path: Path) -> None:
+def test_a_migration_adds_parameters_and_changes_of_runs(tmp_path: Path) -> None:
     path = tmp_path / "yard.db"
-    begin_at_the_first_version(path)
+    create_first_version(path)
     with sqlite3.connect(path) as connection:
         for run_id, spec in (("r-1", {"arguments": ["--lr", "0.1"]}), ("r-2", None)):
             connection.execute(
@@ -120,15 +118,15 @@ def test_an_old_database_gets_the_parameters_of_its_runs_and_a_change_for_each(t
     database.close()
 
 
-def test_a_migration_that_does_not_come_through_leaves_the_database_as_it_was(tmp_path: Path) -> None:
+def test_a_failed_migration_leaves_the_database_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "yard.db"
-    begin_at_the_first_version(path)
+    create_first_version(path)
     with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE sweeps (in_the_way)")  # what a later step makes
-    before = shape(path)
-    for _ in range(2):  # the second try begins where the first did
+        connection.execute("CREATE TABLE sweeps (conflict)")  # a later migration creates it
+    before = tables(path)
+    for _ in range(2):  # the second attempt starts from the same state
         with pytest.raises(OperationalError, match="table sweeps already exists"):
             open_database(path)
-        assert shape(path) == shape(backup_path(path)) == before
+        assert tables(path) == tables(backup_path(path)) == before
         with sqlite3.connect(path) as connection:
             assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0001",)]

@@ -1,4 +1,4 @@
-"""The records of runs under several hands at once."""
+"""Run records with concurrent changes."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from runyard.store.open_store import open_database
 from runyard.store.runs import RunRecord, RunStore
 
 
-def test_every_change_is_a_version_of_its_own_also_between_reading_and_saving(tmp_path: Path) -> None:
+def test_a_change_between_reading_and_saving_increments_the_version_too(tmp_path: Path) -> None:
     database = open_database(tmp_path / "yard.db")
     runs = RunStore(database)
-    read = runs.insert(RunRecord("r-1", "digits", Life(), 1.0), {}, {})
-    assert read is not None
+    record = runs.insert(RunRecord("r-1", "digits", Life(), 1.0), {}, {})
+    assert record is not None
     runs.set_tags("r-1", {"area": "mnist"})
-    told = runs.load("r-1").version
-    runs.save(read)
-    assert runs.load("r-1").version > told  # whoever follows the run would else not be told of the change
+    tagged_version = runs.load("r-1").version
+    runs.save(record)
+    assert runs.load("r-1").version > tagged_version  # otherwise clients that follow the run would miss the change
     database.close()
 
 
-def test_the_next_number_is_that_of_a_new_run_and_none_of_one_that_is_there(tmp_path: Path) -> None:
+def test_the_next_number_is_none_for_an_existing_run(tmp_path: Path) -> None:
     database = open_database(tmp_path / "yard.db")
     runs = RunStore(database)
     assert runs.next_number("r-1") == 1
-    made = runs.insert(RunRecord("r-1", "digits", Life(), 1.0), {}, {})
-    assert made is not None
-    assert made.number == 1
+    record = runs.insert(RunRecord("r-1", "digits", Life(), 1.0), {}, {})
+    assert record is not None
+    assert record.number == 1
     assert (runs.next_number("r-1"), runs.next_number("r-2")) == (None, 2)
     database.close()
