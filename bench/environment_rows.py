@@ -56,10 +56,10 @@ def _prepare(manager: EnvironmentManager, packages: tuple[str, ...], folder: Pat
     manager.prepare(
         EnvironmentSpec(pip=packages),
         has_gpu=False,
-        say=lambda text: None,
+        report=lambda text: None,
         canceled=threading.Event(),
         run_folder=folder,
-        kit=folder,
+        node_package=folder,
         run_id="bench_1",
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import runyard
-from runyard.environments.node_package import PARTS, kit
+from runyard.environments.node_package import PACKAGE_FILES, create_node_package
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,7 +76,7 @@ def loaded_by(statement: str, **variables: str) -> set[str]:
 
 def test_every_module_of_the_kit_imports_with_the_standard_library_alone(tmp_path: Path) -> None:
     """As in a user's Python that has no packages: isolated, without `site`, the kit's own copy on the path."""
-    folder = kit(tmp_path)
+    folder = create_node_package(tmp_path)
     modules = [
         ".".join(path.relative_to(folder).with_suffix("").parts)
         for path in sorted(folder.rglob("*.py"))
@@ -95,7 +95,7 @@ def test_the_kit_is_all_that_enters_users_pythons() -> None:
     contract = project[project.index("what enters users' Pythons") :]
     sources = contract[: contract.index("]")]
     named = {name.removeprefix("runyard.") for name in re.findall(r'"(runyard\.\w+)"', sources)}
-    copied = {Path(part).with_suffix("").name for part in PARTS} - {"__init__", "py"}
+    copied = {Path(part).with_suffix("").name for part in PACKAGE_FILES} - {"__init__", "py"}
     assert named <= copied
 
 

@@ -1,4 +1,4 @@
-"""Real parts on a small scale: wheels, indexes and conda channels that the tests make themselves."""
+"""Small local wheels, package indexes and managers for the tests."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from runyard.environments.manager import EnvironmentDepot, Prepared
+from runyard.environments.manager import EnvironmentManager, Prepared
 from runyard.spec.environment import EnvironmentSpec
 
 
-class Shelf:
+class WheelFolder:
     """A folder of wheels."""
 
     def __init__(self, folder: Path) -> None:
@@ -45,26 +45,26 @@ class Shelf:
 
 
 class Index:
-    """A package index on this machine that hangs for as long as it is told to."""
+    """A local package index that hangs for the first ``hang_times`` requests, until ``resume`` is set."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self.asked = threading.Event()
-        self.go_on = threading.Event()
+    def __init__(self, wheels: WheelFolder) -> None:
+        self.requested = threading.Event()
+        self.resume = threading.Event()
         self.hang_times = 0
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                outer.asked.set()
+                outer.requested.set()
                 if outer.hang_times > 0:
                     outer.hang_times -= 1
-                    outer.go_on.wait(120)
+                    outer.resume.wait(120)
                     return
                 name = self.path.rstrip("/").rsplit("/", 1)[-1]
                 if name.endswith(".whl"):
-                    body, kind = (shelf.folder / name).read_bytes(), "application/octet-stream"
+                    body, kind = (wheels.folder / name).read_bytes(), "application/octet-stream"
                 else:
-                    links = [f'<a href="/files/{w.name}">{w.name}</a>' for w in shelf.folder.glob(f"{name}-*.whl")]
+                    links = [f'<a href="/files/{w.name}">{w.name}</a>' for w in wheels.folder.glob(f"{name}-*.whl")]
                     body, kind = f"<html><body>{''.join(links)}</body></html>".encode(), "text/html"
                 self.send_response(200)
                 self.send_header("Content-Type", kind)
@@ -73,7 +73,7 @@ class Index:
                 if self.command == "GET":
                     self.wfile.write(body)
 
-            do_HEAD = do_GET  # noqa: N815  the name that http.server looks for
+            do_HEAD = do_GET  # noqa: N815  the name is required by http.server
 
             def log_message(self, format: str, *args: object) -> None:
                 pass
@@ -85,28 +85,28 @@ class Index:
         self._thread.start()
 
     def close(self) -> None:
-        self.go_on.set()
+        self.resume.set()
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Shelf:
-    return Shelf(tmp_path / "shelf")
+def wheels(tmp_path: Path) -> WheelFolder:
+    return WheelFolder(tmp_path / "wheel-folder")
 
 
 @pytest.fixture
-def index(shelf: Shelf) -> Iterator[Index]:
-    server = Index(shelf)
+def index(wheels: WheelFolder) -> Iterator[Index]:
+    server = Index(wheels)
     yield server
     server.close()
 
 
 @pytest.fixture
 def clean_environ(tmp_path: Path) -> dict[str, str]:
-    """A person's environment with no pip or uv configuration in it."""
-    home = tmp_path / "person"
+    """A user's environment variables without pip or uv configuration."""
+    home = tmp_path / "user"
     home.mkdir()
     return {
         "PATH": os.environ["PATH"],
@@ -118,17 +118,17 @@ def clean_environ(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def offline_environ(clean_environ: dict[str, str], shelf: Shelf) -> dict[str, str]:
-    return {**clean_environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(shelf.folder)}
+def offline_environ(clean_environ: dict[str, str], wheels: WheelFolder) -> dict[str, str]:
+    return {**clean_environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels.folder)}
 
 
 @pytest.fixture
-def depot(tmp_path: Path, offline_environ: dict[str, str]) -> EnvironmentDepot:
-    return EnvironmentDepot(tmp_path / "environments", environ=offline_environ)
+def manager(tmp_path: Path, offline_environ: dict[str, str]) -> EnvironmentManager:
+    return EnvironmentManager(tmp_path / "environments", environ=offline_environ)
 
 
 class Preparer:
-    """Asks a depot as a run would, and keeps what was said."""
+    """Prepares environments as a run does, and records the progress messages."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -136,23 +136,23 @@ class Preparer:
 
     def __call__(
         self,
-        depot: EnvironmentDepot,
+        manager: EnvironmentManager,
         spec: EnvironmentSpec,
         *,
         has_gpu: bool = False,
-        say: Callable[[str], None] | None = None,
-        abandoned: threading.Event | None = None,
+        report: Callable[[str], None] | None = None,
+        canceled: threading.Event | None = None,
         run_id: str = "run_1",
     ) -> Prepared:
         run_folder = self.folder / run_id
         run_folder.mkdir(parents=True, exist_ok=True)
-        return depot.prepare(
+        return manager.prepare(
             spec,
             has_gpu=has_gpu,
-            say=say or self.lines.append,
-            abandoned=abandoned or threading.Event(),
+            report=report or self.lines.append,
+            canceled=canceled or threading.Event(),
             run_folder=run_folder,
-            kit=self.folder,
+            node_package=self.folder,
             run_id=run_id,
         )
 

@@ -1,4 +1,4 @@
-"""Conda packages from a real channel: a folder that the test makes, solved and linked by rattler."""
+"""Conda packages from a local channel, solved and linked by rattler."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard.environments.manager import EnvironmentDepot
+from runyard.environments.manager import EnvironmentManager
 from runyard.errors import EnvironmentException
 from runyard.spec.environment import EnvironmentSpec
 
@@ -67,9 +67,9 @@ class Channel:
                 entry = tarfile.TarInfo(path)
                 entry.size, entry.mode = len(text.encode()), 0o644
                 archive.addfile(entry, io.BytesIO(text.encode()))
-            for path, place in (links or {}).items():
+            for path, target_path in (links or {}).items():
                 entry = tarfile.TarInfo(path)
-                entry.type, entry.linkname = tarfile.SYMTYPE, place
+                entry.type, entry.linkname = tarfile.SYMTYPE, target_path
                 archive.addfile(entry)
         content = target.read_bytes()
         self.packages[subdir][target.name] = {
@@ -81,7 +81,7 @@ class Channel:
         self.write()
 
     def add_python(self) -> None:
-        """This Python as a conda package: a link to it, and what makes the prefix its own environment."""
+        """Package this Python for conda: a link to it, and a pyvenv.cfg."""
         base = Path(sys.base_prefix) / "bin" / f"python{MINOR}"
         self.add(
             "python",
@@ -101,68 +101,66 @@ class Channel:
 
 @pytest.fixture
 def channel(tmp_path: Path) -> Channel:
-    made = Channel(tmp_path / "channel")
-    made.add("flour", "1.0", {"share/flour.txt": "wheat\n"})
-    made.add("flour", "2.0", {"share/flour.txt": "rye\n"})
-    made.add("bread", "3.1", {"share/bread.txt": "crust\n"}, depends=("flour <2",))
-    return made
+    channel = Channel(tmp_path / "channel")
+    channel.add("flour", "1.0", {"share/flour.txt": "wheat\n"})
+    channel.add("flour", "2.0", {"share/flour.txt": "rye\n"})
+    channel.add("bread", "3.1", {"share/bread.txt": "crust\n"}, depends=("flour <2",))
+    return channel
 
 
-def test_conda_packages_are_solved_and_linked_and_pip_packages_come_on_top(depot, prepare, channel, shelf) -> None:
+def test_conda_packages_are_linked_and_pip_packages_are_added(manager, prepare, channel, wheels) -> None:
     channel.add_python()
-    shelf.add("leaf", "1.0")
+    wheels.add("leaf", "1.0")
     spec = EnvironmentSpec(conda=("bread", f"python={MINOR}", "pip"), channels=(channel.url,), pip=("leaf",))
-    prepared = prepare(depot, spec)
-    prefix = depot.root / prepared.key
+    prepared = prepare(manager, spec)
+    prefix = manager.root / prepared.key
     assert (prefix / "share" / "bread.txt").read_text() == "crust\n"
     assert (prefix / "share" / "flour.txt").read_text() == "wheat\n"
     argv, environ = prepared.command(("-c", "import leaf, sys; print(leaf.VERSION, sys.prefix)"), {}, prefix)
-    done = subprocess.run(argv, env=environ, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["1.0", str(prefix)]
+    process = subprocess.run(argv, env=environ, capture_output=True, text=True, check=True)
+    assert process.stdout.split() == ["1.0", str(prefix)]
     assert prepared.lock.splitlines() == [
         f"# Python {VERSION}", "conda: bread=3.1=0", "conda: flour=1.0=0", f"conda: python={VERSION}=0", "leaf==1.0",
     ]  # fmt: skip
     assert "linked 3 conda packages" in prepare.lines
     lines = len(prepare.lines)
-    assert prepare(depot, spec).key == prepared.key
+    assert prepare(manager, spec).key == prepared.key
     assert prepare.lines[lines:] == [
         "pip: not needed, packages are installed from outside the environment",
-        f"environment {prepared.key} is there already",
+        f"environment {prepared.key} exists",
     ]
 
 
-def test_conda_packages_that_cannot_be_solved_say_rattlers_reason_and_leave_nothing(depot, prepare, channel) -> None:
+def test_an_unsolvable_request_reports_the_reason_and_leaves_no_files_conda(manager, prepare, channel) -> None:
     channel.add_python()
     with pytest.raises(EnvironmentException) as caught:
-        prepare(depot, EnvironmentSpec(conda=("bread", "flour >=2"), channels=(channel.url,)))
+        prepare(manager, EnvironmentSpec(conda=("bread", "flour >=2"), channels=(channel.url,)))
     assert "bread" in caught.value.message
     assert "flour" in caught.value.message
-    assert list(depot.root.iterdir()) == []
+    assert list(manager.root.iterdir()) == []
 
 
-def test_a_channel_without_python_is_named_as_the_reason(depot, prepare, channel) -> None:
+def test_a_channel_without_python_is_reported(manager, prepare, channel) -> None:
     with pytest.raises(EnvironmentException, match="python"):
-        prepare(depot, EnvironmentSpec(conda=("bread",), channels=(channel.url,)))
-    assert list(depot.root.iterdir()) == []
+        prepare(manager, EnvironmentSpec(conda=("bread",), channels=(channel.url,)))
+    assert list(manager.root.iterdir()) == []
 
 
-def test_without_a_channel_that_answers_conda_packages_come_from_pypi_under_the_same_name(
-    depot, prepare, shelf
-) -> None:
-    shelf.add("leaf", "1.2")
+def test_without_a_reachable_channel_packages_are_installed_from_pypi(manager, prepare, wheels) -> None:
+    wheels.add("leaf", "1.2")
     spec = EnvironmentSpec(conda=("leaf=1",), channels=("file:///nowhere/channel",))
-    prepared = prepare(depot, spec)
+    prepared = prepare(manager, spec)
     assert "leaf==1.2" in prepared.lock
-    assert any("file:///nowhere/channel" in line and "taken from PyPI" in line for line in prepare.lines)
-    assert "conda package leaf=1: taken from PyPI as leaf==1.*" in prepare.lines
+    assert any("file:///nowhere/channel" in line and "installed from PyPI" in line for line in prepare.lines)
+    assert "conda package leaf=1: installed from PyPI as leaf==1.*" in prepare.lines
 
 
-def test_a_killed_conda_build_is_no_environment(depot, prepare, channel, offline_environ) -> None:
+def test_an_incomplete_conda_build_is_removed(manager, prepare, channel, offline_environ) -> None:
     channel.add_python()
     spec = EnvironmentSpec(conda=("bread",), channels=(channel.url,))
-    prepared = prepare(depot, spec)
-    (depot.root / prepared.key / "runyard.json").unlink()  # as it is until the last step
-    again = EnvironmentDepot(depot.root, environ=offline_environ)
+    prepared = prepare(manager, spec)
+    (manager.root / prepared.key / "runyard.json").unlink()  # written in the last step of a build
+    again = EnvironmentManager(manager.root, environ=offline_environ)
     assert again.list() == []
     again.clean_leftovers()
-    assert list(depot.root.iterdir()) == []
+    assert list(manager.root.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Conda's way of writing versions, said in PyPI's words."""
+"""Conda specifications are translated to PyPI requirements."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from runyard.errors import EnvironmentException
     ],
 )
 def test_a_conda_specification_is_translated(text: str, line: str) -> None:
-    assert conda_names.on_pypi(conda_names.read(text)) == line
+    assert conda_names.to_pypi(conda_names.parse(text)) == line
 
 
 @pytest.mark.parametrize("text", ["numpy=1.2|1.3", "numpy=what is this", "=1.2", ""])
-def test_what_cannot_be_translated_is_refused_by_name(text: str) -> None:
+def test_an_invalid_specification_is_refused(text: str) -> None:
     with pytest.raises(EnvironmentException, match=r"conda package"):
-        conda_names.read(text)
+        conda_names.parse(text)

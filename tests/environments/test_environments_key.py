@@ -1,4 +1,4 @@
-"""Equal requests have one key; what changes the packages changes it."""
+"""Equal requests have equal keys; a change of the packages changes the key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_the_order_of_packages_does_not_matter(lines: list[str]) -> None:
     assert key(requirements=lines) == key(requirements=sorted(lines))
 
 
-def test_one_package_written_in_two_ways_is_one_package() -> None:
+def test_different_spellings_of_a_package_are_equal() -> None:
     assert key(requirements=["Scikit_Learn >=1.2, <2"]) == key(requirements=["scikit-learn<2,>=1.2"])
     assert key(conda=["NumPy  1.2"]) == key(conda=["numpy 1.2"])
 
@@ -39,7 +39,7 @@ def test_one_package_written_in_two_ways_is_one_package() -> None:
         {"stamps": ["/a.whl 1 2"]},
     ],
 )
-def test_what_changes_the_packages_changes_the_key(change: dict[str, object]) -> None:
+def test_every_input_changes_the_key(change: dict[str, object]) -> None:
     assert key(**change) != key()
 
 

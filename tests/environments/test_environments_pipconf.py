@@ -1,4 +1,4 @@
-"""pip's configuration is read as pip reads it, and reaches uv."""
+"""The pip configuration is read as pip reads it, and translated for uv."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runyard.environments.pipconf import for_uv, read_pip_configuration, redacted
+from runyard.environments.pipconf import read_pip_configuration, redact, uv_settings
 
 
 @pytest.fixture
@@ -27,42 +27,47 @@ def write(path: Path, **options: str) -> None:
     path.write_text("[global]\n" + "".join(f"{name.replace('_', '-')} = {value}\n" for name, value in options.items()))
 
 
-def test_later_files_win_site_over_user_over_global_and_variables_over_all(home: Path) -> None:
+def test_precedence_of_files_and_variables(home: Path) -> None:
     write(home / "shared" / "pip" / "pip.conf", index_url="https://global", timeout="1", retries="1", pre="yes")
     write(home / "home" / ".config" / "pip" / "pip.conf", index_url="https://user", timeout="2", retries="2")
     write(home / "prefix" / "pip.conf", index_url="https://site", timeout="3")
-    found = read(home, PIP_INDEX_URL="https://variable")
-    assert [found[name] for name in ("index-url", "timeout", "retries", "pre")] == ["https://variable", "3", "2", "yes"]
+    options = read(home, PIP_INDEX_URL="https://variable")
+    assert [options[name] for name in ("index-url", "timeout", "retries", "pre")] == [
+        "https://variable",
+        "3",
+        "2",
+        "yes",
+    ]
 
 
-def test_pip_config_file_comes_last_and_devnull_means_no_files(home: Path) -> None:
+def test_pip_config_file_is_read_last_and_devnull_disables_files(home: Path) -> None:
     write(home / "prefix" / "pip.conf", index_url="https://site")
-    write(home / "special.conf", index_url="https://special")
-    assert read(home, PIP_CONFIG_FILE=str(home / "special.conf"))["index-url"] == "https://special"
+    write(home / "extra.conf", index_url="https://extra")
+    assert read(home, PIP_CONFIG_FILE=str(home / "extra.conf"))["index-url"] == "https://extra"
     assert "index-url" not in read(home, PIP_CONFIG_FILE=os.devnull)
 
 
-def test_the_install_section_wins_over_the_global_one_of_a_later_file(home: Path) -> None:
+def test_the_install_section_wins_over_a_later_global_section(home: Path) -> None:
     (home / "home" / ".config" / "pip" / "pip.conf").write_text("[install]\nindex_url = https://install\n")
     write(home / "prefix" / "pip.conf", index_url="https://site")
     assert read(home)["index-url"] == "https://install"
 
 
-def test_a_damaged_file_is_passed_over_and_said(home: Path) -> None:
+def test_a_damaged_file_is_ignored_with_a_note(home: Path) -> None:
     (home / "prefix" / "pip.conf").write_text("no section here\n")
     environ = {"HOME": str(home / "home"), "XDG_CONFIG_DIRS": str(home / "shared")}
-    found = read_pip_configuration(environ, prefix=str(home / "prefix"))
-    assert str(home / "prefix" / "pip.conf") in found.notes[0]
+    configuration = read_pip_configuration(environ, prefix=str(home / "prefix"))
+    assert str(home / "prefix" / "pip.conf") in configuration.notes[0]
 
 
-def test_everything_that_leads_to_packages_reaches_uv(home: Path) -> None:
+def test_all_index_options_are_translated_for_uv(home: Path) -> None:
     environ = {
         "HOME": str(home / "home"), "PIP_CONFIG_FILE": os.devnull,
         "PIP_INDEX_URL": "https://me:secret@example.org/simple", "PIP_EXTRA_INDEX_URL": "file:///a/simple https://b/simple",
         "PIP_FIND_LINKS": f"{home} https://example.org/wheels", "PIP_TRUSTED_HOST": "example.org",
         "PIP_CERT": "/ca.pem", "PIP_CLIENT_CERT": "/me.pem", "PIP_DEFAULT_TIMEOUT": "180", "PIP_NO_INDEX": "true",
     }  # fmt: skip
-    settings = for_uv(read_pip_configuration(environ), environ)
+    settings = uv_settings(read_pip_configuration(environ), environ)
     assert settings.variables == {
         "UV_DEFAULT_INDEX": "https://me:secret@example.org/simple",
         "UV_EXTRA_INDEX_URL": "file:///a/simple https://b/simple",
@@ -76,25 +81,25 @@ def test_everything_that_leads_to_packages_reaches_uv(home: Path) -> None:
     assert settings.arguments == ("--no-index",)
 
 
-def test_what_is_set_for_uv_itself_is_left_alone() -> None:
+def test_settings_for_uv_take_precedence() -> None:
     environ = {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": "https://pip", "UV_INDEX_URL": "https://uv"}
-    settings = for_uv(read_pip_configuration(environ), environ)
+    settings = uv_settings(read_pip_configuration(environ), environ)
     assert "UV_DEFAULT_INDEX" not in settings.variables
     environ = {"PIP_CONFIG_FILE": os.devnull, "PIP_TIMEOUT": "5", "UV_HTTP_TIMEOUT": "9"}
-    assert "UV_HTTP_TIMEOUT" not in for_uv(read_pip_configuration(environ), environ).variables
+    assert "UV_HTTP_TIMEOUT" not in uv_settings(read_pip_configuration(environ), environ).variables
 
 
-def test_a_wheel_folder_that_does_not_exist_is_passed_over_as_pip_does(tmp_path: Path) -> None:
+def test_a_missing_wheel_folder_is_ignored_with_a_note(tmp_path: Path) -> None:
     environ = {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": str(tmp_path / "nowhere")}
-    settings = for_uv(read_pip_configuration(environ), environ)
+    settings = uv_settings(read_pip_configuration(environ), environ)
     assert "UV_FIND_LINKS" not in settings.variables
     assert "nowhere" in settings.notes[0]
 
 
-def test_credentials_in_urls_are_never_shown() -> None:
+def test_credentials_in_urls_are_redacted() -> None:
     assert (
-        redacted("from https://me:s3cr3t@example.org/simple and file:///a")
+        redact("from https://me:s3cr3t@example.org/simple and file:///a")
         == "from https://example.org/simple and file:///a"
     )
-    assert redacted("git+https://token@host/x") == "git+https://host/x"
-    assert redacted("git+https://me:p@ss@host/x@v1") == "git+https://host/x@v1"
+    assert redact("git+https://token@host/x") == "git+https://host/x"
+    assert redact("git+https://me:p@ss@host/x@v1") == "git+https://host/x@v1"

@@ -1,4 +1,4 @@
-"""Horovod for real: built once per machine, then two ranks must train exactly as one process on the whole batch."""
+"""Builds Horovod once per machine; two ranks must train exactly like one process on the complete batch."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from runyard.environments.build_process import MARK
+from runyard.environments.build_process import MARKER_VARIABLE
 from runyard.environments.horovod.install import mpirun
-from runyard.environments.manager import EnvironmentDepot, PreparationAbandoned, Prepared
+from runyard.environments.manager import EnvironmentManager, PreparationCanceled, Prepared
 from runyard.spec.environment import EnvironmentSpec, Framework
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(1500)]
@@ -48,7 +48,7 @@ def sgd(model):
 alone = make(seed=1)
 train(alone, sgd(alone), x, y)
 
-ours = make(seed=1 + rank)  # another start on each rank: the broadcast makes them one
+ours = make(seed=1 + rank)  # different initial values on each rank, which the broadcast makes equal
 optimizer = hvd.DistributedOptimizer(sgd(ours), named_parameters=ours.named_parameters())
 hvd.broadcast_parameters(ours.state_dict(), root_rank=0)
 hvd.broadcast_optimizer_state(optimizer, root_rank=0)
@@ -93,8 +93,8 @@ def train(model, optimizer, x, y, distributed):
         step()
 
 def same(a, b):
-    for one, other in zip(a.weights, b.weights):
-        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-4, atol=1e-5)
+    for first, other in zip(a.weights, b.weights):
+        np.testing.assert_allclose(first.numpy(), other.numpy(), rtol=1e-4, atol=1e-5)
 
 alone = make(seed=1)
 train(alone, sgd(), x, y, distributed=False)
@@ -140,8 +140,8 @@ alone.fit(x, y, batch_size=32, epochs=10, verbose=0)
 model = make(seed=1)
 model.compile(optimizer=hvd.DistributedOptimizer(keras.optimizers.SGD(0.1, momentum=0.9)), loss="mse")
 model.fit(x[rank::size], y[rank::size], batch_size=32, epochs=10, verbose=0)
-for one, other in zip(alone.weights, model.weights):
-    np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-4, atol=1e-5)
+for first, other in zip(alone.weights, model.weights):
+    np.testing.assert_allclose(first.numpy(), other.numpy(), rtol=1e-4, atol=1e-5)
 
 model = make(seed=1 + rank)
 model.add(keras.layers.Dropout(0.1))
@@ -151,9 +151,9 @@ history = model.fit(x[rank::size], y[rank::size], batch_size=4, epochs=3, verbos
     hvd.callbacks.MetricAverageCallback(),
     hvd.callbacks.LearningRateWarmupCallback(initial_lr=0.02, warmup_epochs=2),
 ]).history
-said = hvd.allgather(np.array([[*history["loss"], *history["mae"]]], dtype="float32"))
+losses = hvd.allgather(np.array([[*history["loss"], *history["mae"]]], dtype="float32"))
 flat = hvd.allgather(np.concatenate([w.numpy().ravel() for w in model.weights])[None])
-assert np.array_equal(said[0], said[1]) and np.array_equal(flat[0], flat[1])
+assert np.array_equal(losses[0], losses[1]) and np.array_equal(flat[0], flat[1])
 assert abs(history["lr"][-1] - 0.02) < 1e-6, history
 
 path = f"model-{rank}.keras"
@@ -169,17 +169,17 @@ except ValueError as error:
 else:
     raise AssertionError("XLA was accepted")
 keras.config.set_dtype_policy("mixed_float16")
-half = make(seed=1)
+mixed = make(seed=1)
 try:
-    half.compile(optimizer=hvd.DistributedOptimizer(keras.optimizers.Adam()), loss="mse")
+    mixed.compile(optimizer=hvd.DistributedOptimizer(keras.optimizers.Adam()), loss="mse")
 except ValueError as error:
     assert "LossScaleOptimizer" in str(error)
 else:
     raise AssertionError("loss scaling around Horovod was accepted")
 scaled = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.01))
-half.compile(optimizer=hvd.DistributedOptimizer(scaled), loss="mse")
-half.fit(x[rank::size], y[rank::size], batch_size=4, epochs=2, verbose=0)
-flat = hvd.allgather(np.concatenate([w.numpy().ravel() for w in half.weights])[None])
+mixed.compile(optimizer=hvd.DistributedOptimizer(scaled), loss="mse")
+mixed.fit(x[rank::size], y[rank::size], batch_size=4, epochs=2, verbose=0)
+flat = hvd.allgather(np.concatenate([w.numpy().ravel() for w in mixed.weights])[None])
 assert np.array_equal(flat[0], flat[1])
 print(f"rank {rank} of {size} agrees")
 """
@@ -194,19 +194,19 @@ def on_two_ranks(prepared: Prepared, folder: Path, script: str, *arguments: str)
     (folder / "train.py").write_text(script)
     (python, *tail), environ = prepared.command(("train.py", *arguments), {"TF_CPP_MIN_LOG_LEVEL": "2"}, folder)
     launcher = mpirun(Path(python).with_name("mpirun"), 2)
-    done = subprocess.run(
+    process = subprocess.run(
         [*launcher, python, *tail], cwd=folder, env=environ, capture_output=True, text=True, check=False, timeout=600
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout
 
 
-def agree(said: str) -> bool:
-    return "rank 0 of 2 agrees" in said and "rank 1 of 2 agrees" in said
+def agree(output: str) -> bool:
+    return "rank 0 of 2 agrees" in output and "rank 1 of 2 agrees" in output
 
 
-def test_pytorch_on_two_ranks_trains_as_one_process_does(root: Path, prepare, tmp_path: Path) -> None:
-    prepared = prepare(EnvironmentDepot(root), PYTORCH)
+def test_pytorch_on_two_ranks_trains_like_one_process(root: Path, prepare, tmp_path: Path) -> None:
+    prepared = prepare(EnvironmentManager(root), PYTORCH)
     assert agree(on_two_ranks(prepared, tmp_path, TORCH_SCRIPT))
     names = [line.partition("==")[0] for line in prepared.lock.splitlines()]
     assert "horovod" in names
@@ -214,8 +214,8 @@ def test_pytorch_on_two_ranks_trains_as_one_process_does(root: Path, prepare, tm
     assert any(line.startswith("horovod==0.28.1  # built by Runyard: wheel ") for line in prepared.lock.splitlines())
 
 
-def test_mpi4py_runs_on_the_same_open_mpi(root: Path, prepare, tmp_path: Path) -> None:
-    prepared = prepare(EnvironmentDepot(root), PYTORCH)
+def test_mpi4py_uses_the_same_open_mpi(root: Path, prepare, tmp_path: Path) -> None:
+    prepared = prepare(EnvironmentManager(root), PYTORCH)
     script = (
         "from mpi4py import MPI\n"
         "world = MPI.COMM_WORLD\n"
@@ -226,52 +226,52 @@ def test_mpi4py_runs_on_the_same_open_mpi(root: Path, prepare, tmp_path: Path) -
     assert agree(on_two_ranks(prepared, tmp_path, script))
 
 
-def test_another_yard_on_the_machine_takes_the_wheel_and_compiles_nothing(root: Path, prepare, tmp_path: Path) -> None:
-    first = prepare(EnvironmentDepot(root), PYTORCH)
+def test_another_yard_uses_the_cached_wheel(root: Path, prepare, tmp_path: Path) -> None:
+    first = prepare(EnvironmentManager(root), PYTORCH)
     lines: list[str] = []
-    second = prepare(EnvironmentDepot(tmp_path / "environments"), PYTORCH, say=lines.append)
+    second = prepare(EnvironmentManager(tmp_path / "environments"), PYTORCH, report=lines.append)
     assert second.lock == first.lock
     assert any("was built before" in line for line in lines)
     assert not any("building Horovod" in line or "build tools" in line for line in lines)
     assert agree(on_two_ranks(second, tmp_path, TORCH_SCRIPT))
 
 
-def test_tensorflow_on_two_ranks_trains_as_one_process_does(root: Path, prepare, tmp_path: Path) -> None:
-    prepared = prepare(EnvironmentDepot(root), TENSORFLOW)
+def test_tensorflow_on_two_ranks_trains_like_one_process(root: Path, prepare, tmp_path: Path) -> None:
+    prepared = prepare(EnvironmentManager(root), TENSORFLOW)
     assert agree(on_two_ranks(prepared, tmp_path, TENSORFLOW_SCRIPT))
 
 
 @pytest.mark.parametrize("module", ["keras", "tensorflow.keras"])
-def test_keras_3_fits_on_two_ranks_as_in_one_process(root: Path, prepare, tmp_path: Path, module: str) -> None:
-    prepared = prepare(EnvironmentDepot(root), TENSORFLOW)
+def test_keras_3_on_two_ranks_trains_like_one_process(root: Path, prepare, tmp_path: Path, module: str) -> None:
+    prepared = prepare(EnvironmentManager(root), TENSORFLOW)
     assert agree(on_two_ranks(prepared, tmp_path, KERAS_SCRIPT, module))
 
 
-def test_a_build_that_nobody_wants_any_more_leaves_nothing(prepare, tmp_path: Path) -> None:
+def test_a_canceled_build_leaves_no_files(prepare, tmp_path: Path) -> None:
     environments, wheels = tmp_path / "environments", tmp_path / "wheels"
-    depot = EnvironmentDepot(environments, environ={**os.environ, "RUNYARD_WHEEL_CACHE": str(wheels)})
-    abandoned = threading.Event()
+    manager = EnvironmentManager(environments, environ={**os.environ, "RUNYARD_WHEEL_CACHE": str(wheels)})
+    canceled = threading.Event()
     lines: list[str] = []
 
-    def say(line: str) -> None:
+    def report(line: str) -> None:
         lines.append(line)
         if line.startswith("[1/"):  # compilers are running
-            abandoned.set()
+            canceled.set()
 
-    with pytest.raises(PreparationAbandoned):
-        prepare(depot, PYTORCH, say=say, abandoned=abandoned)
+    with pytest.raises(PreparationCanceled):
+        prepare(manager, PYTORCH, report=report, canceled=canceled)
     assert any(line.startswith("building Horovod 0.28.1 for torch 2.13.0+cpu and Open MPI 5.0.11") for line in lines)
     assert list(environments.iterdir()) == []
     assert [path.suffix for path in (wheels / "horovod").iterdir()] == [".lock"]
-    assert marked(environments) == []
+    assert builders(environments) == []
 
 
-def marked(root: Path) -> list[str]:
-    found = []
+def builders(root: Path) -> list[str]:
+    commands = []
     for entry in Path("/proc").glob("[0-9]*/environ"):
         try:
-            if f"{MARK}={root}".encode() in entry.read_bytes().split(b"\0"):
-                found.append((entry.parent / "cmdline").read_text())
+            if f"{MARKER_VARIABLE}={root}".encode() in entry.read_bytes().split(b"\0"):
+                commands.append((entry.parent / "cmdline").read_text())
         except OSError:
             continue
-    return found
+    return commands

@@ -1,4 +1,4 @@
-"""What every compute target must do, on a real SSH host."""
+"""The contract of all compute targets, on real SSH hosts."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 from runyard.compute.local.compute import LocalCompute
 from runyard.compute.ssh.compute import SshCompute
-from runyard.compute.ssh.host import Hooks, Host
+from runyard.compute.ssh.host import Host
 from runyard.compute.ssh.openssh import checked_address
-from runyard.environments.node_package import kit
+from runyard.environments.node_package import create_node_package
 from runyard.launch.order import Node
 from runyard.testing.compute import ComputeContract
 from ssh_hosts import Net, require_sshd, ssh_hosts
@@ -19,21 +19,20 @@ from support import a_home
 
 
 @pytest.fixture(scope="module")
-def seeing_net() -> Iterator[Net]:
+def shared_net() -> Iterator[Net]:
     """Two hosts that see the files of these tests."""
     require_sshd()
-    with ssh_hosts(2, own_tmp=False) as found:
-        yield found
+    with ssh_hosts(2, own_tmp=False) as net:
+        yield net
 
 
 @pytest.fixture(scope="module")
-def on_two_hosts(seeing_net: Net) -> Iterator[SshCompute]:
+def two_hosts(shared_net: Net) -> Iterator[SshCompute]:
     with a_home() as home, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RUNYARD_SSH", seeing_net.ssh)
-        node_kit = kit(home / "kit")
-        hooks = Hooks(lambda run_id: None, lambda run_id, text: None, lambda: None)
-        addresses = [checked_address(host.login, str(seeing_net.key)) for host in seeing_net.hosts]
-        hosts = [Host(address, home=home, kit=node_kit, hooks=hooks) for address in addresses]
+        patch.setenv("RUNYARD_SSH", shared_net.ssh)
+        node_kit = create_node_package(home / "kit")
+        addresses = [checked_address(host.login, str(shared_net.key)) for host in shared_net.hosts]
+        hosts = [Host(address, home=home, kit=node_kit) for address in addresses]
         compute = SshCompute(hosts, [host.capacity for host in hosts], kit=node_kit, local=LocalCompute(home))
         yield compute
         compute.close()
@@ -41,15 +40,15 @@ def on_two_hosts(seeing_net: Net) -> Iterator[SshCompute]:
 
 class TestSshCompute(ComputeContract):
     @pytest.fixture
-    def compute(self, on_two_hosts: SshCompute, seeing_net: Net, tmp_path: Path) -> Iterator[SshCompute]:
-        for folder in (tmp_path, *list(tmp_path.parents)[:-2]):  # an ordinary user looks for files there
+    def compute(self, two_hosts: SshCompute, shared_net: Net, tmp_path: Path) -> Iterator[SshCompute]:
+        for folder in (tmp_path, *list(tmp_path.parents)[:-2]):  # the hosts' user must be able to read them
             folder.chmod(0o755)
-        yield on_two_hosts
-        for host, there in zip(on_two_hosts.hosts.values(), seeing_net.hosts):
-            for run_id in there.runs():  # the runs of all these tests have one name
-                host.leave(run_id)
-                host.call("forget", run=run_id)
+        yield two_hosts
+        for host, server in zip(two_hosts.hosts.values(), shared_net.hosts):
+            for run_id in server.runs():  # the tests use the same run ids
+                host.unfollow(run_id)
+                host.call("discard", run_id=run_id)
 
     @pytest.fixture
-    def nodes(self, on_two_hosts: SshCompute) -> tuple[Node, ...]:
-        return tuple(Node(name) for name in on_two_hosts.hosts)
+    def nodes(self, two_hosts: SshCompute) -> tuple[Node, ...]:
+        return tuple(Node(name) for name in two_hosts.hosts)

@@ -96,7 +96,7 @@ def open_store(name: str, kind: str, public: Mapping[str, Any], secrets: Mapping
 
 
 def _client_factory(kind: str, public: Mapping[str, Any], credentials: Mapping[str, str]) -> Callable[[], Any]:
-    config = dict(credentials)
+    config: dict[str, Any] = dict(credentials)
     class_name, container = _CONFIGURE[kind](public, config)
     if public.get("anonymous"):
         config["skip_signature"] = True

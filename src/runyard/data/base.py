@@ -158,9 +158,9 @@ def changed_file_error(what: object) -> FileChanged:
     return FileChanged(f"{what} was modified while it was read", hint="try again when no process writes to it")
 
 
-def disk_error(error: OSError, path: object = "") -> DataException:
+def disk_error(error: OSError, path: Path | str = "") -> DataException:
     """Translate an error of this machine's file system."""
-    path = Path(error.filename or path or "this machine")
+    path = Path(str(error.filename or path or "this machine"))
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return DataException(
             f"no space left for {path}: {error.strerror}",

@@ -29,7 +29,7 @@ from runyard.data.base import (
 from runyard.data.folder_store import digest_of
 from runyard.errors import DataException
 from runyard.posix import sha256
-from runyard.store.datastores import SeenFiles
+from runyard.store.datastores import FileDigests
 
 RETRY_LIMIT = "RUNYARD_DATA_PATIENCE_S"  # how long a datastore may be unreachable before a transfer fails
 _RETRY_LIMIT_S = 120.0
@@ -91,7 +91,7 @@ class NamedStore:
 
     name: str
     store: DataStore
-    digests: SeenFiles
+    digests: FileDigests
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def upload(
         canceled: Set by another thread to stop the upload.
     """
     existing = {stored.path: stored for stored in _existing_files(target, files, progress, canceled)}
-    records = target.digests.below(target.name, _common_folder([file.path for file in files]))
+    records = target.digests.in_folder(target.name, _common_folder([file.path for file in files]))
     recorder, different = _DigestRecorder(target), _Counter()
 
     def upload_file(file: Upload) -> None:
@@ -154,7 +154,7 @@ def download(
     canceled: threading.Event,
 ) -> None:
     """Download files to local paths. Existing files are skipped if equal, or if ``overwrite`` is False."""
-    records = source.digests.below(source.name, _common_folder([stored.path for stored, _ in files]))
+    records = source.digests.in_folder(source.name, _common_folder([stored.path for stored, _ in files]))
     recorder = _DigestRecorder(source)
 
     def download_one(pair: tuple[StoredFile, Path]) -> None:
@@ -330,8 +330,8 @@ class _DigestRecorder:
             return
         with self._lock:
             self._rows.append((stored.path, stored.etag, digest))
-            is_full = len(self._rows) >= _RECORD_BATCH
-        if is_full:
+            is_disk_full = len(self._rows) >= _RECORD_BATCH
+        if is_disk_full:
             self.flush()
 
     def flush(self) -> None:

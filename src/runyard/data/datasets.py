@@ -133,7 +133,7 @@ class Datasets:
         return local_source(self.definition_of(use), self.open)
 
     def _cached_web_file(self, url: str) -> StoredFile | None:
-        etag, digest = self._stager.stores.digests.below(http_store.NAME, url).get(url, ("", ""))
+        etag, digest = self._stager.stores.digests.in_folder(http_store.NAME, url).get(url, ("", ""))
         content = self._stager.cache.content(digest) if digest else None
         return StoredFile(url, content.stat().st_size, etag) if content is not None else None
 
@@ -142,7 +142,7 @@ class Datasets:
         paths: dict[str, list[str]] = defaultdict(list)
         for file in dataset.files:
             paths[file.datastore].append(file.stored.path)
-        records = {datastore: self._stager.stores.digests.of(datastore, names) for datastore, names in paths.items()}
+        records = {datastore: self._stager.stores.digests.for_paths(datastore, names) for datastore, names in paths.items()}
         leaves, unread = [], []
         for file in dataset.files:
             digest = recorded_digest(records[file.datastore].get(file.stored.path), file.stored)

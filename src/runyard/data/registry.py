@@ -16,14 +16,14 @@ from runyard.data.secrets import Secrets
 from runyard.errors import UserErrorException
 from runyard.spec.data import DEFAULT_STORE
 from runyard.store.database import Database
-from runyard.store.datastores import DatastoreRecord, DatastoreStore, SeenFiles
+from runyard.store.datastores import DatastoreRecord, DatastoreStore, FileDigests
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
 
 
 class Datastores:
     def __init__(self, database: Database, home: Path) -> None:
-        self.digests = SeenFiles(database)
+        self.digests = FileDigests(database)
         self._records = DatastoreStore(database)
         self._secrets = Secrets(home)
         self._home = home

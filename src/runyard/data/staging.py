@@ -145,7 +145,7 @@ class Stager:
         for file in inputs.files:
             paths[file.datastore].append(file.stored.path)
         stores = {datastore: self._named_store(datastore) for datastore in paths}
-        records = {datastore: self.stores.digests.of(datastore, names) for datastore, names in paths.items()}
+        records = {datastore: self.stores.digests.for_paths(datastore, names) for datastore, names in paths.items()}
         leaves: dict[str, Leaf] = {}
         contents: dict[str, Path] = {}
         new_records: dict[str, list[tuple[str, str, str]]] = {datastore: [] for datastore in paths}

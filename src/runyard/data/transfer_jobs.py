@@ -20,7 +20,7 @@ from runyard.data.copy import NamedStore, Phase, Progress, Upload
 from runyard.data.registry import Datastores
 from runyard.errors import RunyardException, UserErrorException
 from runyard.spec.json import from_json, to_json
-from runyard.store.database import Database, is_full
+from runyard.store.database import Database, is_disk_full
 from runyard.store.datastores import TransferRecord, TransferStore
 from runyard.wire.data import TransferRequest, TransferView
 
@@ -138,7 +138,7 @@ class Transfers:
         try:
             self._records.end(transfer_id, state, result)
         except OperationalError as error:
-            if not is_full(error):
+            if not is_disk_full(error):
                 raise
             return False
         return True

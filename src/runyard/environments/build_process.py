@@ -1,8 +1,8 @@
-"""One child process that builds something: its words passed on, watched for stalls, gone when nobody wants it.
+"""Runs one build process: passes its output on, restarts it if it hangs, and kills it when the build is canceled.
 
-Two accidents are provided for. A downloader that hangs without a word is seen by its standing still (no output, no
-processor time, no bytes), killed and started again. And a builder never outlives the yard by long: the kernel kills it
-with its parent, and what slips through is found by the mark in its environment when the yard starts again.
+A download that hangs without output is detected by its inactivity (no output, no processor time, no I/O), killed and
+started again. No builder outlives the yard for long: the kernel kills it together with its parent, and any remaining
+process is found by a variable in its environment when the yard starts again.
 """
 
 from __future__ import annotations
@@ -21,73 +21,81 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runyard import clock
-from runyard.environments.pipconf import redacted
-from runyard.environments.prepared import PreparationAbandoned, Say
+from runyard.environments.pipconf import redact
+from runyard.environments.prepared import PreparationCanceled, ProgressCallback
+from runyard.posix import procfs
 
-MARK = "RUNYARD_BUILDING_IN"  # the depot's root, in the environment of every builder
+MARKER_VARIABLE = "RUNYARD_BUILDING_IN"  # set to the manager's root for every build process
 
-_STILL_EVERY_S = 5.0
-_LOOK_EVERY_S = 0.1
+_REPORT_EVERY_S = 5.0
+_POLL_S = 0.1
+_MEASURE_EVERY_S = 1.0
 _KILL_S = 5.0
-# Timers and keep-alives move a hung process a little; work moves it more.
-_MOVED_TICKS = 3
-_MOVED_BYTES = 4096
+# Timers and keep-alives cause a little activity in a hung process; real work causes more.
+_MIN_TICKS = 3
+_MIN_BYTES = 4096
 _CAN_MEASURE = Path("/proc/self/io").exists()
 
 
 @dataclass(frozen=True)
-class Finished:
+class ProcessResult:
     code: int
     output: str
     stalled: bool = False
 
 
 @dataclass(frozen=True)
-class Watch:
-    """Whom a builder works for, and how patient it is."""
+class BuildContext:
+    """The owner of a build: where to report progress, when to stop, and how long to wait for a hung process."""
 
-    say: Say
-    abandoned: threading.Event
+    report: ProgressCallback
+    canceled: threading.Event
     root: Path
     stall_s: float = 45.0
-    tries: int = 3
-    last_stall_s: float = 0.0  # the last try is given at least this long: the user's own time-out
+    attempts: int = 3
+    last_stall_s: float = 0.0  # minimum for the last attempt: the user's own time-out
 
 
 def run(
     argv: Sequence[str],
-    watch: Watch,
+    context: BuildContext,
     *,
-    doing: str,
+    activity: str,
     variables: Mapping[str, str],
     cwd: Path,
-    shown: Callable[[str], str | None] = lambda line: line,
-) -> Finished:
-    """Runs to the end, through stalls; raises only PreparationAbandoned. ``shown`` picks the lines for the log."""
-    for attempt in range(1, watch.tries + 1):
-        last = attempt == watch.tries
-        patience_s = max(watch.stall_s, watch.last_stall_s) if last else watch.stall_s
+    filter_line: Callable[[str], str | None] = lambda line: line,
+) -> ProcessResult:
+    """Run a process to its end, and restart it if it hangs. Raises only PreparationCanceled.
+
+    Args:
+        argv: The command.
+        context: The owner of the build.
+        activity: A description for messages, such as "solving".
+        variables: The complete environment of the process.
+        cwd: Its working directory.
+        filter_line: Returns the text to report for a line of output; None for lines that are not reported.
+    """
+    for attempt in range(1, context.attempts + 1):
+        is_last = attempt == context.attempts
+        stall_s = max(context.stall_s, context.last_stall_s) if is_last else context.stall_s
         if not _CAN_MEASURE:
-            patience_s *= 10  # words are all there is to see then, and a big download has none
-        finished = _run_once(argv, watch, patience_s, doing=doing, variables=variables, cwd=cwd, shown=shown)
-        if not finished.stalled:
-            return finished
-        ending = "giving up" if last else f"starting it again (try {attempt + 1} of {watch.tries})"
-        watch.say(f"{doing}: nothing moved for {clock.duration_text(patience_s)}; {ending}")
-    return finished
+            stall_s *= 10  # only the output can be observed then, and a large download has none
+        result = _run_once(
+            argv, context, stall_s, activity=activity, variables=variables, cwd=cwd, filter_line=filter_line
+        )
+        if not result.stalled:
+            return result
+        next_step = "giving up" if is_last else f"restarting it (attempt {attempt + 1} of {context.attempts})"
+        context.report(f"{activity}: no progress for {clock.duration_text(stall_s)}; {next_step}")
+    return result
 
 
 def kill_builders(root: Path) -> int:
-    """Kills the builders that a killed yard left behind; how many there were."""
-    wanted = f"{MARK}={root}".encode()
+    """Kill the build processes of a previous yard; return their number."""
+    marker = f"\0{MARKER_VARIABLE}={root}\0".encode()
     killed = 0
-    for entry in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            marked = wanted in entry.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        pid = int(entry.parent.name)
-        if marked and pid != os.getpid():
+    for pid in procfs.process_ids():
+        if pid != os.getpid() and marker in procfs.environment(pid):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
                 killed += 1
@@ -96,50 +104,50 @@ def kill_builders(root: Path) -> int:
 
 def _run_once(
     argv: Sequence[str],
-    watch: Watch,
-    patience_s: float,
+    context: BuildContext,
+    stall_s: float,
     *,
-    doing: str,
+    activity: str,
     variables: Mapping[str, str],
     cwd: Path,
-    shown: Callable[[str], str | None],
-) -> Finished:
-    started = clock.monotonic()
+    filter_line: Callable[[str], str | None],
+) -> ProcessResult:
+    started_at = clock.monotonic()
     child = subprocess.Popen(
-        [*_dies_with_us(), *argv],
+        [*_die_with_parent_prefix(), *argv],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         cwd=cwd,
-        env={**variables, MARK: str(watch.root)},
-        start_new_session=True,  # so that all its children are reached by their session: ninja gives each a group
+        env={**variables, MARKER_VARIABLE: str(context.root)},
+        start_new_session=True,  # its descendants are found by their session: ninja puts each into its own group
     )
     assert child.stdout is not None
-    lines = _Lines(child.stdout.fileno())
-    said_at = moved_at = started
-    meter = _Meter(child.pid)
+    reader = _LineReader(child.stdout.fileno())
+    reported_at = active_at = started_at
+    meter = _ActivityMeter(child.pid)
     try:
         while True:
-            exited = child.poll() is not None
-            fresh = lines.read(0 if exited else _LOOK_EVERY_S)
+            has_exited = child.poll() is not None
+            lines = reader.read(0 if has_exited else _POLL_S)
             now = clock.monotonic()
-            for line in fresh:
-                text = shown(redacted(line))
+            for line in lines:
+                text = filter_line(redact(line))
                 if text:
-                    watch.say(text)
-                    said_at = now
-            # its exit counts as well as the end of its output, which a process that it left behind may hold open
-            if lines.ended or (exited and not fresh):
-                return Finished(child.wait(), redacted(lines.text))
-            if watch.abandoned.is_set():
-                raise PreparationAbandoned(f"abandoned while {doing}")
-            if fresh or meter.moved():
-                moved_at = now
-            if now - moved_at >= patience_s:
-                return Finished(-signal.SIGKILL, redacted(lines.text), stalled=True)
-            if now - said_at >= _STILL_EVERY_S:
-                watch.say(f"still {doing}, {clock.duration_text(now - started)}")
-                said_at = now
+                    context.report(text)
+                    reported_at = now
+            # check also the exit: a process that the child left behind may keep its output open
+            if reader.ended or (has_exited and not lines):
+                return ProcessResult(child.wait(), redact(reader.text))
+            if context.canceled.is_set():
+                raise PreparationCanceled(f"canceled while {activity}")
+            if lines or meter.is_active():
+                active_at = now
+            if now - active_at >= stall_s:
+                return ProcessResult(-signal.SIGKILL, redact(reader.text), stalled=True)
+            if now - reported_at >= _REPORT_EVERY_S:
+                context.report(f"still {activity}, {clock.duration_text(now - started_at)}")
+                reported_at = now
     finally:
         _kill_session(child.pid)
         child.wait()
@@ -147,38 +155,34 @@ def _run_once(
 
 
 def _kill_session(session: int) -> None:
-    """Looked for again until none is left: what is being started while we look is not in the list yet."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(session, signal.SIGKILL)
-    until = clock.monotonic() + _KILL_S
-    while alive := [pid for pid, state in _in_session(session) if state not in "ZX"]:
-        for pid in alive:
+    deadline = clock.monotonic() + _KILL_S
+    # repeated until there are none: processes may be started during the search
+    while pids := [process.pid for process in _processes_of(session) if not process.has_ended]:
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        if clock.monotonic() > until:
-            return  # held by the kernel, in a read of a dead disk: nobody can wait for that
+        if clock.monotonic() > deadline:
+            return  # stuck in the kernel, for example reading from a dead disk
         time.sleep(0.01)
 
 
-def _in_session(session: int) -> Iterator[tuple[int, str]]:
-    """Process ids and states, read from /proc; nothing where there is none."""
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-            if int(fields[3]) == session:
-                yield int(stat.parent.name), fields[0]
-        except (OSError, ValueError, IndexError):
-            continue
+def _processes_of(session: int) -> Iterator[procfs.Stat]:
+    for pid in procfs.process_ids():
+        process = procfs.stat(pid)
+        if process is not None and process.session == session:
+            yield process
 
 
-def _dies_with_us() -> tuple[str, ...]:
-    """What makes the kernel kill the child together with this thread's process."""
+def _die_with_parent_prefix() -> tuple[str, ...]:
+    """A command prefix that makes the kernel kill the child when this process ends."""
     if not sys.platform.startswith("linux"):
         return ()
     setpriv = shutil.which("setpriv")
     if setpriv:
         return (setpriv, "--pdeathsig", "KILL", "--")
-    # a program and not preexec_fn: Python code between fork and exec may deadlock in a process with threads
+    # a program instead of preexec_fn: Python code between fork and exec may deadlock in a process with threads
     return (
         sys.executable,
         "-ISc",
@@ -186,63 +190,58 @@ def _dies_with_us() -> tuple[str, ...]:
     )
 
 
-class _Lines:
-    """The output of a child as it comes, in whole lines."""
+class _LineReader:
+    """Reads the output of a child process in complete lines."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._poll = select.poll()  # select() knows no descriptors above 1,023
+        self._poll = select.poll()  # select() does not support descriptors above 1,023
         self._poll.register(descriptor, select.POLLIN)
         self._rest = b""
-        self._all: list[str] = []
+        self._lines: list[str] = []
         self.ended = False
 
     @property
     def text(self) -> str:
-        return "\n".join(self._all)
+        return "\n".join(self._lines)
 
     def read(self, timeout_s: float) -> list[str]:
         if not self._poll.poll(timeout_s * 1000):
             return []
         data = os.read(self._descriptor, 65536)
         self.ended = not data
-        *whole, self._rest = (self._rest + (data or b"\n")).replace(b"\r", b"\n").split(b"\n")
-        lines = [line.decode(errors="replace").rstrip() for line in whole]
-        lines = [line for line in lines if line]
-        self._all += lines
+        *complete, self._rest = (self._rest + (data or b"\n")).replace(b"\r", b"\n").split(b"\n")
+        lines = [text for line in complete if (text := line.decode(errors="replace").rstrip())]
+        self._lines += lines
         return lines
 
 
-class _Meter:
-    """Whether the processes of a session move: processor time and bytes, read from /proc."""
+class _ActivityMeter:
+    """Measures the activity of a session's processes: processor time and I/O."""
 
     def __init__(self, session: int) -> None:
         self._session = session
         self._last = (0, 0)
-        self._looked_at = 0.0
+        self._measured_at = 0.0
 
-    def moved(self) -> bool:
+    def is_active(self) -> bool:
         now = clock.monotonic()
-        if now - self._looked_at < 1.0:
+        if now - self._measured_at < _MEASURE_EVERY_S:
             return False
-        self._looked_at = now
+        self._measured_at = now
         ticks, count = self._measure()
-        # a child that ended takes its counts with it: fewer than before is movement too
-        if ticks < self._last[0] or ticks >= self._last[0] + _MOVED_TICKS or count >= self._last[1] + _MOVED_BYTES:
+        # the counts of a child that ended are missing: fewer than before is also activity
+        if ticks < self._last[0] or ticks >= self._last[0] + _MIN_TICKS or count >= self._last[1] + _MIN_BYTES:
             self._last = (ticks, count)
             return True
         return False
 
     def _measure(self) -> tuple[int, int]:
+        """(processor ticks, bytes read and written)"""
         ticks = count = 0
-        for stat in Path("/proc").glob("[0-9]*/stat"):
-            try:
-                fields = stat.read_text().rpartition(")")[2].split()
-                if int(fields[3]) != self._session:
-                    continue
-                ticks += int(fields[11]) + int(fields[12])
-                io = dict(line.split(": ") for line in (stat.parent / "io").read_text().splitlines())
-                count += int(io["rchar"]) + int(io["wchar"])
-            except (OSError, ValueError, KeyError, IndexError):
-                continue
+        for process in _processes_of(self._session):
+            ticks += process.cpu_ticks
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                io = dict(line.split(b": ") for line in procfs.read(f"/proc/{process.pid}/io").splitlines())
+                count += int(io[b"rchar"]) + int(io[b"wchar"])
         return ticks, count

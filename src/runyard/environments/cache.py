@@ -1,9 +1,9 @@
-"""The environments on disk: one folder each, complete when its `runyard.json` is there.
+"""The environments on disk: one folder each, complete if it contains `runyard.json`.
 
 <root>/<key>/                    an environment
-<root>/<key>.building-<nonce>/   one on its way
-<root>/<key>.removing-<nonce>/   one on its way out
-<root>/wheels/                   wheels that were built here (see horovod/shelf.py)
+<root>/<key>.….draft/            one that is being built
+<root>/<key>.removing-<nonce>/   one that is being removed
+<root>/wheels/                   wheels that were built here (see horovod/wheel_cache.py)
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from runyard import clock
 from runyard.environments import build_process
 from runyard.environments.horovod import wheel_cache
 from runyard.environments.prepared import EnvironmentInfo
+from runyard.posix.atomic_write import write_text
 
-_META = "runyard.json"
+_METADATA = "runyard.json"
 
 
 @dataclass(frozen=True)
-class Meta:
+class Metadata:
     name: str
     python: str
     packages: tuple[str, ...]
@@ -35,84 +36,86 @@ class Meta:
     size_bytes: int
 
 
-def known(root: Path, key: str, *, with_python: bool = True) -> Meta | None:
-    """What is known of a complete environment, marked as used now. No process is started for it."""
+def load(root: Path, key: str, *, with_python: bool = True) -> Metadata | None:
+    """The metadata of a complete environment, which is marked as used now; None if it does not exist.
+
+    Starts no process.
+    """
     folder = root / key
     try:
-        meta = _read(folder)
+        metadata = _read(folder)
     except (OSError, ValueError, KeyError):
         return None
-    # an interpreter that was uninstalled leaves a link to nowhere
+    # if its base interpreter was uninstalled, the link to it is dangling
     if with_python and not os.access(folder / "bin" / "python", os.X_OK):
         remove(folder)
         return None
     with contextlib.suppress(OSError):
-        os.utime(folder / _META)
-    return meta
+        os.utime(folder / _METADATA)
+    return metadata
 
 
 def complete(
     folder: Path, *, name: str, python: str, packages: tuple[str, ...], lock: str, warnings: tuple[str, ...]
-) -> Meta:
-    """Writes what makes the folder an environment; the last step but the rename."""
-    meta = Meta(name, python, packages, lock, warnings, clock.now(), _size(folder))
-    half = folder / (_META + ".half")
-    half.write_text(json.dumps(meta.__dict__, indent=1))
-    half.rename(folder / _META)
-    return meta
+) -> Metadata:
+    """Write the metadata, which makes the folder an environment."""
+    metadata = Metadata(name, python, packages, lock, warnings, clock.now(), _size(folder))
+    write_text(folder / _METADATA, json.dumps(metadata.__dict__, indent=1), mode=0o644)
+    return metadata
 
 
-def building_folder(root: Path, key: str) -> Path:
-    folder = root / f"{key}.building-{uuid.uuid4().hex[:8]}"
-    folder.mkdir(parents=True, mode=0o755)
-    return folder
-
-
-def listed(root: Path) -> list[EnvironmentInfo]:
-    """All complete environments, the one used last first."""
-    found = []
+def list_environments(root: Path) -> list[EnvironmentInfo]:
+    """All complete environments, most recently used first."""
+    infos = []
     for folder in root.iterdir() if root.is_dir() else ():
         try:
-            meta = _read(folder)
-            used_at = (folder / _META).stat().st_mtime
+            metadata = _read(folder)
+            used_at = (folder / _METADATA).stat().st_mtime
         except (OSError, ValueError, KeyError):
             continue
-        found.append(
+        infos.append(
             EnvironmentInfo(
-                folder.name, meta.name, folder, meta.size_bytes, meta.created_at, used_at, meta.packages, meta.python
+                folder.name,
+                metadata.name,
+                folder,
+                metadata.size_bytes,
+                metadata.created_at,
+                used_at,
+                metadata.packages,
+                metadata.python,
             )
         )
-    return sorted(found, key=lambda info: (-info.last_used_at, info.key))
+    return sorted(infos, key=lambda info: (-info.last_used_at, info.key))
 
 
 def remove(folder: Path) -> None:
-    """Gone for everybody at once, then from the disk."""
-    aside = folder.with_name(f"{folder.name.split('.')[0]}.removing-{uuid.uuid4().hex[:8]}")
+    """Remove an environment. It is renamed first, so that no process sees a part of it."""
+    trash = folder.with_name(f"{folder.name.split('.')[0]}.removing-{uuid.uuid4().hex[:8]}")
     with contextlib.suppress(FileNotFoundError):
-        folder.rename(aside)
-        shutil.rmtree(aside, ignore_errors=True)
+        folder.rename(trash)
+        shutil.rmtree(trash, ignore_errors=True)
 
 
 def clean_leftovers(root: Path) -> None:
-    """What a killed yard left: its builders, then every folder that never became an environment."""
+    """Kill the build processes of a killed yard and remove all incomplete environments."""
     build_process.kill_builders(root)
     for folder in sorted(root.iterdir()) if root.is_dir() else ():
         if folder.name == wheel_cache.FOLDER:
             wheel_cache.clean_leftovers(folder)
-        elif folder.is_dir() and ("." in folder.name or not (folder / _META).exists()):
+        elif folder.is_dir() and ("." in folder.name or not (folder / _METADATA).exists()):
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _read(folder: Path) -> Meta:
-    data = json.loads((folder / _META).read_text())
+def _read(folder: Path) -> Metadata:
+    data = json.loads((folder / _METADATA).read_text())
     data["packages"], data["warnings"] = tuple(data["packages"]), tuple(data["warnings"])
-    return Meta(**data)
+    return Metadata(**data)
 
 
 def _size(folder: Path) -> int:
     total = 0
-    for place, _, names in os.walk(folder):
+    for parent, _, names in os.walk(folder):
         for name in names:
             with contextlib.suppress(OSError):
-                total += os.lstat(f"{place}/{name}").st_size
+                total += os.lstat(f"{parent}/{name}").st_size
     return total

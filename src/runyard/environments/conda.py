@@ -1,8 +1,8 @@
-"""Conda packages by py-rattler: solved and linked without conda. The only module that knows rattler.
+"""Solves and installs conda packages with py-rattler, without conda. The only module that uses rattler.
 
-A conda environment is built in its final place, because conda packages have their prefix written into their files; it
-counts as one only when its `runyard.json` is there. rattler works in a process of its own (``python -m`` this module),
-so that it can be watched, abandoned and killed like every other builder.
+A conda environment is built at its final path, because conda packages write their prefix into their files; it is
+complete when its `runyard.json` exists. rattler runs in a separate process (``python -m`` this module), so that it can
+be monitored, canceled and killed like every other builder.
 """
 
 from __future__ import annotations
@@ -23,38 +23,40 @@ from typing import Any
 
 from runyard import clock
 from runyard.environments import build_process, cache, venv
-from runyard.environments.build_process import Watch
-from runyard.environments.requirements import Wanted
+from runyard.environments.build_process import BuildContext
+from runyard.environments.prepared import ProgressCallback
+from runyard.environments.requirements import InstallPlan
 from runyard.environments.solve import Uv
 from runyard.errors import EnvironmentException
+from runyard.posix.atomic_write import draft_path
 
 DEFAULT_CHANNELS = ("conda-forge",)
 
 _PROBE_TIMEOUT_S = 3.0
-_PROBE_KEPT_S = 300.0
-_REASON = "reason: "
+_PROBE_VALID_S = 300.0
+_REASON = "reason: "  # marks the error in the output of the rattler process
 _TREE = re.compile(r"[\u2500-\u257f]+")  # rattler draws its reasons as a tree
 
 
 class Channels:
-    """Whether conda channels can be used from here; an answer holds for some minutes."""
+    """Checks if conda channels are reachable; results are valid for some minutes."""
 
     def __init__(self) -> None:
-        self._answers: dict[str, tuple[float, str]] = {}
+        self._results: dict[str, tuple[float, str]] = {}
         self._lock = threading.Lock()
 
-    def why_not(self, channels: Sequence[str]) -> str:
-        """Empty when rattler is installed and every channel answers."""
+    def problem(self, channels: Sequence[str]) -> str:
+        """The reason that conda packages cannot be installed; empty if they can."""
         if importlib.util.find_spec("rattler") is None:
             return "py-rattler is not installed (pip install 'runyard[conda]')"
         return next((reason for channel in channels or DEFAULT_CHANNELS if (reason := self._probe(channel))), "")
 
     def _probe(self, channel: str) -> str:
         with self._lock:
-            asked_at, reason = self._answers.get(channel, (-_PROBE_KEPT_S, ""))
-            if clock.monotonic() - asked_at >= _PROBE_KEPT_S:
+            probed_at, reason = self._results.get(channel, (-_PROBE_VALID_S, ""))
+            if clock.monotonic() - probed_at >= _PROBE_VALID_S:
                 reason = _probe_within(channel, _PROBE_TIMEOUT_S)
-                self._answers[channel] = (clock.monotonic(), reason)
+                self._results[channel] = (clock.monotonic(), reason)
             return reason
 
 
@@ -64,32 +66,33 @@ def build(
     key: str,
     *,
     name: str,
-    wanted: Wanted,
+    plan: InstallPlan,
     channels: Sequence[str],
     python: str,
     gpu: bool,
-    watch: Watch,
-) -> cache.Meta:
-    """The environment at ``root/key``; after a failure or when it is abandoned, nothing of it."""
-    started = clock.monotonic()
+    context: BuildContext,
+) -> cache.Metadata:
+    """Build the environment at ``root/key``. If it fails or is canceled, no files are left."""
+    started_at = clock.monotonic()
     prefix = root / key
-    scratch = cache.building_folder(root, key)
+    scratch = draft_path(prefix)  # a name that `cache.clean_leftovers` removes
+    scratch.mkdir(parents=True)
     try:
         shutil.rmtree(prefix, ignore_errors=True)
-        packages = _link(prefix, scratch, wanted.conda, channels or DEFAULT_CHANNELS, python, uv, watch)
+        packages = _install(prefix, scratch, plan.conda, channels or DEFAULT_CHANNELS, python, uv, context)
         version = next((p["version"] for p in packages if p["name"] == "python"), "")
         if not (prefix / "bin" / "python").exists():
             raise EnvironmentException(
-                f"the conda packages {', '.join(wanted.conda)} bring no Python",
+                f"the conda packages {', '.join(plan.conda)} contain no Python",
                 hint="add python to the conda packages, or use a channel that has it",
             )
-        pip_lock, warnings = venv.fill(uv, prefix, wanted, gpu=gpu, watch=watch)
+        pip_lock, warnings = venv.fill(uv, prefix, plan, gpu=gpu, context=context)
         conda_lock = "".join(f"conda: {p['name']}={p['version']}={p['build']}\n" for p in packages)
-        meta = cache.complete(
+        metadata = cache.complete(
             prefix,
             name=name,
             python=version,
-            packages=(*wanted.conda, *wanted.requirements),
+            packages=(*plan.conda, *plan.requirements),
             lock=f"# Python {version}\n{conda_lock}{pip_lock}",
             warnings=warnings,
         )
@@ -98,17 +101,17 @@ def build(
         raise
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    watch.say(f"environment {key} is ready, after {clock.duration_text(clock.monotonic() - started)}")
-    return meta
+    context.report(f"environment {key} is ready, after {clock.duration_text(clock.monotonic() - started_at)}")
+    return metadata
 
 
 def _probe_within(channel: str, timeout_s: float) -> str:
-    """In a thread, since looking up a host's name knows no time-out."""
-    answers: list[str] = []
-    asking = threading.Thread(target=lambda: answers.append(_probe(channel)), daemon=True)
-    asking.start()
-    asking.join(timeout_s)
-    return answers[0] if answers else f"conda channel {channel} does not answer within {timeout_s:.0f} s"
+    """Probe in a thread, because name resolution has no time-out."""
+    results: list[str] = []
+    thread = threading.Thread(target=lambda: results.append(_probe(channel)), daemon=True)
+    thread.start()
+    thread.join(timeout_s)
+    return results[0] if results else f"conda channel {channel} does not respond within {timeout_s:.0f} s"
 
 
 def _probe(channel: str) -> str:
@@ -121,9 +124,9 @@ def _probe(channel: str) -> str:
         with urllib.request.urlopen(request, timeout=_PROBE_TIMEOUT_S):
             return ""
     except urllib.error.HTTPError as error:
-        return "" if error.code == 404 else f"conda channel {channel} answers {error.code}"
+        return "" if error.code == 404 else f"conda channel {channel} responds with status {error.code}"
     except (OSError, ValueError) as error:
-        return f"conda channel {channel} does not answer ({getattr(error, 'reason', error)})"
+        return f"conda channel {channel} does not respond ({getattr(error, 'reason', error)})"
 
 
 def _url(channel: str) -> str:
@@ -136,8 +139,14 @@ def _url(channel: str) -> str:
     return f"https://conda.anaconda.org/{channel}"
 
 
-def _link(
-    prefix: Path, scratch: Path, conda: Sequence[str], channels: Sequence[str], python: str, uv: Uv, watch: Watch
+def _install(
+    prefix: Path,
+    scratch: Path,
+    conda: Sequence[str],
+    channels: Sequence[str],
+    python: str,
+    uv: Uv,
+    context: BuildContext,
 ) -> list[dict[str, str]]:
     job, result = scratch / "job.json", scratch / "result.json"
     python_spec = f"python={python}" if python[0].isdigit() else f"python{python}"
@@ -145,31 +154,27 @@ def _link(
     job.write_text(
         json.dumps({"prefix": str(prefix), "specs": specs, "channels": [*map(_url, channels)], "result": str(result)})
     )
-    watch.say(f"solving conda packages: {', '.join(specs)} from {', '.join(channels)}")
-    finished = build_process.run(
+    context.report(f"solving conda packages: {', '.join(specs)} from {', '.join(channels)}")
+    process = build_process.run(
         [sys.executable, "-m", "runyard.environments.conda", str(job)],
-        watch,
-        doing="solving and linking conda packages",
+        context,
+        activity="solving and linking conda packages",
         variables=uv.environ,
         cwd=scratch,
-        shown=lambda line: line.removeprefix(_REASON),
+        filter_line=lambda line: line.removeprefix(_REASON),
     )
-    if finished.code != 0:
-        said = finished.output
-        reason = (
-            " ".join(_TREE.sub(" ", said.partition(_REASON)[2]).split())
-            or said[-2000:]
-            or "rattler ended without a word"
-        )
+    if process.code != 0:
+        reason = " ".join(_TREE.sub(" ", process.output.partition(_REASON)[2]).split())
+        reason = reason or process.output[-2000:] or "rattler failed without output"
         raise EnvironmentException(
-            f"conda packages cannot be installed: {reason}",
+            f"cannot install the conda packages: {reason}",
             hint="change the conda packages, versions or channels named above",
         )
     packages: list[dict[str, str]] = json.loads(result.read_text())
     return packages
 
 
-async def _solve_and_link(job: dict[str, Any], say: Any) -> list[dict[str, str]]:
+async def _solve_and_link(job: dict[str, Any], report: ProgressCallback) -> list[dict[str, str]]:
     import rattler
 
     records = await rattler.solve(
@@ -178,9 +183,9 @@ async def _solve_and_link(job: dict[str, Any], say: Any) -> list[dict[str, str]]
         virtual_packages=rattler.VirtualPackage.detect(),
         channel_priority=rattler.ChannelPriority.Disabled,
     )
-    say(f"solved: {len(records)} conda packages; downloading and linking them")
+    report(f"solved: {len(records)} conda packages; downloading and linking them")
     await rattler.install(records, job["prefix"], show_progress=False)
-    say(f"linked {len(records)} conda packages")
+    report(f"linked {len(records)} conda packages")
     return sorted(
         (
             {"name": record.name.normalized, "version": str(record.version), "build": str(record.build)}
@@ -191,15 +196,15 @@ async def _solve_and_link(job: dict[str, Any], say: Any) -> list[dict[str, str]]
 
 
 def _main(job_path: str) -> int:
-    def say(line: str) -> None:
+    def report(line: str) -> None:
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
 
     job = json.loads(Path(job_path).read_text())
     try:
-        packages = asyncio.run(_solve_and_link(job, say))
+        packages = asyncio.run(_solve_and_link(job, report))
     except Exception as error:  # noqa: BLE001  rattler has dozens of exception classes without a common root
-        say(f"{_REASON}{error}")
+        report(f"{_REASON}{error}")
         return 1
     Path(job["result"]).write_text(json.dumps(packages))
     return 0
@@ -208,4 +213,4 @@ def _main(job_path: str) -> int:
 if __name__ == "__main__":
     code = _main(sys.argv[1])
     sys.stdout.flush()
-    os._exit(code)  # not by way of Python's own end: rattler's threads may still hold on to it, and then it crashes
+    os._exit(code)  # skips the interpreter's shutdown, which crashes while rattler's threads are still running

@@ -1,4 +1,4 @@
-"""Conda package specifications read, and said again in PyPI's words. Pure."""
+"""Parses conda package specifications and translates them to PyPI requirements. No I/O."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from runyard.errors import EnvironmentException
 
-# The same software under another name on PyPI.
-_RENAMED = {
+# conda name -> PyPI name; None: not needed there
+_PYPI_NAMES = {
     "blas": None,
     "cpuonly": None,
     "cudatoolkit": None,
@@ -42,24 +42,24 @@ class CondaSpec:
     version: str = ""  # a PEP 440 specifier set: "==1.26.*", ">=1.2,<2"
 
 
-def read(text: str) -> CondaSpec:
-    """``numpy=1.26``, ``numpy 1.26.* py311_0``, ``conda-forge::numpy[version='>=1.2']`` …"""
+def parse(text: str) -> CondaSpec:
+    """Parse ``numpy=1.26``, ``numpy 1.26.* py311_0``, ``conda-forge::numpy[version='>=1.2']`` …"""
     spec = text.strip().rsplit("::", 1)[-1]
-    bracketed = _BRACKETS.match(spec)
-    if bracketed:
-        inside = re.search(r"version\s*=\s*['\"]?([^'\",\]]+(?:,[^'\"=\]]+)*)['\"]?", bracketed["inside"])
-        spec = f"{bracketed['name']} {inside[1].strip()}" if inside else bracketed["name"]
-    found = _SPEC.match(spec)
-    if found is None:
+    brackets = _BRACKETS.match(spec)
+    if brackets:
+        inside = re.search(r"version\s*=\s*['\"]?([^'\",\]]+(?:,[^'\"=\]]+)*)['\"]?", brackets["inside"])
+        spec = f"{brackets['name']} {inside[1].strip()}" if inside else brackets["name"]
+    match = _SPEC.match(spec)
+    if match is None:
         raise EnvironmentException(
-            f"conda package {text!r} cannot be read", hint="write it as name, name=1.2, name==1.2.3 or name>=1.2"
+            f"invalid conda package {text!r}", hint="write it as name, name=1.2, name==1.2.3 or name>=1.2"
         )
-    return CondaSpec(found["name"].lower(), _version(text, (found["rest"] or "").strip()))
+    return CondaSpec(match["name"].lower(), _version(text, (match["rest"] or "").strip()))
 
 
-def on_pypi(spec: CondaSpec) -> str | None:
-    """The requirement line that means the same on PyPI; None for what only selects builds there."""
-    name = _RENAMED.get(spec.name, spec.name)
+def to_pypi(spec: CondaSpec) -> str | None:
+    """The equivalent requirement line for PyPI; None for packages that only select builds of others."""
+    name = _PYPI_NAMES.get(spec.name, spec.name)
     return None if name is None else name + spec.version
 
 
@@ -68,27 +68,27 @@ def _version(text: str, rest: str) -> str:
         return ""
     if "|" in rest:
         raise EnvironmentException(
-            f"conda package {text!r}: alternatives ('|') have no counterpart on PyPI", hint="name one range of versions"
+            f"conda package {text!r}: alternatives ('|') are not supported on PyPI", hint="use one range of versions"
         )
     if rest.startswith("=") and not rest.startswith("=="):
         version, _, build = rest[1:].strip().partition("=")
         if not re.match(r"[<>!~]", version):
-            # `=1.26` is "1.26 and its patches"; with a build string behind it, it is that very version
-            return _checked(text, f"=={version}" if build or version.endswith("*") else f"=={version}.*")
+            # `=1.26` means 1.26 and its patch releases; with a build string, it is the exact version
+            return _validate(text, f"=={version}" if build or version.endswith("*") else f"=={version}.*")
         rest = version
     words = rest.split()
-    # the last word of `numpy 1.26.4 py311_0` is a build string, which only conda knows
+    # the last word of `numpy 1.26.4 py311_0` is a build string, which has no meaning on PyPI
     joined = words[0] if len(words) == 2 and not re.match(r"[<>=!~,]", words[1]) else "".join(words)
     parts = [part if re.match(r"[<>=!~]", part) else f"=={part}" for part in joined.split(",") if part]
-    return _checked(text, ",".join(parts))
+    return _validate(text, ",".join(parts))
 
 
-def _checked(text: str, specifier: str) -> str:
+def _validate(text: str, specifier: str) -> str:
     if specifier in ("==*", "==*.*"):
         return ""
     try:
         return str(SpecifierSet(specifier)) if "," not in specifier else specifier
     except InvalidSpecifier as error:
         raise EnvironmentException(
-            f"conda package {text!r}: {specifier!r} is not a version", hint="write it as name=1.2 or name>=1.2"
+            f"conda package {text!r}: {specifier!r} is not a valid version", hint="write it as name=1.2 or name>=1.2"
         ) from error

@@ -1,7 +1,7 @@
-"""Runs in a container image, by the command line of podman or docker.
+"""Runs in container images, with the command line of podman or docker.
 
-RUNYARD_CONTAINER_ENGINE         podman, docker or a path; else whichever is there, podman first
-RUNYARD_CONTAINER_GLOBAL_FLAGS   flags of the engine itself, before `run`: --runtime runc --storage-driver vfs
+RUNYARD_CONTAINER_ENGINE         podman, docker or a path; default: podman if installed, else docker
+RUNYARD_CONTAINER_GLOBAL_FLAGS   flags of the engine, before `run`: --runtime runc --storage-driver vfs
 RUNYARD_CONTAINER_RUN_FLAGS      flags of every `run`: --cgroups no-conmon
 """
 
@@ -19,18 +19,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from runyard.environments import build_process, interpreters
-from runyard.environments.build_process import Watch
+from runyard.environments.build_process import BuildContext
 from runyard.environments.interpreters import Interpreter
 from runyard.environments.prepared import Prepared
 from runyard.errors import EnvironmentException
-from runyard.launch.variables import OF_ONE_PROCESS
+from runyard.launch.variables import PER_PROCESS_VARIABLES
 from runyard.spec.environment import Container
 
-_DEFAULT_SHM_SIZE = "2g"  # data loaders hand tensors over in shared memory; the engines' 64 MB break them
+_DEFAULT_SHM_SIZE = "2g"  # data loaders pass tensors in shared memory; the engines' default of 64 MB is too small
 _STOP_GRACE_S = 10
 
-# The engine's own program reads these: handed to it for the container, they would change the engine.
-_ALSO_THE_ENGINES = {
+# Read by the engine's own program: passed by name, they would change its behavior.
+_ENGINE_VARIABLES = {
     "PATH",
     "HOME",
     "USER",
@@ -65,7 +65,7 @@ class Image:
 
 @dataclass(frozen=True)
 class ContainerPrepared(Prepared):
-    overlay: str = ""  # a folder of packages for the image's Python
+    overlay: str = ""  # a folder with additional packages for the image's Python
     image: str = ""
 
     def command(
@@ -76,48 +76,48 @@ class ContainerPrepared(Prepared):
         *,
         inherited: Mapping[str, str] | None = None,
     ) -> tuple[tuple[str, ...], dict[str, str]]:
-        """Only the run's own variables enter the container; the engine's program gets those of this machine.
+        """The engine's command. Only the run's variables enter the container; the engine itself gets the machine's.
 
-        ``variables`` may hold the machine's as well, as for a process on it: what is the same there stays outside, or
-        its PATH would hide the image's. A variable is passed by its name (`--env NAME`): any value arrives whole, and
-        none is seen in `ps`.
+        ``variables`` may also contain those of the machine. Equal ones are not passed on: the machine's PATH would
+        hide the image's. Variables are passed by name (`--env NAME`), so that any value works and none is visible in
+        `ps`.
         """
-        final = dict(inherited or os.environ)
-        own = {name: value for name, value in variables.items() if _is_the_runs(name) or final.get(name) != value}
-        wanted = {**self.variables, **own}
+        engine_variables = dict(inherited or os.environ)
+        container_variables = {
+            **self.variables,
+            **{k: v for k, v in variables.items() if _is_run_variable(k) or engine_variables.get(k) != v},
+        }
         if self.overlay:
-            wanted["PYTHONPATH"] = os.pathsep.join(filter(None, (wanted.get("PYTHONPATH"), self.overlay)))
+            paths = (container_variables.get("PYTHONPATH"), self.overlay)
+            container_variables["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         flags = ["--workdir", str(workdir)]
-        for name, value in sorted(wanted.items()):
-            if name in _ALSO_THE_ENGINES:
+        for name, value in sorted(container_variables.items()):
+            if name in _ENGINE_VARIABLES:
                 flags += ["--env", f"{name}={value}"]
             else:
                 flags += ["--env", name]
-                final[name] = value
-        # set for each process when it starts, or not at all: an engine leaves out what it does not find
-        flags += [word for name in OF_ONE_PROCESS if name not in wanted for word in ("--env", name)]
+                engine_variables[name] = value
+        # set per process when it starts; the engine skips variables that are not set
+        flags += [word for name in PER_PROCESS_VARIABLES if name not in container_variables for word in ("--env", name)]
         argv = (*self.argv_prefix, *flags, "--entrypoint", self.python, self.image, *argv_tail)
-        return argv, final
+        return argv, engine_variables
 
 
-def _is_the_runs(name: str) -> bool:
-    """Set for every run, even where this machine happens to have the same."""
+def _is_run_variable(name: str) -> bool:
+    """True for variables that Runyard sets for every run, even if the machine has the same value."""
     return name.startswith(("RUNYARD_", "AZUREML_", "PYTHON"))
 
 
 def find_engine(environ: Mapping[str, str]) -> Engine:
-    asked = environ.get("RUNYARD_CONTAINER_ENGINE", "")
-    search = environ.get("PATH")
-    path = next(
-        (found for name in ([asked] if asked else ["podman", "docker"]) if (found := shutil.which(name, path=search))),
-        None,
-    )
+    configured = environ.get("RUNYARD_CONTAINER_ENGINE", "")
+    names = [configured] if configured else ["podman", "docker"]
+    path = next((path for name in names if (path := shutil.which(name, path=environ.get("PATH")))), None)
     if path is None:
         raise EnvironmentException(
-            f"no container engine {asked!r} is here"
-            if asked
-            else "a container image needs podman or docker, and neither is here",
-            hint="install one (Debian, Ubuntu: apt install podman; Fedora: dnf install podman), or leave the image out",
+            f"the container engine {configured!r} is not installed"
+            if configured
+            else "a container image needs podman or docker, but neither is installed",
+            hint="install one (Debian, Ubuntu: apt install podman; Fedora: dnf install podman), or use no image",
         )
     return Engine(
         path,
@@ -126,8 +126,8 @@ def find_engine(environ: Mapping[str, str]) -> Engine:
     )
 
 
-def passes_gpus(engine: Engine) -> bool:
-    """Whether the engine was set up to hand this machine's GPUs to containers."""
+def supports_gpus(engine: Engine) -> bool:
+    """True if the engine is configured to pass this machine's GPUs to containers."""
     if engine.is_podman:
         return any(any(Path(folder).glob("*nvidia*")) for folder in ("/etc/cdi", "/var/run/cdi"))
     return shutil.which("nvidia-container-cli") is not None
@@ -140,32 +140,32 @@ def image_name(container: Container) -> str:
 
 
 class Images:
-    """Images that were looked at; an image is looked at once per digest."""
+    """Pulls images and probes their Python, once per digest."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, str], Interpreter] = {}
+        self._pythons: dict[tuple[str, str], Interpreter] = {}
         self._lock = threading.Lock()
 
-    def get(self, engine: Engine, container: Container, interpreter: str | None, watch: Watch) -> Image:
-        """The image, pulled when it is not here, and the Python in it."""
+    def get(self, engine: Engine, container: Container, interpreter: str | None, context: BuildContext) -> Image:
+        """The image, pulled if necessary, with its Python."""
         name = image_name(container)
         digest = _digest(engine, name)
         if digest is None:
-            _pull(engine, name, watch)
+            _pull(engine, name, context)
             digest = _digest(engine, name)
         if digest is None:
             raise EnvironmentException(
-                f"image {name} is not there after it was pulled", hint=f"try {engine.path} image ls"
+                f"image {name} does not exist after it was pulled", hint=f"try {engine.path} image ls"
             )
         with self._lock:
-            python = self._kept.get((digest, interpreter or ""))
+            python = self._pythons.get((digest, interpreter or ""))
             if python is None:
-                watch.say(f"looking for Python in image {name}")
-                python = self._kept[(digest, interpreter or "")] = _python_of(engine, name, interpreter)
+                context.report(f"looking for Python in image {name}")
+                python = self._pythons[(digest, interpreter or "")] = _find_python(engine, name, interpreter)
         return Image(name, digest, python)
 
 
-def prepared(
+def prepare(
     engine: Engine,
     image: Image,
     container: Container,
@@ -173,7 +173,7 @@ def prepared(
     key: str,
     run_id: str,
     run_folder: Path,
-    kit: Path,
+    node_package: Path,
     has_gpu: bool,
     variables: Mapping[str, str],
     packages: str,
@@ -181,10 +181,14 @@ def prepared(
     warnings: tuple[str, ...] = (),
 ) -> ContainerPrepared:
     name = "runyard-" + re.sub(r"[^A-Za-z0-9_.-]", "-", run_id)
-    mounts = [f"{run_folder}:{run_folder}", f"{kit}:{kit}:ro", *([f"{overlay}:{overlay}:ro"] if overlay else [])]
-    own = dict(variables)
+    mounts = [
+        f"{run_folder}:{run_folder}",
+        f"{node_package}:{node_package}:ro",
+        *([f"{overlay}:{overlay}:ro"] if overlay else []),
+    ]
+    container_variables = dict(variables)
     if os.getuid() != 0:
-        own.setdefault("HOME", str(run_folder))  # the calling user has no home in the image
+        container_variables.setdefault("HOME", str(run_folder))  # the user has no home in the image
     prefix = engine.argv(
         "run", "--rm", "--name", f"{name}-$RUNYARD_RANK", "--label", f"runyard.run={run_id}", "--pull", "never",
         "--network", "host", "--shm-size", container.shm_size or _DEFAULT_SHM_SIZE, "--security-opt", "label=disable",
@@ -196,7 +200,7 @@ def prepared(
         key=key,
         python=image.python.path,
         argv_prefix=prefix,
-        variables=own,
+        variables=container_variables,
         lock=f"# Python {image.python.version}\n# image {image.name}@{image.digest}\n{packages}",
         warnings=warnings,
         stop_argv=engine.argv("stop", "-t", str(_STOP_GRACE_S), f"{name}-0"),
@@ -206,61 +210,64 @@ def prepared(
 
 
 def _digest(engine: Engine, name: str) -> str | None:
-    done = _ask(engine, "image", "inspect", name)
-    if done.returncode != 0:
+    process = _run_engine(engine, "image", "inspect", name)
+    if process.returncode != 0:
         return None
-    found = json.loads(done.stdout)[0]
-    digest = str(found.get("Id", ""))
+    digest = str(json.loads(process.stdout)[0].get("Id", ""))
     return digest if digest.startswith("sha256:") else f"sha256:{digest}"
 
 
-def _pull(engine: Engine, name: str, watch: Watch) -> None:
-    watch.say(f"pulling image {name}")
-    # docker's daemon does the work, so its client standing still says nothing
-    patient = replace(watch, stall_s=1800, tries=1, last_stall_s=0)
-    finished = build_process.run(
-        engine.argv("pull", name), patient, doing=f"pulling image {name}", variables=dict(os.environ), cwd=watch.root
+def _pull(engine: Engine, name: str, context: BuildContext) -> None:
+    context.report(f"pulling image {name}")
+    # the work is done by docker's daemon, so its client looks inactive
+    long_stall = replace(context, stall_s=1800, attempts=1, last_stall_s=0)
+    process = build_process.run(
+        engine.argv("pull", name),
+        long_stall,
+        activity=f"pulling image {name}",
+        variables=dict(os.environ),
+        cwd=context.root,
     )
-    if finished.code != 0:
-        said = [line for line in finished.output.splitlines() if line.strip()]
+    if process.code != 0:
+        lines = [line for line in process.output.splitlines() if line.strip()]
         raise EnvironmentException(
-            f"image {name} cannot be pulled: {said[-1] if said else 'no reason given'}",
-            hint=f"check its name, the network and that you are signed in: {Path(engine.path).name} login",
+            f"cannot pull image {name}: {lines[-1] if lines else 'no reason given'}",
+            hint=f"check its name, the network and your login: {Path(engine.path).name} login",
         )
 
 
-def _python_of(engine: Engine, name: str, asked: str | None) -> Interpreter:
+def _find_python(engine: Engine, name: str, interpreter: str | None) -> Interpreter:
     reasons = []
-    for python in [asked] if asked else ["python", "python3"]:
+    for python in [interpreter] if interpreter else ["python", "python3"]:
         argv = engine.argv("run", "--rm", "--pull", "never", *engine.run_flags, "--entrypoint", python, name)
         try:
-            found = interpreters.probe(argv, packages=True, timeout_s=120)
+            probed = interpreters.probe(argv, packages=True, timeout_s=120)
         except (OSError, ValueError) as error:
             reasons.append(str(error))
             continue
-        interpreters.require_supported(found.version, f"the Python of image {name}")
-        return replace(found, path=python)
+        interpreters.require_supported(probed.version, f"the Python of image {name}")
+        return replace(probed, path=python)
     raise EnvironmentException(
-        f"image {name} does not run a Python ({asked or 'python, python3'}): {reasons[-1]}",
-        hint="use an image with Python, or name its interpreter",
+        f"image {name} has no working Python ({interpreter or 'python, python3'}): {reasons[-1]}",
+        hint="use an image with Python, or set the path of its interpreter",
     )
 
 
-def _ask(engine: Engine, *arguments: str) -> subprocess.CompletedProcess[str]:
+def _run_engine(engine: Engine, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         engine.argv(*arguments), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
     )
 
 
 def _user_flags(engine: Engine) -> tuple[str, ...]:
-    """Files that a run writes belong to whoever submitted it."""
+    """Flags that make files written by a run belong to the user."""
     if os.getuid() == 0:
         return ()
     return ("--userns", "keep-id") if engine.is_podman else ("--user", f"{os.getuid()}:{os.getgid()}")
 
 
 def _init_flags(engine: Engine) -> tuple[str, ...]:
-    """A first process that reaps; podman needs a program for it that is packaged apart."""
+    """Flags for an init process that reaps zombies; podman needs a separately packaged program for it."""
     helper = shutil.which("catatonit") or Path("/usr/libexec/podman/catatonit").exists()
     return ("--init",) if not engine.is_podman or helper else ()
 

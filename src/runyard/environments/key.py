@@ -1,4 +1,4 @@
-"""The key of an environment: equal for requests that lead to the same packages. Pure."""
+"""Computes the key of an environment: equal for requests that result in the same packages. No I/O."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-RECIPE = 1  # raised when the way of building changes what is in an environment
+RECIPE = 1  # increment when a change of the build process changes the content of environments
 
 
 def environment_key(
@@ -25,16 +25,17 @@ def environment_key(
     backend: str = "cpu",
     stamps: Iterable[str] = (),
 ) -> str:
-    """Requirements and conda packages are sets; options and channels are lists, since the first one wins there.
+    """Hash all inputs of an environment.
 
-    ``stamps`` say what cannot be read from a requirement line: the size and time of a local wheel.
+    The order of requirements and conda packages does not matter; that of options and channels does, because the first
+    one takes precedence. ``stamps`` are inputs beyond the requirement lines: the size and time of a local wheel.
     """
     content = {
         "recipe": RECIPE,
         "kind": kind,
         "python": python,
         "platform": platform,
-        "requirements": sorted({normalised(line) for line in requirements}),
+        "requirements": sorted({normalize(line) for line in requirements}),
         "options": list(options),
         "conda": sorted({re.sub(r"\s+", " ", spec.strip().lower()) for spec in conda}),
         "channels": list(channels),
@@ -44,8 +45,8 @@ def environment_key(
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
 
 
-def normalised(line: str) -> str:
-    """``Scikit_Learn >= 1.2 , <2`` and ``scikit-learn<2,>=1.2`` are one requirement."""
+def normalize(line: str) -> str:
+    """Bring equal requirements, ``Scikit_Learn >= 1.2 , <2`` and ``scikit-learn<2,>=1.2``, into the same form."""
     try:
         requirement = Requirement(line)
     except InvalidRequirement:

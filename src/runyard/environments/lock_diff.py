@@ -1,4 +1,4 @@
-"""Two locks side by side: which packages differ."""
+"""Compares two environment locks: the packages whose versions differ."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ _PYTHON = re.compile(r"# Python (\S+)")
 
 
 def packages_in(lock: str) -> dict[str, str]:
-    """Name to version, the Python itself among them."""
-    found: dict[str, str] = {}
+    """Package name -> version, including Python itself."""
+    versions: dict[str, str] = {}
     for line in lock.splitlines():
         python = _PYTHON.match(line)
         if python is not None:
-            found["python"] = python[1]
+            versions["python"] = python[1]
             continue
         pinned = _PINNED.match(line.strip())
         if pinned is not None and not line.startswith("#"):
-            found[re.sub(r"[-_.]+", "-", pinned[1]).lower()] = pinned[2]
-    return found
+            versions[re.sub(r"[-_.]+", "-", pinned[1]).lower()] = pinned[2]
+    return versions
 
 
 def compare(a: str, b: str) -> list[tuple[str, str | None, str | None]]:
-    """(package, its version in a, in b) of those that differ, by name."""
+    """(package, version in a, version in b) for all differences, sorted by name."""
     before, after = packages_in(a), packages_in(b)
     names = sorted(before.keys() | after.keys())
     return [(name, before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)]

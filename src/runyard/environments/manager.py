@@ -1,7 +1,7 @@
-"""The Pythons that runs see, kept by their content: built once, used by all who ask for the same.
+"""The Python environments of runs, identified by their content: built once and shared by all equal requests.
 
-prepare     a Prepared for a specification: found, built, or waited for while another run builds it
-list, prune, clean_leftovers     the housekeeping of the folder
+prepare     a Prepared for a specification: existing, built, or built by another run that is waited for
+list, prune, clean_leftovers     maintenance of the folder
 """
 
 from __future__ import annotations
@@ -17,53 +17,61 @@ from functools import cache
 from pathlib import Path
 
 from runyard import clock
-from runyard.environments import cache as inventory
+from runyard.environments import cache as env_cache
 from runyard.environments import conda, container, requirements, venv
-from runyard.environments.build_process import Watch
+from runyard.environments.build_process import BuildContext
 from runyard.environments.horovod.patches import RECIPE
-from runyard.environments.interpreters import Interpreter, Interpreters, checked_python, path_of_python, user_managed
+from runyard.environments.interpreters import (
+    Interpreter,
+    Interpreters,
+    probe_user_python,
+    resolve_interpreter,
+    validate_python_version,
+)
 from runyard.environments.key import environment_key
-from runyard.environments.pipconf import redacted
-from runyard.environments.prepared import EnvironmentInfo, PreparationAbandoned, Prepared, Say
-from runyard.environments.requirements import Wanted
-from runyard.environments.singleflight import Flight, Flights
+from runyard.environments.pipconf import redact
+from runyard.environments.prepared import EnvironmentInfo, PreparationCanceled, Prepared, ProgressCallback
+from runyard.environments.requirements import InstallPlan
+from runyard.environments.singleflight import Computation, SingleFlight
 from runyard.environments.solve import Uv
 from runyard.errors import EnvironmentException
 from runyard.spec.environment import Container, EnvironmentSpec
 
-__all__ = ["EnvironmentDepot", "EnvironmentInfo", "PreparationAbandoned", "Prepared", "Say"]
+__all__ = ["EnvironmentInfo", "EnvironmentManager", "PreparationCanceled", "Prepared", "ProgressCallback"]
 
 Infos = list[EnvironmentInfo]  # in the class below, `list` is a method
 
-_WAITING_EVERY_S = 5.0
-_LOOK_EVERY_S = 0.1
+_REPORT_EVERY_S = 5.0
+_POLL_S = 0.1
 
 
 @dataclass(frozen=True)
 class _Request:
     spec: EnvironmentSpec
     has_gpu: bool
-    watch: Watch
+    context: BuildContext
     run_folder: Path
-    kit: Path
+    node_package: Path
     run_id: str
 
     @property
     def gpu(self) -> bool:
-        return requirements.wants_gpu_packages(self.spec, has_gpu=self.has_gpu)
+        return requirements.uses_gpu_packages(self.spec, has_gpu=self.has_gpu)
 
 
-class EnvironmentDepot:
-    """All environments under ``root``. Safe for many threads; one process at a time owns a root."""
+class EnvironmentManager:
+    """All environments below ``root``. Thread-safe; a root must be used by one process at a time."""
 
     def __init__(self, root: Path, *, environ: Mapping[str, str] | None = None, stall_s: float = 45.0) -> None:
         self.root = root
         self._environ = dict(os.environ if environ is None else environ)
         self._stall_s = stall_s
-        self._flights = Flights()  # environments on their way, and Pythons that are being asked
+        self._single_flight = (
+            SingleFlight()
+        )  # environments that are being built, and interpreters that are being probed
         self._channels = conda.Channels()
         self._images = container.Images()
-        self._own: dict[str, tuple[Interpreter, tuple[int, ...]]] = {}
+        self._user_pythons: dict[str, tuple[Interpreter, tuple[int, ...]]] = {}
         self._interpreters: Interpreters | None = None
 
     def prepare(
@@ -71,45 +79,60 @@ class EnvironmentDepot:
         spec: EnvironmentSpec,
         *,
         has_gpu: bool,
-        say: Say,
-        abandoned: threading.Event,
+        report: ProgressCallback,
+        canceled: threading.Event,
         run_folder: Path,
-        kit: Path,
+        node_package: Path,
         run_id: str,
     ) -> Prepared:
-        """Blocks until the environment is there. EnvironmentException says why it cannot be;
-        PreparationAbandoned soon after ``abandoned`` is set. ``say`` gets one line at a time, from this thread."""
+        """Prepare the environment of a run, building it if necessary.
+
+        Args:
+            spec: The specification.
+            has_gpu: The machine has a GPU.
+            report: Receives progress messages, in this thread.
+            canceled: Set by another thread to stop.
+            run_folder: The run's folder, mounted into containers.
+            node_package: The folder of the node package, mounted into containers.
+            run_id: The run.
+
+        Raises:
+            EnvironmentException: The environment cannot be built.
+            PreparationCanceled: ``canceled`` was set.
+        """
         try:
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise _from_os(error, self.root) from error
-        watch = Watch(lambda text: say(redacted(text)), abandoned, self.root, self._stall_s)
-        request = _Request(spec, has_gpu, watch, run_folder, kit, run_id)
+            raise _disk_error(error, self.root) from error
+        context = BuildContext(lambda text: report(redact(text)), canceled, self.root, self._stall_s)
+        request = _Request(spec, has_gpu, context, run_folder, node_package, run_id)
         if spec.container is not None:
-            return self._in_container(request, spec.container)
+            return self._prepare_container(request, spec.container)
         if spec.user_managed:
-            return _as_it_is(spec, self._own_python(spec, abandoned))
-        return self._built(request)
+            return _user_managed(spec, self._user_python(spec, canceled))
+        return self._prepare_managed(request)
 
-    def at_once(self, spec: EnvironmentSpec, *, has_gpu: bool, say: Say) -> Prepared | None:
-        """What ``prepare`` would give without building, asking or waiting; None: it would have to."""
+    def prepare_existing(self, spec: EnvironmentSpec, *, has_gpu: bool, report: ProgressCallback) -> Prepared | None:
+        """The result of ``prepare`` if it is available immediately; None if it needs a build, a probe or a wait."""
         if spec.container is not None:
             return None
         if spec.user_managed:
-            found = self._known_own(spec.interpreter or sys.executable)
-            if found is None:
-                path_of_python(spec.interpreter, self._environ)  # one that is not there is refused at once
+            interpreter = self._probed_python(spec.interpreter or sys.executable)
+            if interpreter is None:
+                resolve_interpreter(spec.interpreter, self._environ)  # a missing one is an error now, not later
                 return None
-            return _as_it_is(spec, found)
-        gpu = requirements.wants_gpu_packages(spec, has_gpu=has_gpu)
-        by_conda = requirements.wants_conda(spec)  # one that conda could not answer is asked again, in its own time
-        wanted = requirements.wanted(spec, gpu=gpu, conda_answers=by_conda)
-        key = self._key("conda" if by_conda else "venv", spec, wanted, gpu)
-        meta = inventory.known(self.root, key)
-        return None if meta is None else self._found(spec, key, wanted, meta, has_gpu, lambda text: say(redacted(text)))
+            return _user_managed(spec, interpreter)
+        gpu = requirements.uses_gpu_packages(spec, has_gpu=has_gpu)
+        use_conda = requirements.needs_conda(spec)  # channels that did not respond are tried again by `prepare`
+        plan = requirements.install_plan(spec, gpu=gpu, use_conda=use_conda)
+        key = self._key("conda" if use_conda else "venv", spec, plan, gpu)
+        metadata = env_cache.load(self.root, key)
+        if metadata is None:
+            return None
+        return self._existing(spec, key, plan, metadata, has_gpu, lambda text: report(redact(text)))
 
     def list(self) -> Infos:
-        return inventory.listed(self.root)
+        return env_cache.list_environments(self.root)
 
     def prune(
         self,
@@ -119,207 +142,229 @@ class EnvironmentDepot:
         all: bool = False,
         in_use: Iterable[str] = (),
     ) -> Infos:
-        """Removes those not used for ``older_than_s``, those named, or all; never one in use or on its way."""
-        named, spared = set(keys), set(in_use)
-        gone = []
+        """Remove environments that are not in use and return them.
+
+        Args:
+            older_than_s: Remove those that were not used for this time.
+            keys: Remove these.
+            all: Remove all.
+            in_use: Keys of environments to keep.
+        """
+        selected_keys, used_keys = set(keys), set(in_use)
+        removed = []
         for info in self.list():
             unused_s = clock.now() - info.last_used_at
-            chosen = all or info.key in named or (older_than_s is not None and unused_s >= older_than_s)
-            with self._flights.lock:
-                if chosen and info.key not in spared and info.key not in self._flights:
-                    inventory.remove(info.path)
-                    gone.append(info)
-        return gone
+            is_old = older_than_s is not None and unused_s >= older_than_s
+            if info.key in used_keys or not (all or is_old or info.key in selected_keys):
+                continue
+            with self._single_flight.lock:
+                if info.key not in self._single_flight:
+                    env_cache.remove(info.path)
+                    removed.append(info)
+        return removed
 
     def clean_leftovers(self) -> None:
-        """For the start of a yard, before anything is prepared: what a killed one left half-built is removed."""
-        inventory.clean_leftovers(self.root)
+        """Remove incomplete environments of a killed yard. Call it at the start, before anything is prepared."""
+        env_cache.clean_leftovers(self.root)
 
-    def _built(self, request: _Request) -> Prepared:
+    def _prepare_managed(self, request: _Request) -> Prepared:
         spec = request.spec
-        if requirements.wants_conda(spec):
-            wanted = requirements.wanted(spec, gpu=request.gpu, conda_answers=True)
-            key = self._key("conda", spec, wanted, request.gpu)
-            meta = inventory.known(self.root, key)
-            why_not = "" if meta else self._channels.why_not(spec.channels)
-            if not why_not:
-                return self._ready(request, key, wanted, meta, self._build_conda)
-            request.watch.say(f"{why_not}: conda packages are taken from PyPI")
-        wanted = requirements.wanted(spec, gpu=request.gpu, conda_answers=False)
-        key = self._key("venv", spec, wanted, request.gpu)
-        return self._ready(request, key, wanted, inventory.known(self.root, key), self._build_venv)
+        if requirements.needs_conda(spec):
+            plan = requirements.install_plan(spec, gpu=request.gpu, use_conda=True)
+            key = self._key("conda", spec, plan, request.gpu)
+            metadata = env_cache.load(self.root, key)
+            problem = "" if metadata else self._channels.problem(spec.channels)
+            if not problem:
+                return self._prepare_built(request, key, plan, metadata, self._build_conda)
+            request.context.report(f"{problem}: conda packages are installed from PyPI")
+        plan = requirements.install_plan(spec, gpu=request.gpu, use_conda=False)
+        key = self._key("venv", spec, plan, request.gpu)
+        return self._prepare_built(request, key, plan, env_cache.load(self.root, key), self._build_venv)
 
-    def _key(self, kind: str, spec: EnvironmentSpec, wanted: Wanted, gpu: bool, where: str = "") -> str:
+    def _key(self, kind: str, spec: EnvironmentSpec, plan: InstallPlan, gpu: bool, image: str = "") -> str:
         return environment_key(
             kind=kind,
-            python=checked_python(wanted.python) if not where else "",
-            platform=where or _platform(),
-            requirements=wanted.requirements,
-            options=wanted.options,
-            conda=wanted.conda,
-            channels=spec.channels if wanted.conda else (),
+            python=validate_python_version(plan.python) if not image else "",
+            platform=image or _platform(),
+            requirements=plan.requirements,
+            options=plan.options,
+            conda=plan.conda,
+            channels=spec.channels if plan.conda else (),
             backend="gpu" if gpu else "cpu",
-            stamps=(*map(_stamp, requirements.local_files(wanted.requirements)), *_built_by_us(wanted)),
+            stamps=(*map(_stamp, requirements.local_files(plan.requirements)), *_recipe_stamps(plan)),
         )
 
-    def _ready(
+    def _prepare_built(
         self,
         request: _Request,
         key: str,
-        wanted: Wanted,
-        meta: inventory.Meta | None,
-        build: Callable[[_Request, str, Wanted], inventory.Meta],
+        plan: InstallPlan,
+        metadata: env_cache.Metadata | None,
+        build: Callable[[_Request, str, InstallPlan], env_cache.Metadata],
     ) -> Prepared:
-        if meta is not None:
-            return self._found(request.spec, key, wanted, meta, request.has_gpu, request.watch.say)
-        warnings = _say_decisions(request.spec, wanted, request.has_gpu, request.watch.say)
-        meta = self._single_flight(request, key, wanted, build)
-        return self._prepared(request.spec, key, meta, warnings)
+        if metadata is not None:
+            return self._existing(request.spec, key, plan, metadata, request.has_gpu, request.context.report)
+        warnings = _report_decisions(request.spec, plan, request.has_gpu, request.context.report)
+        metadata = self._build_once(request, key, plan, build)
+        return self._prepared(request.spec, key, metadata, warnings)
 
-    def _found(
-        self, spec: EnvironmentSpec, key: str, wanted: Wanted, meta: inventory.Meta, has_gpu: bool, say: Say
+    def _existing(
+        self,
+        spec: EnvironmentSpec,
+        key: str,
+        plan: InstallPlan,
+        metadata: env_cache.Metadata,
+        has_gpu: bool,
+        report: ProgressCallback,
     ) -> Prepared:
-        warnings = _say_decisions(spec, wanted, has_gpu, say)
-        say(f"environment {key} is there already")
-        return self._prepared(spec, key, meta, warnings)
+        warnings = _report_decisions(spec, plan, has_gpu, report)
+        report(f"environment {key} exists")
+        return self._prepared(spec, key, metadata, warnings)
 
-    def _prepared(self, spec: EnvironmentSpec, key: str, meta: inventory.Meta, warnings: tuple[str, ...]) -> Prepared:
+    def _prepared(
+        self, spec: EnvironmentSpec, key: str, metadata: env_cache.Metadata, warnings: tuple[str, ...]
+    ) -> Prepared:
         prefix = self.root / key
         return Prepared(
             key=key,
             python=str(prefix / "bin" / "python"),
             path_entries=(str(prefix / "bin"),),
-            variables={_home_variable(prefix): str(prefix), **spec.variables},
-            lock=meta.lock,
-            warnings=(*warnings, *meta.warnings),
+            variables={_prefix_variable(prefix): str(prefix), **spec.variables},
+            lock=metadata.lock,
+            warnings=(*warnings, *metadata.warnings),
         )
 
-    def _single_flight(
+    def _build_once(
         self,
         request: _Request,
         key: str,
-        wanted: Wanted,
-        build: Callable[[_Request, str, Wanted], inventory.Meta],
+        plan: InstallPlan,
+        build: Callable[[_Request, str, InstallPlan], env_cache.Metadata],
         *,
         with_python: bool = True,
-    ) -> inventory.Meta:
-        """Builds, or waits for the run that does."""
+    ) -> env_cache.Metadata:
+        """Build an environment, or wait for the run that builds it."""
 
-        def built() -> inventory.Meta:
+        def compute() -> env_cache.Metadata:
             try:
-                return build(request, key, wanted)
+                return build(request, key, plan)
             except OSError as error:
-                raise _from_os(error, self.root) from error
+                raise _disk_error(error, self.root) from error
 
-        return self._flights.once(
+        return self._single_flight.run(
             key,
             request.run_id,
-            lambda: inventory.known(self.root, key, with_python=with_python),
-            built,
-            lambda flight: self._wait(request.watch, flight),
+            lambda: env_cache.load(self.root, key, with_python=with_python),
+            compute,
+            lambda computation: self._wait(request.context, computation),
         )
 
-    def _wait(self, watch: Watch, flight: Flight) -> None:
-        started = clock.monotonic()
-        watch.say(f"waiting for the same environment, being built for run {flight.run_id}")
-        said_at = started
-        while not flight.done.wait(_LOOK_EVERY_S):
-            if watch.abandoned.is_set():
-                raise PreparationAbandoned(f"abandoned while waiting for the environment of run {flight.run_id}")
-            if clock.monotonic() - said_at >= _WAITING_EVERY_S:
-                said_at = clock.monotonic()
-                watch.say(f"still waiting for run {flight.run_id}, {clock.duration_text(said_at - started)}")
+    def _wait(self, context: BuildContext, computation: Computation) -> None:
+        run_id = computation.run_id
+        context.report(f"waiting for the same environment, being built for run {run_id}")
+        started_at = reported_at = clock.monotonic()
+        while not computation.done.wait(_POLL_S):
+            if context.canceled.is_set():
+                raise PreparationCanceled(f"canceled while waiting for the environment of run {run_id}")
+            if clock.monotonic() - reported_at >= _REPORT_EVERY_S:
+                reported_at = clock.monotonic()
+                context.report(f"still waiting for run {run_id}, {clock.duration_text(reported_at - started_at)}")
 
-    def _build_venv(self, request: _Request, key: str, wanted: Wanted) -> inventory.Meta:
-        uv, watch = self._tools(request)
-        with self._flights.lock:
+    def _build_venv(self, request: _Request, key: str, plan: InstallPlan) -> env_cache.Metadata:
+        uv, context = self._tools(request)
+        with self._single_flight.lock:
             if self._interpreters is None:
                 self._interpreters = Interpreters(uv.path, self._environ)
-        python = self._interpreters.find(wanted.python, watch.say)
+        python = self._interpreters.find(plan.python, context.report)
         return venv.build(
-            uv, self.root, key, name=request.spec.name, wanted=wanted, python=python, gpu=request.gpu, watch=watch
+            uv, self.root, key, name=request.spec.name, plan=plan, python=python, gpu=request.gpu, context=context
         )
 
-    def _build_conda(self, request: _Request, key: str, wanted: Wanted) -> inventory.Meta:
-        uv, watch = self._tools(request)
+    def _build_conda(self, request: _Request, key: str, plan: InstallPlan) -> env_cache.Metadata:
+        uv, context = self._tools(request)
         return conda.build(
             uv,
             self.root,
             key,
             name=request.spec.name,
-            wanted=wanted,
+            plan=plan,
             channels=request.spec.channels,
-            python=checked_python(wanted.python),
+            python=validate_python_version(plan.python),
             gpu=request.gpu,
-            watch=watch,
+            context=context,
         )
 
-    def _tools(self, request: _Request) -> tuple[Uv, Watch]:
+    def _tools(self, request: _Request) -> tuple[Uv, BuildContext]:
         uv = venv.find_uv(self._environ, self.root)
-        watch = request.watch
+        context = request.context
         for note in uv.settings.notes:
-            watch.say(note)
-        return uv, Watch(watch.say, watch.abandoned, watch.root, watch.stall_s, last_stall_s=uv.pip.timeout_s)
+            context.report(note)
+        return uv, BuildContext(
+            context.report, context.canceled, context.root, context.stall_s, last_stall_s=uv.pip.timeout_s
+        )
 
-    def _own_python(self, spec: EnvironmentSpec, abandoned: threading.Event) -> Interpreter:
-        """Asked once, until its packages change: each start of it costs tens of milliseconds, and of two runs that ask
-        in one moment the later would come first as often as not. One that does not answer is waited for once by all."""
-        asked = spec.interpreter or sys.executable
+    def _user_python(self, spec: EnvironmentSpec, canceled: threading.Event) -> Interpreter:
+        """Probe a user's interpreter, once until its packages change.
 
-        def ask() -> Interpreter:
-            found = user_managed(spec.interpreter, self._environ)
-            self._own[asked] = (found, _times(found))
-            return found
+        Starting it takes tens of milliseconds, in which two concurrent submissions could change their order. One that
+        hangs is waited for once by all runs.
+        """
+        path = spec.interpreter or sys.executable
 
-        def wait(flight: Flight) -> None:
-            while not flight.done.wait(_LOOK_EVERY_S):
-                if abandoned.is_set():
-                    raise PreparationAbandoned(f"abandoned while {asked} was asked for its packages")
+        def probe() -> Interpreter:
+            interpreter = probe_user_python(spec.interpreter, self._environ)
+            self._user_pythons[path] = (interpreter, _modification_times(interpreter))
+            return interpreter
 
-        return self._flights.once(asked, "", lambda: self._known_own(asked), ask, wait)
+        def wait(computation: Computation) -> None:
+            while not computation.done.wait(_POLL_S):
+                if canceled.is_set():
+                    raise PreparationCanceled(f"canceled while listing the packages of {path}")
 
-    def _known_own(self, asked: str) -> Interpreter | None:
-        found, times = self._own.get(asked, (None, ()))
-        return found if found is not None and _times(found) == times else None
+        return self._single_flight.run(path, "", lambda: self._probed_python(path), probe, wait)
 
-    def _in_container(self, request: _Request, wanted_container: Container) -> Prepared:
-        spec, watch = request.spec, request.watch
+    def _probed_python(self, path: str) -> Interpreter | None:
+        interpreter, times = self._user_pythons.get(path, (None, ()))
+        return interpreter if interpreter is not None and _modification_times(interpreter) == times else None
+
+    def _prepare_container(self, request: _Request, image_spec: Container) -> Prepared:
+        spec, context = request.spec, request.context
         engine = container.find_engine(self._environ)
-        image = self._images.get(engine, wanted_container, spec.interpreter, watch)
-        wanted = requirements.wanted(spec, gpu=request.gpu, conda_answers=False, in_image=True)
-        key = self._key("container", spec, wanted, request.gpu, where=f"{image.digest} {image.python.path}")
-        warnings = _say_decisions(spec, wanted, request.has_gpu, watch.say)
+        image = self._images.get(engine, image_spec, spec.interpreter, context)
+        plan = requirements.install_plan(spec, gpu=request.gpu, use_conda=False, in_image=True)
+        key = self._key("container", spec, plan, request.gpu, image=f"{image.digest} {image.python.path}")
+        warnings = _report_decisions(spec, plan, request.has_gpu, context.report)
         packages, overlay = "".join(f"{line}\n" for line in image.python.packages), ""
-        if wanted.requirements and not spec.user_managed:
+        if plan.requirements and not spec.user_managed:
 
-            def build(request: _Request, key: str, wanted: Wanted) -> inventory.Meta:
-                uv, watch = self._tools(request)
+            def build(request: _Request, key: str, plan: InstallPlan) -> env_cache.Metadata:
+                uv, context = self._tools(request)
                 return venv.build_overlay(
                     uv,
                     self.root,
                     key,
                     name=spec.name,
-                    wanted=wanted,
+                    plan=plan,
                     python=image.python.version,
                     gpu=request.gpu,
-                    watch=watch,
+                    context=context,
                 )
 
-            meta = inventory.known(self.root, key, with_python=False) or self._single_flight(
-                request, key, wanted, build, with_python=False
+            metadata = env_cache.load(self.root, key, with_python=False) or self._build_once(
+                request, key, plan, build, with_python=False
             )
-            packages = f"{packages}# over the image\n{meta.lock}"
-            overlay, warnings = str(self.root / key / "packages"), (*warnings, *meta.warnings)
-        return container.prepared(
+            packages = f"{packages}# over the image\n{metadata.lock}"
+            overlay, warnings = str(self.root / key / "packages"), (*warnings, *metadata.warnings)
+        return container.prepare(
             engine,
             image,
-            wanted_container,
+            image_spec,
             key=key,
             run_id=request.run_id,
             run_folder=request.run_folder,
-            kit=request.kit,
-            # asked for, it may fail loudly; unasked, a machine that cannot pass its GPUs on is no reason to fail
-            has_gpu=request.has_gpu and (spec.gpu or container.passes_gpus(engine)),
+            node_package=request.node_package,
+            # if GPUs were not requested, an engine without GPU support must not make the run fail
+            has_gpu=request.has_gpu and (spec.gpu or container.supports_gpus(engine)),
             variables=spec.variables,
             packages=packages,
             overlay=overlay,
@@ -327,27 +372,29 @@ class EnvironmentDepot:
         )
 
 
-def _as_it_is(spec: EnvironmentSpec, found: Interpreter) -> Prepared:
-    packages = "".join(f"{line}\n" for line in found.packages)
+def _user_managed(spec: EnvironmentSpec, interpreter: Interpreter) -> Prepared:
+    packages = "".join(f"{line}\n" for line in interpreter.packages)
     return Prepared(
-        key=environment_key(kind="user-managed", python=found.path, platform=_platform()),
-        python=found.path,
-        path_entries=(str(Path(found.path).parent),) if os.sep in found.path else (),
+        key=environment_key(kind="user-managed", python=interpreter.path, platform=_platform()),
+        python=interpreter.path,
+        path_entries=(str(Path(interpreter.path).parent),) if os.sep in interpreter.path else (),
         variables=dict(spec.variables),
-        lock=f"# Python {found.version} at {found.path}, as it is\n{packages}",
+        lock=f"# Python {interpreter.version} at {interpreter.path}, user-managed\n{packages}",
     )
 
 
-def _say_decisions(spec: EnvironmentSpec, wanted: Wanted, has_gpu: bool, say: Say) -> tuple[str, ...]:
-    warnings = list(wanted.warnings)
+def _report_decisions(
+    spec: EnvironmentSpec, plan: InstallPlan, has_gpu: bool, report: ProgressCallback
+) -> tuple[str, ...]:
+    warnings = list(plan.warnings)
     if spec.gpu and not has_gpu:
-        warnings.append("no GPU here: the CPU packages are used")
-    for line in (*wanted.notes, *warnings):
-        say(line)
+        warnings.append("this machine has no GPU: the CPU packages are used")
+    for line in (*plan.notes, *warnings):
+        report(line)
     return tuple(warnings)
 
 
-def _home_variable(prefix: Path) -> str:
+def _prefix_variable(prefix: Path) -> str:
     return "CONDA_PREFIX" if (prefix / "conda-meta").is_dir() else "VIRTUAL_ENV"
 
 
@@ -356,31 +403,31 @@ def _platform() -> str:
     return "-".join((sys.platform, platform.machine(), *platform.libc_ver()))
 
 
-def _built_by_us(wanted: Wanted) -> tuple[str, ...]:
-    return (f"horovod {wanted.horovod} by recipe {RECIPE}",) if wanted.horovod else ()
+def _recipe_stamps(plan: InstallPlan) -> tuple[str, ...]:
+    return (f"horovod {plan.horovod} by recipe {RECIPE}",) if plan.horovod else ()
 
 
 def _stamp(path: str) -> str:
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except OSError as error:
         raise EnvironmentException(
-            f"pip package {path} cannot be read: {error.strerror}",
-            hint="give the path of a wheel on the yard's machine",
+            f"cannot read the pip package {path}: {error.strerror}",
+            hint="use the path of a wheel on the yard's machine",
         ) from error
-    return f"{path} {found.st_size} {found.st_mtime_ns}"
+    return f"{path} {status.st_size} {status.st_mtime_ns}"
 
 
-def _times(interpreter: Interpreter) -> tuple[int, ...]:
+def _modification_times(interpreter: Interpreter) -> tuple[int, ...]:
     times = []
-    for place in (interpreter.path, interpreter.site):
+    for path in (interpreter.path, interpreter.site):
         with contextlib.suppress(OSError):
-            times.append(Path(place).stat().st_mtime_ns)
+            times.append(Path(path).stat().st_mtime_ns)
     return tuple(times)
 
 
-def _from_os(error: OSError, root: Path) -> EnvironmentException:
+def _disk_error(error: OSError, root: Path) -> EnvironmentException:
     return EnvironmentException(
-        f"the environment cannot be written: {error.strerror or error} ({error.filename or root})",
+        f"cannot write the environment: {error.strerror or error} ({error.filename or root})",
         hint="check the free space and the permissions of that folder",
     )

@@ -1,18 +1,17 @@
-"""The node kit: the part of Runyard that runs inside users' Pythons, apart from the yard's own packages.
+"""The node package: the part of Runyard that runs in users' Pythons, separate from the yard's own packages.
 
-Put on PYTHONPATH by itself, so that a job sees `runyard` and nothing else of what is installed beside the yard.
+Only this folder is put on PYTHONPATH, so that a job can import `runyard` but no package that is installed for the yard.
 """
 
 from __future__ import annotations
 
 import hashlib
-import shutil
-import uuid
 from pathlib import Path
 
 import runyard
+from runyard.posix.atomic_write import create_folder
 
-# Standard library only, Python 3.9 and newer; relative to the folder that `runyard` is installed in.
+# Standard library only, Python 3.9 and newer; relative to the folder in which `runyard` is installed.
 PACKAGE_FILES = (
     "runyard/__init__.py",
     "runyard/agent",
@@ -32,7 +31,7 @@ PACKAGE_FILES = (
     "runyard/wire",
 )
 
-# `from azureml.core import Run` works in every job, whatever is installed there.
+# makes `from azureml.core import Run` work in every job
 GENERATED_FILES = {
     "azureml/__init__.py": b"from runyard.sdk.azureml import module_finder\n\n"
     b"module_finder.install()\nmodule_finder.fill(__import__(__name__))\n"
@@ -40,39 +39,29 @@ GENERATED_FILES = {
 
 
 def create_node_package(root: Path) -> Path:
-    """The folder for PYTHONPATH: ``root/<hash of the content>``, copied when it is not there yet."""
+    """Copy the files to ``root/<hash of the content>`` if that does not exist, and return this folder."""
     installed = Path(runyard.__file__).parent.parent
-    files = sorted(name for part in PACKAGE_FILES for name in _files(installed, part))
-    folder = root / _content_hash(installed, files)
+    names = sorted(name for part in PACKAGE_FILES for name in _list_files(installed, part))
+    contents = {**{name: (installed / name).read_bytes() for name in names}, **GENERATED_FILES}
+    folder = root / _content_hash(contents)
     if folder.is_dir():
         return folder
-    half = root / f"{folder.name}.half-{uuid.uuid4().hex[:8]}"
-    try:
-        for name in files:
-            target = half / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(installed / name, target)
-        for name, content in GENERATED_FILES.items():
-            (half / name).parent.mkdir(parents=True, exist_ok=True)
-            (half / name).write_bytes(content)
-        half.rename(folder)
-    except OSError:
-        shutil.rmtree(half, ignore_errors=True)
-        if not folder.is_dir():  # else somebody else was faster, with the same content
-            raise
+    with create_folder(folder) as draft:
+        for name, content in contents.items():
+            (draft / name).parent.mkdir(parents=True, exist_ok=True)
+            (draft / name).write_bytes(content)
     return folder
 
 
-def _files(installed: Path, part: str) -> list[str]:
-    place = installed / part
-    if place.is_file():
+def _list_files(installed: Path, part: str) -> list[str]:
+    path = installed / part
+    if path.is_file():
         return [part]
-    return [str(path.relative_to(installed)) for path in place.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    return [str(file.relative_to(installed)) for file in path.rglob("*") if file.is_file() and file.suffix != ".pyc"]
 
 
-def _content_hash(installed: Path, files: list[str]) -> str:
+def _content_hash(contents: dict[str, bytes]) -> str:
     digest = hashlib.sha256()
-    contents = {**{name: (installed / name).read_bytes() for name in files}, **GENERATED_FILES}
     for name, content in contents.items():
         digest.update(f"{name}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()[:16]

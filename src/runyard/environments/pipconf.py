@@ -1,4 +1,4 @@
-"""The user's pip configuration, read as pip documents it and handed to uv, which does not read it by itself."""
+"""Reads the user's pip configuration and translates it for uv, which does not read it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CREDENTIALS = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://)[^\s/]+@", re.IGNORE
 @dataclass(frozen=True)
 class PipConfiguration:
     options: dict[str, str] = field(default_factory=dict)  # "index-url" -> its text, as pip would see it
-    sources: tuple[str, ...] = ()  # the files and variables that said something
+    sources: tuple[str, ...] = ()  # the files and variables that set an option
     notes: tuple[str, ...] = ()
 
     def values(self, name: str) -> list[str]:
@@ -24,7 +24,7 @@ class PipConfiguration:
 
     @property
     def timeout_s(self) -> float:
-        """0 when pip's own default holds."""
+        """0 if not set."""
         try:
             return float(self.options.get("timeout") or self.options.get("default-timeout") or 0)
         except ValueError:
@@ -32,11 +32,11 @@ class PipConfiguration:
 
     @property
     def local_wheel_folders(self) -> list[Path]:
-        return [folder for link in self.values("find-links") if (folder := _local(link)) and folder.is_dir()]
+        return [folder for link in self.values("find-links") if (folder := _local_folder(link)) and folder.is_dir()]
 
 
 def read_pip_configuration(environ: Mapping[str, str] | None = None, prefix: str = sys.prefix) -> PipConfiguration:
-    """Files from the most general to the most special, `[install]` over `[global]`, `PIP_*` variables over both."""
+    """Read pip's files from the most general to the most specific, then `PIP_*` variables; later values win."""
     variables = os.environ if environ is None else environ
     sections: dict[str, dict[str, str]] = {"global": {}, "install": {}}
     sources: list[str] = []
@@ -47,12 +47,12 @@ def read_pip_configuration(environ: Mapping[str, str] | None = None, prefix: str
             if not parser.read(path):
                 continue
         except (configparser.Error, UnicodeDecodeError) as error:
-            notes.append(f"pip configuration {path} cannot be read and is passed over: {str(error).splitlines()[0]}")
+            notes.append(f"pip configuration {path} cannot be read and is ignored: {str(error).splitlines()[0]}")
             continue
         sources.append(str(path))
-        for section, known in sections.items():
+        for section, values in sections.items():
             if parser.has_section(section):
-                known.update({_option_name(name): value for name, value in parser.items(section)})
+                values.update({_option_name(name): value for name, value in parser.items(section)})
     options = {**sections["global"], **sections["install"]}
     for name, value in variables.items():
         if name.startswith("PIP_") and value and name not in ("PIP_CONFIG_FILE", "PIP_VERSION"):
@@ -68,53 +68,54 @@ class UvSettings:
     notes: tuple[str, ...] = ()
 
 
-def for_uv(pip: PipConfiguration, environ: Mapping[str, str]) -> UvSettings:
-    """What uv's process is told, and notes for the log. What the user set for uv itself wins.
+def uv_settings(pip: PipConfiguration, environ: Mapping[str, str]) -> UvSettings:
+    """The environment variables of uv for a pip configuration, and notes for the log.
 
-    Variables and not arguments: an index URL may carry a password, and arguments are there for everybody to read.
+    The user's own settings for uv take precedence. Variables are used instead of arguments, because an index URL may
+    contain a password, and arguments are visible to all users.
     """
-    told: dict[str, str] = {}
+    variables: dict[str, str] = {}
     notes = list(pip.notes)
     if index := pip.options.get("index-url"):
-        told["UV_DEFAULT_INDEX"] = index
+        variables["UV_DEFAULT_INDEX"] = index
     if extra := pip.values("extra-index-url"):
-        told["UV_EXTRA_INDEX_URL"] = " ".join(extra)
+        variables["UV_EXTRA_INDEX_URL"] = " ".join(extra)
     if links := _usable_links(pip.values("find-links"), notes):
-        told["UV_FIND_LINKS"] = ",".join(links)
-    if _true(pip.options.get("pre", "")):
-        told["UV_PRERELEASE"] = "allow"
+        variables["UV_FIND_LINKS"] = ",".join(links)
+    if _is_true(pip.options.get("pre", "")):
+        variables["UV_PRERELEASE"] = "allow"
     if hosts := pip.values("trusted-host"):
-        told["UV_INSECURE_HOST"] = " ".join(hosts)
+        variables["UV_INSECURE_HOST"] = " ".join(hosts)
     if constraints := pip.values("constraint"):
-        told["UV_CONSTRAINT"] = " ".join(constraints)
+        variables["UV_CONSTRAINT"] = " ".join(constraints)
     if cert := pip.options.get("cert"):
-        told["SSL_CERT_FILE"] = cert
+        variables["SSL_CERT_FILE"] = cert
     if client := pip.options.get("client-cert"):
-        told["SSL_CLIENT_CERT"] = client
+        variables["SSL_CLIENT_CERT"] = client
     if pip.timeout_s:
-        told["UV_HTTP_TIMEOUT"] = str(max(1, round(pip.timeout_s)))
+        variables["UV_HTTP_TIMEOUT"] = str(max(1, round(pip.timeout_s)))
     if proxy := pip.options.get("proxy"):
-        told["ALL_PROXY"] = proxy
-    # pip compares what all indexes have; uv by itself stops at the first one that knows the name
-    told["UV_INDEX_STRATEGY"] = "unsafe-best-match"
+        variables["ALL_PROXY"] = proxy
+    # pip compares the versions of all indexes; uv by default stops at the first index that has the package
+    variables["UV_INDEX_STRATEGY"] = "unsafe-best-match"
     if "UV_INDEX_URL" in environ:
-        told.pop("UV_DEFAULT_INDEX", None)
+        variables.pop("UV_DEFAULT_INDEX", None)
     return UvSettings(
-        {name: value for name, value in told.items() if not environ.get(name)},
-        ("--no-index",) if _true(pip.options.get("no-index", "")) else (),
+        {name: value for name, value in variables.items() if not environ.get(name)},
+        ("--no-index",) if _is_true(pip.options.get("no-index", "")) else (),
         tuple(notes),
     )
 
 
-def redacted(text: str) -> str:
-    """The text without user names and passwords in its URLs."""
+def redact(text: str) -> str:
+    """Remove user names and passwords from URLs in a text."""
     return _CREDENTIALS.sub(r"\g<scheme>", text)
 
 
 def _files(variables: Mapping[str, str], prefix: str) -> Sequence[Path]:
-    special = variables.get("PIP_CONFIG_FILE", "")
-    if special == os.devnull:
-        return ()  # pip's documented way of saying: no files at all
+    extra = variables.get("PIP_CONFIG_FILE", "")
+    if extra == os.devnull:
+        return ()  # documented by pip: read no files
     home = Path(variables.get("HOME") or Path.home())
     shared = [
         Path(folder) / "pip" / "pip.conf"
@@ -123,8 +124,8 @@ def _files(variables: Mapping[str, str], prefix: str) -> Sequence[Path]:
     ]
     user = Path(variables.get("XDG_CONFIG_HOME") or home / ".config") / "pip" / "pip.conf"
     site = Path(prefix) / "pip.conf"
-    found = [*shared, Path("/etc/pip.conf"), home / ".pip" / "pip.conf", user, site]
-    return [*found, Path(special).expanduser()] if special else found
+    files = [*shared, Path("/etc/pip.conf"), home / ".pip" / "pip.conf", user, site]
+    return [*files, Path(extra).expanduser()] if extra else files
 
 
 def _option_name(name: str) -> str:
@@ -134,20 +135,20 @@ def _option_name(name: str) -> str:
 def _usable_links(links: Sequence[str], notes: list[str]) -> list[str]:
     usable = []
     for link in links:
-        folder = _local(link)
+        folder = _local_folder(link)
         if folder is not None and not folder.exists():
-            # pip warns and goes on, uv would stop
-            notes.append(f"find-links {folder} of the pip configuration does not exist and is passed over")
+            # pip only warns, but uv would fail
+            notes.append(f"find-links {folder} of the pip configuration does not exist and is ignored")
         else:
             usable.append(str(folder) if folder is not None else link)
     return usable
 
 
-def _local(link: str) -> Path | None:
+def _local_folder(link: str) -> Path | None:
     if link.startswith("file://"):
         return Path(link.removeprefix("file://"))
     return None if "://" in link else Path(link).expanduser()
 
 
-def _true(text: str) -> bool:
+def _is_true(text: str) -> bool:
     return text.strip().lower() in ("1", "true", "yes", "on", "y", "t")

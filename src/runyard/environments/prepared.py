@@ -1,4 +1,4 @@
-"""What a prepared environment is to the code that starts processes in it."""
+"""A prepared environment: everything needed to start processes in it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 from runyard.errors import EnvironmentException
 
-Say = Callable[[str], None]
+ProgressCallback = Callable[[str], None]  # receives one line of text
 
-OLDEST_PYTHON = (3, 9)  # what the node kit runs on
+OLDEST_PYTHON = (3, 9)  # supported by the node package
 
-# They belong to the Python of the yard: inherited, they would send the script's Python to the yard's packages.
-_OF_ANOTHER_PYTHON = (
+# Set for the yard's own Python. If inherited, they would make the script's Python load the yard's packages.
+_PYTHON_VARIABLES = (
     "PYTHONHOME",
     "PYTHONPATH",
     "PYTHONEXECUTABLE",
@@ -24,8 +24,8 @@ _OF_ANOTHER_PYTHON = (
 )
 
 
-class PreparationAbandoned(EnvironmentException):
-    """The run that asked for the environment does not want it any more."""
+class PreparationCanceled(EnvironmentException):
+    """The run that requested the environment was canceled."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Prepared:
     key: str
     python: str  # as the process sees it: a path on this machine, or inside the image
     argv_prefix: tuple[str, ...] = ()
-    path_entries: tuple[str, ...] = ()  # come first on PATH
+    path_entries: tuple[str, ...] = ()  # prepended to PATH
     variables: dict[str, str] = field(default_factory=dict)
-    lock: str = ""  # the resolved packages, one per line, under comments that name the Python
+    lock: str = ""  # the resolved packages, one per line, after comments that name the Python
     warnings: tuple[str, ...] = ()
     stop_argv: tuple[str, ...] = ()
 
@@ -47,17 +47,20 @@ class Prepared:
         *,
         inherited: Mapping[str, str] | None = None,
     ) -> tuple[tuple[str, ...], dict[str, str]]:
-        """The argument list and the whole process environment that run ``python *argv_tail`` here.
+        """The argument list and the complete process environment to run ``python *argv_tail``.
 
-        ``variables`` are the run's own and win over the environment's; ``inherited`` (this process's by default) is
-        what a host process gets besides. PATH is always the environment's entries, then the first PATH set.
+        Args:
+            argv_tail: The arguments after the interpreter.
+            variables: Of the run; they take precedence over the environment's.
+            workdir: The working directory.
+            inherited: The variables that a process on this machine inherits; default: those of this process.
         """
-        known = dict(os.environ if inherited is None else inherited)
-        for name in _OF_ANOTHER_PYTHON:
-            known.pop(name, None)
-        final = {**known, **self.variables, **variables}
-        final["PATH"] = os.pathsep.join([*self.path_entries, final.get("PATH", os.defpath)])
-        return (*self.argv_prefix, self.python, *argv_tail), final
+        base = dict(os.environ if inherited is None else inherited)
+        for name in _PYTHON_VARIABLES:
+            base.pop(name, None)
+        environment = {**base, **self.variables, **variables}
+        environment["PATH"] = os.pathsep.join([*self.path_entries, environment.get("PATH", os.defpath)])
+        return (*self.argv_prefix, self.python, *argv_tail), environment
 
 
 @dataclass(frozen=True)
@@ -68,5 +71,5 @@ class EnvironmentInfo:
     size_bytes: int
     created_at: float
     last_used_at: float
-    packages: tuple[str, ...]  # what was asked for, as final requirement lines
+    packages: tuple[str, ...]  # the requested packages, as requirement lines
     python: str  # "3.11.7"

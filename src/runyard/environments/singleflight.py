@@ -1,4 +1,4 @@
-"""What many ask for at once is done once: the first does it, the others wait for how it ended."""
+"""Single-flight execution: concurrent requests for the same key share one computation."""
 
 from __future__ import annotations
 
@@ -7,64 +7,73 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from runyard.environments.prepared import PreparationAbandoned
+from runyard.environments.prepared import PreparationCanceled
 from runyard.errors import EnvironmentException, RunyardException
 
 T = TypeVar("T")
 
 
 @dataclass
-class Flight:
-    """One on its way, and how it ended for those who wait for it."""
+class Computation:
+    """A running computation, for the threads that wait for it."""
 
     run_id: str
     done: threading.Event = field(default_factory=threading.Event)
     failure: RunyardException | None = None
 
 
-class Flights:
+class SingleFlight:
     def __init__(self) -> None:
-        self.lock = threading.Lock()  # held by whoever must know that none begins meanwhile
-        self._flights: dict[str, Flight] = {}
+        self.lock = threading.Lock()  # while it is held, no computation starts
+        self._running: dict[str, Computation] = {}
 
     def __contains__(self, key: str) -> bool:
-        return key in self._flights
+        return key in self._running
 
-    def once(
+    def run(
         self,
         key: str,
         run_id: str,
-        known: Callable[[], T | None],
-        make: Callable[[], T],
-        wait: Callable[[Flight], None],
+        lookup: Callable[[], T | None],
+        compute: Callable[[], T],
+        wait: Callable[[Computation], None],
     ) -> T:
-        """What is known, made, or made by another. When that one was cancelled, one of those who wait takes over."""
+        """Return the existing result, compute it, or wait for the thread that computes it.
+
+        If that thread is canceled, one of the waiting threads takes over.
+
+        Args:
+            key: Identifies the result.
+            run_id: The run that requests it.
+            lookup: Returns an existing result, or None.
+            compute: Computes the result.
+            wait: Blocks until a computation of another thread is done.
+        """
         while True:
             with self.lock:
-                # looked at again under the lock: it may have been finished just before
-                found = known()
-                if found is not None:
-                    return found
-                flight = self._flights.get(key)
-                mine = flight is None
-                if flight is None:
-                    flight = self._flights[key] = Flight(run_id)
-            if not mine:
-                wait(flight)
-                if flight.failure is not None and not isinstance(flight.failure, PreparationAbandoned):
-                    raise _same(flight.failure)
+                # looked up under the lock: a computation may have just finished
+                result = lookup()
+                if result is not None:
+                    return result
+                running = self._running.get(key)
+                if running is None:
+                    computation = self._running[key] = Computation(run_id)
+            if running is not None:
+                wait(running)
+                if running.failure is not None and not isinstance(running.failure, PreparationCanceled):
+                    raise _copy(running.failure)
                 continue
             try:
-                return make()
+                return compute()
             except RunyardException as error:
-                flight.failure = error
+                computation.failure = error
                 raise
             finally:
                 with self.lock:
-                    del self._flights[key]
-                flight.done.set()
+                    del self._running[key]
+                computation.done.set()
 
 
-def _same(failure: RunyardException) -> EnvironmentException:
-    """The failure again for another run: one exception object raised in many threads would mix their tracebacks."""
+def _copy(failure: RunyardException) -> EnvironmentException:
+    """Copy a failure for another thread: raising one exception object in several threads mixes their tracebacks."""
     return EnvironmentException(failure.message, hint=failure.hint, inner_exception=failure, **failure.facts)

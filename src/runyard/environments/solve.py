@@ -1,4 +1,4 @@
-"""From requirement lines to exact versions, by uv; without a GPU, PyTorch's CPU build wherever one can be had."""
+"""Resolves requirement lines to exact versions with uv; without a GPU, prefers the CPU build of PyTorch."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from runyard.environments import build_process, uv_errors
-from runyard.environments.build_process import Watch
+from runyard.environments.build_process import BuildContext
 from runyard.environments.pipconf import PipConfiguration, UvSettings
 
 _CPU_BACKEND = ("--torch-backend", "cpu")
-_NOT_FOR_THE_LOG = re.compile(
+_LOG_NOISE = re.compile(
     r"^\w[\w.-]*(\[[^]]*\])? ?(==|@ )|^Using (Python|CPython)|^Creating virtual environment|"
     r"^Activate with|^warning: `VIRTUAL_ENV="
 )
@@ -22,51 +22,50 @@ _NOT_FOR_THE_LOG = re.compile(
 
 @dataclass(frozen=True)
 class Uv:
-    """The uv of this machine, told what the user's pip knows."""
+    """The uv of this machine, with the settings of the user's pip."""
 
     path: str
-    environ: dict[str, str]  # the whole environment of its processes
+    environ: dict[str, str]  # the complete environment of its processes
     settings: UvSettings
     pip: PipConfiguration
 
     def run(
         self,
         arguments: Sequence[str],
-        watch: Watch,
+        context: BuildContext,
         *,
-        doing: str,
+        activity: str,
         cwd: Path,
-        impatient: bool = False,
-        silent: bool = False,
-    ) -> build_process.Finished:
-        variables = {**self.environ, **({"UV_HTTP_RETRIES": "0", "UV_HTTP_TIMEOUT": "10"} if impatient else {})}
+        fail_fast: bool = False,
+        quiet: bool = False,
+    ) -> build_process.ProcessResult:
+        variables = {**self.environ, **({"UV_HTTP_RETRIES": "0", "UV_HTTP_TIMEOUT": "10"} if fail_fast else {})}
         return build_process.run(
             [self.path, *arguments],
-            watch,
-            doing=doing,
+            context,
+            activity=activity,
             variables=variables,
             cwd=cwd,
-            shown=lambda line: None if silent or _NOT_FOR_THE_LOG.match(line) else line,
+            filter_line=lambda line: None if quiet or _LOG_NOISE.match(line) else line,
         )
 
-    def check(self, arguments: Sequence[str], watch: Watch, *, doing: str, cwd: Path) -> str:
-        """Its output; its reason as an EnvironmentException when it fails."""
-        finished = self.run(arguments, watch, doing=doing, cwd=cwd)
-        if finished.code != 0:
-            raise self.failure(finished, doing)
-        return finished.output
+    def check(self, arguments: Sequence[str], context: BuildContext, *, activity: str, cwd: Path) -> str:
+        """Run uv and return its output. Raises EnvironmentException with its reason if it fails."""
+        result = self.run(arguments, context, activity=activity, cwd=cwd)
+        if result.code != 0:
+            raise self.error(result, activity)
+        return result.output
 
-    def failure(self, finished: build_process.Finished, doing: str) -> Exception:
-        output = finished.output
-        if finished.stalled:
-            output += "\nerror: Failed to fetch\n  cause: the download stood still at every try"
-        return uv_errors.failure(output, doing=doing, pip_sources=self.pip.sources)
+    def error(self, result: build_process.ProcessResult, activity: str) -> Exception:
+        if result.stalled:
+            return uv_errors.index_error("the download made no progress in every attempt", self.pip.sources)
+        return uv_errors.uv_error(result.output, activity=activity, pip_sources=self.pip.sources)
 
 
 @dataclass(frozen=True)
-class Solved:
+class Solution:
     lines: tuple[str, ...]
-    arguments: tuple[str, ...]  # what the install needs to find the same files
+    arguments: tuple[str, ...]  # for the installation, to find the same files
     warnings: tuple[str, ...] = ()
 
 
@@ -77,55 +76,60 @@ def solve(
     *,
     python: Sequence[str],
     gpu: bool,
-    watch: Watch,
+    context: BuildContext,
     folder: Path,
-) -> Solved:
-    """Exact versions for ``python``, given as uv's arguments; uses ``folder`` for its files.
+) -> Solution:
+    """Resolve requirements for a Python, given as uv's arguments. Files are written to ``folder``.
 
-    Raises EnvironmentException with uv's reason.
+    Raises:
+        EnvironmentException: With uv's reason.
     """
     count = len(requirements)
-    watch.say(f"solving {count} requirement{'s' if count != 1 else ''}: {', '.join(requirements)}")
+    context.report(f"solving {count} requirement{'s' if count != 1 else ''}: {', '.join(requirements)}")
     source = folder / "requirements.in"
     source.write_text("\n".join(requirements) + "\n")
     base = (*uv.settings.arguments, *options)
-    first = _compile(uv, source, base, python, watch)
-    if isinstance(first, build_process.Finished) and not first.stalled and uv_errors.is_network(first.output):
-        again = _compile(uv, source, (*base, "--offline"), python, watch, silent=True)
-        if not isinstance(again, build_process.Finished):
-            watch.say("the package index does not answer: everything needed is in the cache")
-            first, base = again, (*base, "--offline")
-    if isinstance(first, build_process.Finished):
-        raise uv.failure(first, "solving")
-    if gpu or not _brings_cuda(first):
-        return Solved(first, base)
-    return _for_cpu(uv, source, base, first, python, watch)
+    lines = _compile(uv, source, base, python, context)
+    if (
+        isinstance(lines, build_process.ProcessResult)
+        and not lines.stalled
+        and uv_errors.is_network_error(lines.output)
+    ):
+        offline = _compile(uv, source, (*base, "--offline"), python, context, quiet=True)
+        if not isinstance(offline, build_process.ProcessResult):
+            context.report("the package index does not respond: all packages are in the cache")
+            lines, base = offline, (*base, "--offline")
+    if isinstance(lines, build_process.ProcessResult):
+        raise uv.error(lines, "solving")
+    if gpu or not _has_cuda(lines):
+        return Solution(lines, base)
+    return _solve_for_cpu(uv, source, base, lines, python, context)
 
 
-def _for_cpu(
-    uv: Uv, source: Path, base: tuple[str, ...], first: tuple[str, ...], python: Sequence[str], watch: Watch
-) -> Solved:
-    """The same without CUDA: from PyTorch's own index, else from a CPU wheel that the pip configuration leads to."""
-    cuda = sum(_is_cuda(line) for line in first)
-    watch.say(f"{_torch(first)} comes with {cuda} CUDA packages; there is no GPU to use: looking for its CPU build")
+def _solve_for_cpu(
+    uv: Uv, source: Path, base: tuple[str, ...], lines: tuple[str, ...], python: Sequence[str], context: BuildContext
+) -> Solution:
+    """Solve without CUDA: from PyTorch's own index, else from a CPU wheel in a folder of the pip configuration."""
+    cuda = sum(_is_cuda(line) for line in lines)
+    context.report(f"{_torch(lines)} comes with {cuda} CUDA packages, but there is no GPU: looking for its CPU build")
     if "--offline" not in base:
-        found = _compile(uv, source, (*base, *_CPU_BACKEND), python, watch, impatient=True, silent=True)
-        if not isinstance(found, build_process.Finished):
-            return Solved(found, (*base, *_CPU_BACKEND))
+        cpu_lines = _compile(uv, source, (*base, *_CPU_BACKEND), python, context, fail_fast=True, quiet=True)
+        if not isinstance(cpu_lines, build_process.ProcessResult):
+            return Solution(cpu_lines, (*base, *_CPU_BACKEND))
     for version in _local_cpu_builds(uv.pip.local_wheel_folders):
         constraint = source.with_name("constraints.txt")
         constraint.write_text(f"torch=={version}\n")
-        found = _compile(uv, source, (*base, "--constraints", str(constraint)), python, watch, silent=True)
-        if not isinstance(found, build_process.Finished) and not _brings_cuda(found):
-            warning = f"torch=={version} is taken: the CPU build in the wheel folder of your pip configuration"
-            watch.say(warning)
-            return Solved(found, base, (warning,))
+        cpu_lines = _compile(uv, source, (*base, "--constraints", str(constraint)), python, context, quiet=True)
+        if not isinstance(cpu_lines, build_process.ProcessResult) and not _has_cuda(cpu_lines):
+            warning = f"torch=={version} is used: the CPU build in the wheel folder of your pip configuration"
+            context.report(warning)
+            return Solution(cpu_lines, base, (warning,))
     warning = (
-        f"{_torch(first)} is installed with {cuda} CUDA packages (several GB): PyTorch's index of CPU builds "
-        "does not answer or has no such version"
+        f"{_torch(lines)} is installed with {cuda} CUDA packages (several GB): PyTorch's index of CPU builds "
+        "does not respond or has no such version"
     )
-    watch.say(warning)
-    return Solved(first, base, (warning,))
+    context.report(warning)
+    return Solution(lines, base, (warning,))
 
 
 def _compile(
@@ -133,23 +137,23 @@ def _compile(
     source: Path,
     arguments: Sequence[str],
     python: Sequence[str],
-    watch: Watch,
+    context: BuildContext,
     *,
-    impatient: bool = False,
-    silent: bool = False,
-) -> tuple[str, ...] | build_process.Finished:
-    """The lines of the solution, or how uv ended without one."""
+    fail_fast: bool = False,
+    quiet: bool = False,
+) -> tuple[str, ...] | build_process.ProcessResult:
+    """The lines of the solution, or the result of uv if it failed."""
     target = source.with_name("requirements.lock")
-    target.unlink(missing_ok=True)  # uv would hold on to the versions in it
+    target.unlink(missing_ok=True)  # uv would prefer the versions in it
     command = ["pip", "compile", str(source), "--output-file", str(target), *python]
     command += ["--no-header", "--no-annotate", "--no-strip-extras", *arguments]
-    finished = uv.run(command, watch, doing="solving", cwd=source.parent, impatient=impatient, silent=silent)
-    if finished.code != 0:
-        return finished
+    result = uv.run(command, context, activity="solving", cwd=source.parent, fail_fast=fail_fast, quiet=quiet)
+    if result.code != 0:
+        return result
     return tuple(line for line in target.read_text().splitlines() if line and not line.startswith(("#", "-")))
 
 
-def _brings_cuda(lines: Sequence[str]) -> bool:
+def _has_cuda(lines: Sequence[str]) -> bool:
     return bool(_torch(lines)) and any(map(_is_cuda, lines))
 
 

@@ -1,4 +1,4 @@
-"""What uv says when it fails, as a person would tell it: the solver's reason, not its wrapping. Pure."""
+"""Translates the output of a failed uv into an error with the solver's reason. No I/O."""
 
 from __future__ import annotations
 
@@ -19,67 +19,80 @@ _LABEL = re.compile(r"^(error|cause|Caused by):\s*", re.IGNORECASE)
 _NOISE = re.compile(
     r"^(warning: |Using (Python|CPython)|Resolved |Prepared |Installed |Downloading | \+ |Building |Built )"
 )
+_URL = re.compile(r"(?:Failed to fetch:?|for url)[:\s]*[`(]?(\w+://\S+?)[`)]?(?:\s|$)")
+_SEE_LOG = "the run's environment log has the complete output"
 
 
-def failure(output: str, *, doing: str, pip_sources: Sequence[str]) -> EnvironmentException:
-    parts, hints = _parts(output)
-    whole = " ".join(parts)
-    if _DISK_FULL.search(whole):
+def uv_error(output: str, *, activity: str, pip_sources: Sequence[str]) -> EnvironmentException:
+    """The error for a uv that ended with a failure while ``activity``."""
+    messages, hints = _parse(output)
+    text = " ".join(messages)
+    if _DISK_FULL.search(text):
         return EnvironmentException(
-            f"the disk is full: {parts[-1]}", hint="free some space: runyard envs prune, or uv cache prune"
+            f"the disk is full: {messages[-1]}", hint="free some space: runyard envs prune, or uv cache prune"
         )
-    if is_network(output):
-        asked = re.search(r"(?:Failed to fetch:?|for url)[:\s]*[`(]?(\w+://\S+?)[`)]?(?:\s|$)", whole)
-        where = f" ({asked[1]})" if asked else ""
-        told = f" (read from: {', '.join(pip_sources)})" if pip_sources else " (none was found)"
-        verb = "refuses" if "HTTP status" in whole else "does not answer"
-        return EnvironmentException(
-            f"the package index {verb}{where}: {parts[-1] if parts else 'no reason given'}",
-            hint=f"check the network and the indexes of your pip configuration: pip config list{told}",
+    if is_network_error(output):
+        url = _URL.search(text)
+        return index_error(
+            messages[-1] if messages else "no reason given",
+            pip_sources,
+            problem="refuses the request" if "HTTP status" in text else "does not respond",
+            url=url[1] if url else "",
         )
-    built = re.search(r"Failed to build `([^`]+)`", whole)
-    if built:
-        said = [line.strip() for line in output.splitlines() if line.strip() and not line.lstrip().startswith("hint: ")]
+    build = re.search(r"Failed to build `([^`]+)`", text)
+    if build:
+        lines = [line.strip() for line in output.splitlines() if line.strip() and not line.lstrip().startswith("hint:")]
         return EnvironmentException(
-            f"{built[1]} cannot be built from its source: {_short(said[-1])}",
-            hint="the run's environment log has all that was said; a version with a wheel needs no building",
+            f"{build[1]} cannot be built from its source: {_shorten(lines[-1])}",
+            hint=f"{_SEE_LOG}; a version with a wheel needs no build",
         )
-    solver = [part for part in parts if part.startswith(("Because ", "And because "))]
-    if solver:
+    reasons = [message for message in messages if message.startswith(("Because ", "And because "))]
+    if reasons:
         return EnvironmentException(
-            "no solution for the packages: " + _short(" ".join(solver)),
+            "no solution for the packages: " + _shorten(" ".join(reasons)),
             hint=" ".join(hints) or "change the packages or versions named above",
         )
     return EnvironmentException(
-        _short(": ".join(parts)) if parts else f"{doing} failed without a word",
-        hint=" ".join(hints) or "the run's environment log has all that was said",
+        _shorten(": ".join(messages)) if messages else f"{activity} failed without output",
+        hint=" ".join(hints) or _SEE_LOG,
     )
 
 
-def is_network(output: str) -> bool:
-    """Not so when a solver or a compiler spoke: their words may hold anything."""
+def index_error(
+    reason: str, pip_sources: Sequence[str], *, problem: str = "does not respond", url: str = ""
+) -> EnvironmentException:
+    """The error for a package index that cannot be used."""
+    sources = f"read from: {', '.join(pip_sources)}" if pip_sources else "none was found"
+    return EnvironmentException(
+        f"the package index {problem}{f' ({url})' if url else ''}: {reason}",
+        hint=f"check the network and the indexes of your pip configuration: pip config list ({sources})",
+    )
+
+
+def is_network_error(output: str) -> bool:
+    """False if the output is from a solver or a compiler, which may contain any words."""
     return bool(_NETWORK.search(output)) and not re.search(r"\bBecause |Failed to build", output)
 
 
-def _parts(output: str) -> tuple[list[str], list[str]]:
-    """Messages and hints: wrapped lines joined, labels and drawing taken off, progress left out."""
-    parts: list[str] = []
+def _parse(output: str) -> tuple[list[str], list[str]]:
+    """Messages and hints: wrapped lines joined, without labels, decoration and progress."""
+    messages: list[str] = []
     hints: list[str] = []
-    into = parts
+    current = messages
     for raw in output.splitlines():
-        bare = _DECORATION.sub("", raw)
-        if not bare or _NOISE.match(raw):
+        line = _DECORATION.sub("", raw)
+        if not line or _NOISE.match(raw):
             continue
-        if bare.startswith("hint: "):
-            into = hints
-            into.append(bare.removeprefix("hint: "))
-        elif _LABEL.match(bare) or not raw.startswith(" ") or raw.lstrip() != bare or not into:
-            into = parts
-            into.append(_LABEL.sub("", bare))
+        if line.startswith("hint: "):
+            current = hints
+            current.append(line.removeprefix("hint: "))
+        elif _LABEL.match(line) or not raw.startswith(" ") or raw.lstrip() != line or not current:
+            current = messages
+            current.append(_LABEL.sub("", line))
         else:
-            into[-1] += " " + bare
-    return parts, hints
+            current[-1] += " " + line
+    return messages, hints
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= 4000 else f"{text[:1500]} … {text[-2400:]}"

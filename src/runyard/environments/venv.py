@@ -1,4 +1,4 @@
-"""A virtual environment by uv: solved, installed, then moved to its place in one step."""
+"""Builds a virtual environment with uv: solves, installs, then renames it to its final path."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from runyard import clock
-from runyard.environments import cache as inventory
+from runyard.environments import cache as env_cache
 from runyard.environments import pipconf
-from runyard.environments.build_process import Watch
+from runyard.environments.build_process import BuildContext
 from runyard.environments.horovod import install as horovod
-from runyard.environments.requirements import Wanted, name_of
-from runyard.environments.solve import Solved, Uv, solve
+from runyard.environments.requirements import InstallPlan, package_name
+from runyard.environments.solve import Solution, Uv, solve
 from runyard.errors import EnvironmentException
+from runyard.posix.atomic_write import create_folder
 
-_SCRATCH = ".scratch"  # solver files, inside the building folder so that they go with it
+_SCRATCH = ".scratch"  # for the solver's files, inside the draft folder so that they are removed with it
 
-# They would lead uv to another environment than the one it is told.
-_MISLEADING = (
+# They would make uv use another environment.
+_UNSET_FOR_UV = (
     "VIRTUAL_ENV",
     "CONDA_PREFIX",
     "CONDA_DEFAULT_ENV",
@@ -32,16 +33,14 @@ _MISLEADING = (
 
 
 def find_uv(environ: Mapping[str, str], root: Path) -> Uv:
-    """uv from its PyPI package, with the user's pip configuration as it is now."""
+    """uv from its PyPI package, with the current pip configuration of the user."""
     try:
         path = environ.get("RUNYARD_UV") or installed_uv()
     except (ImportError, FileNotFoundError) as error:
-        raise EnvironmentException(
-            "uv, which builds environments, is not installed beside Runyard", hint="pip install uv"
-        ) from error
+        raise EnvironmentException("uv, which builds environments, is not installed", hint="pip install uv") from error
     pip = pipconf.read_pip_configuration(environ)
-    settings = pipconf.for_uv(pip, environ)
-    variables = {name: value for name, value in environ.items() if name not in _MISLEADING}
+    settings = pipconf.uv_settings(pip, environ)
+    variables = {name: value for name, value in environ.items() if name not in _UNSET_FOR_UV}
     variables.update(settings.variables, NO_COLOR="1")
     variables.setdefault("UV_LINK_MODE", _link_mode(environ, root))
     return Uv(path, variables, settings, pip)
@@ -54,12 +53,11 @@ def installed_uv() -> str:
 
 
 def build(
-    uv: Uv, root: Path, key: str, *, name: str, wanted: Wanted, python: str, gpu: bool, watch: Watch
-) -> inventory.Meta:
-    """The environment at ``root/key``; after a failure or when it is abandoned, nothing of it."""
-    started = clock.monotonic()
-    folder = inventory.building_folder(root, key)
-    try:
+    uv: Uv, root: Path, key: str, *, name: str, plan: InstallPlan, python: str, gpu: bool, context: BuildContext
+) -> env_cache.Metadata:
+    """Build the environment at ``root/key``. If it fails or is canceled, no files are left."""
+    started_at = clock.monotonic()
+    with create_folder(root / key) as folder:
         uv.check(
             [
                 "venv",
@@ -72,116 +70,107 @@ def build(
                 python,
                 str(folder),
             ],
-            watch,
-            doing="making a virtual environment",
+            context,
+            activity="creating a virtual environment",
             cwd=folder,
         )
-        lock, warnings = fill(uv, folder, wanted, gpu=gpu, watch=watch)
-        meta = inventory.complete(
+        lock, warnings = fill(uv, folder, plan, gpu=gpu, context=context)
+        metadata = env_cache.complete(
             folder,
             name=name,
             python=_version(folder),
-            packages=wanted.requirements,
+            packages=plan.requirements,
             lock=f"# Python {_version(folder)}\n{lock}",
             warnings=warnings,
         )
-        shutil.rmtree(root / key, ignore_errors=True)
-        folder.rename(root / key)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    watch.say(f"environment {key} is ready, after {clock.duration_text(clock.monotonic() - started)}")
-    return meta
+        shutil.rmtree(root / key, ignore_errors=True)  # a damaged one
+    context.report(f"environment {key} is ready, after {clock.duration_text(clock.monotonic() - started_at)}")
+    return metadata
 
 
-def fill(uv: Uv, prefix: Path, wanted: Wanted, *, gpu: bool, watch: Watch) -> tuple[str, tuple[str, ...]]:
-    """Installs into the Python of ``prefix``; the resolved packages as text, and warnings."""
-    if not wanted.requirements:
+def fill(uv: Uv, prefix: Path, plan: InstallPlan, *, gpu: bool, context: BuildContext) -> tuple[str, tuple[str, ...]]:
+    """Install packages into the Python of ``prefix``; return the lock and warnings."""
+    if not plan.requirements:
         return "", ()
     python = ("--python", str(prefix / "bin" / "python"))
-    built: horovod.Installed | None = None
-    if wanted.horovod:
-        for_torch = any(name_of(line) == "torch" for line in wanted.requirements)
-        horovod.check(uv.environ, watch.root, prefix, wanted.horovod, for_torch=for_torch)
-    solved = _install(uv, prefix, wanted, solve_for=python, install_to=python, gpu=gpu, watch=watch)
-    if wanted.horovod:
+    installed_horovod: horovod.InstalledHorovod | None = None
+    if plan.horovod:
+        for_torch = any(package_name(line) == "torch" for line in plan.requirements)
+        horovod.check_prerequisites(uv.environ, context.root, prefix, plan.horovod, for_torch=for_torch)
+    solution = _install(uv, prefix, plan, solve_for=python, install_to=python, gpu=gpu, context=context)
+    if plan.horovod:
         scratch = prefix / _SCRATCH
         scratch.mkdir()
-        built = horovod.install(
-            uv, prefix, wanted.horovod, root=watch.root, options=wanted.options, scratch=scratch, watch=watch
+        installed_horovod = horovod.install(
+            uv, prefix, plan.horovod, root=context.root, options=plan.options, scratch=scratch, context=context
         )
         shutil.rmtree(scratch)
-    frozen = uv.run(["pip", "freeze", *python], watch, doing="listing the packages", cwd=prefix, silent=True)
-    if frozen.code != 0:
-        raise EnvironmentException(f"the packages of the new environment cannot be listed: {frozen.output[-500:]}")
-    listed = [line for line in frozen.output.splitlines() if line and not line.startswith(("Using ", "warning:"))]
-    if built is not None:  # the path that it was installed from says nothing to anybody
-        listed = [built.lock_line if line.startswith("horovod @ ") else line for line in listed]
-    return "".join(f"{line}\n" for line in listed), solved.warnings
+    result = uv.run(["pip", "freeze", *python], context, activity="listing the packages", cwd=prefix, quiet=True)
+    if result.code != 0:
+        raise EnvironmentException(f"cannot list the packages of the new environment: {result.output[-500:]}")
+    lines = [line for line in result.output.splitlines() if line and not line.startswith(("Using ", "warning:"))]
+    if installed_horovod is not None:  # name the wheel instead of the temporary path that it was installed from
+        lines = [installed_horovod.lock_line if line.startswith("horovod @ ") else line for line in lines]
+    return "".join(f"{line}\n" for line in lines), solution.warnings
 
 
 def build_overlay(
-    uv: Uv, root: Path, key: str, *, name: str, wanted: Wanted, python: str, gpu: bool, watch: Watch
-) -> inventory.Meta:
-    """A folder of installed wheels at ``root/key/packages``, for a Python ("3.11.7") that lives in an image."""
-    folder = inventory.building_folder(root, key)
+    uv: Uv, root: Path, key: str, *, name: str, plan: InstallPlan, python: str, gpu: bool, context: BuildContext
+) -> env_cache.Metadata:
+    """Install wheels to ``root/key/packages`` for a Python ("3.11.7") inside an image."""
     minor = ".".join(python.split(".")[:2])
-    # an image's C library may be older than this machine's, and nothing can be compiled for it from here
-    foreign = ("--python-version", minor, "--python-platform", "linux", "--only-binary", ":all:")
-    try:
-        solved = _install(
+    # the image's C library may be older than this machine's, so nothing can be compiled for it here
+    image_python = ("--python-version", minor, "--python-platform", "linux", "--only-binary", ":all:")
+    with create_folder(root / key) as folder:
+        solution = _install(
             uv,
             folder,
-            wanted,
-            solve_for=foreign,
-            install_to=(*foreign, "--python", sys.executable, "--target", str(folder / "packages")),
+            plan,
+            solve_for=image_python,
+            install_to=(*image_python, "--python", sys.executable, "--target", str(folder / "packages")),
             gpu=gpu,
-            watch=watch,
+            context=context,
         )
-        meta = inventory.complete(
+        metadata = env_cache.complete(
             folder,
             name=name,
             python=python,
-            packages=wanted.requirements,
-            lock="".join(f"{line}\n" for line in solved.lines),
-            warnings=solved.warnings,
+            packages=plan.requirements,
+            lock="".join(f"{line}\n" for line in solution.lines),
+            warnings=solution.warnings,
         )
-        shutil.rmtree(root / key, ignore_errors=True)
-        folder.rename(root / key)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    return meta
+        shutil.rmtree(root / key, ignore_errors=True)  # a damaged one
+    return metadata
 
 
 def _install(
     uv: Uv,
     folder: Path,
-    wanted: Wanted,
+    plan: InstallPlan,
     *,
     solve_for: Sequence[str],
     install_to: Sequence[str],
     gpu: bool,
-    watch: Watch,
-) -> Solved:
+    context: BuildContext,
+) -> Solution:
     scratch = folder / _SCRATCH
     scratch.mkdir()
-    solved = solve(uv, wanted.requirements, wanted.options, python=solve_for, gpu=gpu, watch=watch, folder=scratch)
-    exact = scratch / "install.txt"
-    exact.write_text("\n".join(solved.lines) + "\n")
-    watch.say(f"installing {len(solved.lines)} package{'s' if len(solved.lines) != 1 else ''}")
+    solution = solve(uv, plan.requirements, plan.options, python=solve_for, gpu=gpu, context=context, folder=scratch)
+    pinned = scratch / "install.txt"
+    pinned.write_text("\n".join(solution.lines) + "\n")
+    context.report(f"installing {len(solution.lines)} package{'s' if len(solution.lines) != 1 else ''}")
     uv.check(
-        ["pip", "install", "--no-deps", "--requirements", str(exact), *install_to, *solved.arguments],
-        watch,
-        doing="downloading and installing",
+        ["pip", "install", "--no-deps", "--requirements", str(pinned), *install_to, *solution.arguments],
+        context,
+        activity="downloading and installing",
         cwd=scratch,
     )
     shutil.rmtree(scratch)
-    return solved
+    return solution
 
 
 def _link_mode(environ: Mapping[str, str], root: Path) -> str:
-    """Hard links, or copies when uv's cache is on another file system (uv would warn at every build)."""
+    """Hard links, or copies if uv's cache is on another file system (uv would print a warning at every build)."""
     home = Path(environ.get("HOME") or Path.home())
     cache = Path(environ.get("UV_CACHE_DIR") or Path(environ.get("XDG_CACHE_HOME") or home / ".cache") / "uv")
     return "hardlink" if _device(cache) == _device(root) else "copy"
@@ -194,7 +183,7 @@ def _device(path: Path) -> int:
 
 
 def _version(prefix: Path) -> str:
-    """As uv wrote it down; asking the interpreter would cost its start."""
+    """The Python version from uv's record; starting the interpreter would take longer."""
     for line in (prefix / "pyvenv.cfg").read_text().splitlines():
         name, _, value = line.partition("=")
         if name.strip() in ("version_info", "version"):

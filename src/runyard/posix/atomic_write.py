@@ -56,6 +56,7 @@ def create_folder(path: Path) -> Iterator[Path]:
     named by their content.
     """
     draft = draft_path(path)
+    shutil.rmtree(draft, ignore_errors=True)  # left by a killed process with the same ids
     draft.mkdir(parents=True)
     try:
         yield draft

@@ -147,7 +147,7 @@ def decode(data: bytes) -> Columns:
         position += size * kind.itemsize
         columns.append(np.repeat(column, count) if size != count else column)
     texts = json.loads(data[position : position + text_bytes]) if text_bytes else []
-    return Columns(*columns, texts=texts)
+    return Columns(columns[0], columns[1], columns[2], columns[3], columns[4], texts)
 
 
 def extremes(numbers: Floats, buckets: int) -> Indices:

@@ -9,11 +9,12 @@ import numpy as np
 from sqlalchemy import Text, null, select, type_coerce
 
 from runyard.context import format as layout
+from runyard.context.documents import SCALAR
 from runyard.context.values import validate_name
 from runyard.store import schema
 from runyard.store.database import Database
 from runyard.tracking.blocks import Columns, Floats, Integers, decode
-from runyard.tracking.series import SCALAR, Series, append, block_data, find_series
+from runyard.tracking.series import Series, append, block_data, find_series
 
 _BATCH = 500  # below SQLite's limit of variables
 

@@ -9,12 +9,12 @@ from typing import Any, Optional
 import numpy as np
 from sqlalchemy import Connection, func, select
 
-from runyard.context.documents import to_v1_document
+from runyard.context.documents import SCALAR, to_v1_document
 from runyard.spec.data import run_file_path
 from runyard.store import schema
 from runyard.store.database import Database
 from runyard.tracking.blocks import BUCKET_POINTS, Columns, Floats, Integers, as_float, decode, extremes, join
-from runyard.tracking.series import IMAGE, ROW, SCALAR, Series, block_data, decode_entries, family, find_series, preview
+from runyard.tracking.series import IMAGE, ROW, Series, block_data, decode_entries, family, find_series, preview
 from runyard.wire.points import pack_points
 
 

@@ -10,11 +10,12 @@ from typing import Any, Optional
 import numpy as np
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
+from runyard.context.documents import SCALAR
 from runyard.store import schema
 from runyard.store.runs import record_change
 from runyard.tracking.blocks import BLOCK_POINTS, Columns, decode, encode, join, summarize
 
-SCALAR, ROW, TABLE, IMAGE = "scalar", "row", "table", "image"  # in addition to those of runyard.context.documents
+ROW, TABLE, IMAGE = "row", "table", "image"  # in addition to those of runyard.context.documents
 _PREVIEW_CHARACTERS = 200
 
 _select_series = select(schema.series.c.series_id, schema.series.c.name, schema.series.c.kind, schema.series.c.count)

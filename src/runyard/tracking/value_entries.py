@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from runyard.context.documents import SCALAR
 from runyard.errors import UserErrorException
 from runyard.spec.json import replace_non_finite
 from runyard.store.database import Database
 from runyard.tracking.blocks import decode
-from runyard.tracking.series import SCALAR, Entry, block_data, decode_entries, find_series
+from runyard.tracking.series import Entry, block_data, decode_entries, find_series
 from runyard.wire.points import NO_STEP
 
 

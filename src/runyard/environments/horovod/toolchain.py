@@ -1,4 +1,4 @@
-"""What the user's machine must have for a build: a C++ compiler, and Python's headers for PyTorch's sake."""
+"""The prerequisites of a build on the user's machine: a C++ compiler and, for PyTorch, Python's headers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pathlib import Path
 from runyard.errors import EnvironmentException
 
 _NAMES = ("c++", "g++", "clang++")
-_MEMORY_PER_JOB_GB = 2.0  # PyTorch's headers in one compilation
+_MEMORY_PER_JOB_GB = 2.0  # for a compilation with PyTorch's headers
 
 
 @dataclass(frozen=True)
 class Compiler:
     path: str
-    version: str  # its own first line: "c++ (Debian 12.2.0-14) 12.2.0"
+    version: str  # the first line of `--version`: "c++ (Debian 12.2.0-14) 12.2.0"
 
 
 def find_compiler(environ: Mapping[str, str]) -> Compiler | None:
@@ -28,32 +28,32 @@ def find_compiler(environ: Mapping[str, str]) -> Compiler | None:
     for name in (environ.get("CXX", ""), *_NAMES):
         path = shutil.which(name, path=search) if name else None
         if path:
-            said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, timeout=30)
-            if said.returncode == 0:
-                return Compiler(path, said.stdout.partition("\n")[0].strip())
+            process = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, timeout=30)
+            if process.returncode == 0:
+                return Compiler(path, process.stdout.partition("\n")[0].strip())
     return None
 
 
-def no_compiler(environ: Mapping[str, str]) -> EnvironmentException:
-    named = f"CXX={environ['CXX']}, " if environ.get("CXX") else ""
+def no_compiler_error(environ: Mapping[str, str]) -> EnvironmentException:
+    cxx = f"CXX={environ['CXX']}, " if environ.get("CXX") else ""
     return EnvironmentException(
-        f"Horovod is compiled for your framework, and this machine has no C++ compiler (looked for {named}"
+        f"Horovod must be compiled for your framework, but this machine has no C++ compiler (searched for {cxx}"
         f"{', '.join(_NAMES)} on PATH)",
         hint="install one: g++ (Debian, Ubuntu), gcc-c++ (Fedora, RHEL) or cxx-compiler (conda-forge); "
-        "CMake and the rest are brought by Runyard",
+        "Runyard installs CMake and the other tools",
     )
 
 
-def no_headers(include: Path) -> EnvironmentException:
+def no_headers_error(include: Path) -> EnvironmentException:
     return EnvironmentException(
-        f"Horovod for PyTorch is compiled with Python's headers, and {include / 'Python.h'} is not there",
+        f"Horovod for PyTorch needs Python's headers, but {include / 'Python.h'} does not exist",
         hint="install them: python3-dev (Debian, Ubuntu) or python3-devel (Fedora, RHEL); "
-        "Pythons of conda, uv and pyenv have them already",
+        "Pythons of conda, uv and pyenv include them",
     )
 
 
 def jobs() -> int:
-    """Compilations at a time: as many as there are cores, but not more than fit into memory."""
+    """The number of parallel compilations: one per core, limited by the available memory."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         free = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text())
@@ -63,7 +63,7 @@ def jobs() -> int:
 
 
 def machine() -> str:
-    """The platform as far as a library depends on it; Horovod compiles for these features where it sees them."""
+    """The platform and the processor features that Horovod is compiled for."""
     try:
         flags = set(re.findall(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)[0].split())
     except (OSError, IndexError):

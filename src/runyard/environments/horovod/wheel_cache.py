@@ -1,36 +1,36 @@
-"""Wheels that were built and proven, kept by everything that they depend on.
+"""Cache of wheels that were built and tested, by everything that they depend on.
 
-<shelf>/horovod/<key>/          facts.json and one wheel; complete when it has this name
-<shelf>/horovod/<key>.lock      held by the one who builds it, in whichever process
+<cache>/horovod/<key>/          facts.json and one wheel
+<cache>/horovod/<key>.lock      locked by the process that builds the wheel
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
 import shutil
-import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from runyard import clock
-from runyard.environments.build_process import Watch
-from runyard.environments.prepared import PreparationAbandoned
+from runyard.environments.build_process import BuildContext
+from runyard.environments.prepared import PreparationCanceled
+from runyard.posix import file_lock
+from runyard.posix.atomic_write import create_folder
 
 LOCATION = "RUNYARD_WHEEL_CACHE"
-FOLDER = "wheels"  # inside the depot's root, when no other place is named
+FOLDER = "wheels"  # in the manager's root, if no location is set
 
-_LOOK_EVERY_S = 0.1
-_WAITING_EVERY_S = 5.0
+_POLL_S = 0.1
+_REPORT_EVERY_S = 5.0
 
 
 @dataclass(frozen=True)
-class Facts:
-    """What a wheel depends on. Two wheels with the same facts can stand in for each other."""
+class WheelFacts:
+    """Everything that a wheel depends on. Wheels with equal facts are interchangeable."""
 
     horovod: str
     recipe: str
@@ -47,90 +47,76 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Kept:
+class CachedWheel:
     key: str
     wheel: Path
 
 
-class Shelf:
+class WheelCache:
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "horovod"
 
-    def find(self, facts: Facts) -> Kept | None:
-        """Without a compiler (an empty one in the facts), a wheel that any compiler made."""
+    def find(self, facts: WheelFacts) -> CachedWheel | None:
+        """Find a wheel. If the machine has no compiler (empty in the facts), a wheel of any compiler."""
         if facts.compiler:
-            return self._at(facts.key)
-        for key, known in self._all():
-            if replace(known, compiler="") == facts:
-                return self._at(key)
+            return self._load(facts.key)
+        for key, cached_facts in self._all():
+            if replace(cached_facts, compiler="") == facts:
+                return self._load(key)
         return None
 
     def has_any(self, horovod: str, machine: str) -> bool:
-        return any(known.horovod == horovod and known.machine == machine for _, known in self._all())
+        return any(facts.horovod == horovod and facts.machine == machine for _, facts in self._all())
 
-    def keep(self, wheel: Path, facts: Facts) -> Kept:
-        """A copy of the wheel, there for everybody in one step."""
-        half = self._folder / f"{facts.key}.half-{uuid.uuid4().hex[:8]}"
-        half.mkdir(parents=True)
-        try:
-            shutil.copyfile(wheel, half / wheel.name)
-            (half / "facts.json").write_text(json.dumps(asdict(facts), indent=1))
-            with contextlib.suppress(OSError):  # somebody was faster, with the same content
-                half.rename(self._folder / facts.key)
-        finally:
-            shutil.rmtree(half, ignore_errors=True)
-        return Kept(facts.key, self._folder / facts.key / wheel.name)
+    def add(self, wheel: Path, facts: WheelFacts) -> CachedWheel:
+        """Add a copy of the wheel; atomic."""
+        with create_folder(self._folder / facts.key) as draft:
+            shutil.copyfile(wheel, draft / wheel.name)
+            (draft / "facts.json").write_text(json.dumps(asdict(facts), indent=1))
+        return CachedWheel(facts.key, self._folder / facts.key / wheel.name)
 
     @contextlib.contextmanager
-    def building(self, facts: Facts, watch: Watch) -> Iterator[None]:
-        """One builder at a time for the same wheel, across threads and processes; its end frees it."""
+    def build_lock(self, facts: WheelFacts, context: BuildContext) -> Iterator[None]:
+        """Ensure that one thread of one process builds a wheel; others wait. Released when the process ends."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self._folder / f"{facts.key}.lock", os.O_CREAT | os.O_RDWR, 0o644)
+        started_at, reported_at = clock.monotonic(), None
+        while (lock := file_lock.acquire(self._folder / f"{facts.key}.lock")) is None:
+            now = clock.monotonic()
+            if reported_at is None or now - reported_at >= _REPORT_EVERY_S:
+                elapsed = "" if reported_at is None else f", {clock.duration_text(now - started_at)}"
+                context.report(f"waiting for the same Horovod, being built for another environment{elapsed}")
+                reported_at = now
+            if context.canceled.wait(_POLL_S):
+                raise PreparationCanceled("canceled while waiting for a build of Horovod")
         try:
-            started = said_at = clock.monotonic()
-            said = False
-            while not _locked(descriptor):
-                now = clock.monotonic()
-                if not said or now - said_at >= _WAITING_EVERY_S:
-                    elapsed = f", {clock.duration_text(now - started)}" if said else ""
-                    watch.say(f"waiting for the same Horovod, being built for another environment{elapsed}")
-                    said, said_at = True, now
-                if watch.abandoned.wait(_LOOK_EVERY_S):
-                    raise PreparationAbandoned("abandoned while waiting for Horovod to be built")
             yield
         finally:
-            os.close(descriptor)
+            os.close(lock)
 
-    def _at(self, key: str) -> Kept | None:
+    def _load(self, key: str) -> CachedWheel | None:
         wheel = next(iter(sorted((self._folder / key).glob("*.whl"))), None)
-        return Kept(key, wheel) if wheel else None
+        return CachedWheel(key, wheel) if wheel else None
 
-    def _all(self) -> Iterator[tuple[str, Facts]]:
+    def _all(self) -> Iterator[tuple[str, WheelFacts]]:
         for path in sorted(self._folder.glob("*/facts.json")):
             if "." in path.parent.name:
                 continue
             try:
                 data = json.loads(path.read_text())
-                known = Facts(**{**data, "frameworks": tuple(data["frameworks"]), "settings": tuple(data["settings"])})
+                lists = {"frameworks": tuple(data["frameworks"]), "settings": tuple(data["settings"])}
+                facts = WheelFacts(**{**data, **lists})
             except (OSError, ValueError, KeyError, TypeError):
-                continue  # written by another version, or just on its way out
-            yield path.parent.name, known
+                continue  # written by another version, or being removed
+            yield path.parent.name, facts
 
 
 def location(environ: Mapping[str, str], root: Path) -> Path:
-    named = environ.get(LOCATION)
-    return Path(named).expanduser() if named else root / FOLDER
+    configured = environ.get(LOCATION)
+    return Path(configured).expanduser() if configured else root / FOLDER
 
 
 def clean_leftovers(folder: Path) -> None:
-    """Copies that a killed yard left half-made; only for a shelf that no other process uses."""
-    for half in folder.glob("horovod/*.half-*"):
-        shutil.rmtree(half, ignore_errors=True)
-
-
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+    """Remove partial copies of a killed yard. Only for a cache that no other process uses."""
+    for pattern in ("horovod/*.draft", "horovod/*.half-*"):
+        for draft in folder.glob(pattern):
+            shutil.rmtree(draft, ignore_errors=True)

@@ -1,8 +1,8 @@
-"""uv's failures, retold: real outputs of its releases, old and new."""
+"""Failures of uv are translated: real outputs of old and new releases."""
 
 from __future__ import annotations
 
-from runyard.environments.uv_errors import failure, is_network
+from runyard.environments.uv_errors import is_network_error, uv_error
 
 OLD_UNSOLVABLE = """\
 Using Python 3.11.7 environment at: /home/environments/k
@@ -28,7 +28,7 @@ error: Request failed after 3 retries in 6.5s
   cause: Connection refused (os error 111)
 """
 
-UNAUTHORISED = """\
+UNAUTHORIZED = """\
 error: Failed to fetch: `https://example.org/simple/six/`
   cause: HTTP status client error (401 Unauthorized) for url (https://example.org/simple/six/)
 """
@@ -53,50 +53,52 @@ error: Failed to install: leaf-1.0-py3-none-any.whl (leaf==1.0)
 """
 
 
-def tell(output: str) -> tuple[str, str]:
-    error = failure(output, doing="solving", pip_sources=("/etc/pip.conf", "PIP_INDEX_URL"))
+def translate(output: str) -> tuple[str, str]:
+    error = uv_error(output, activity="solving", pip_sources=("/etc/pip.conf", "PIP_INDEX_URL"))
     return error.message, error.hint
 
 
-def test_the_solvers_reason_is_the_message_without_its_drawing() -> None:
-    assert tell(OLD_UNSOLVABLE)[0] == (
+def test_the_solvers_reason_is_the_message_without_decoration() -> None:
+    assert translate(OLD_UNSOLVABLE)[0] == (
         "no solution for the packages: Because six was not found in the package registry and you require six, "
         "we can conclude that your requirements are unsatisfiable."
     )
 
 
 def test_the_solvers_hint_is_the_hint() -> None:
-    message, hint = tell(NEW_UNSOLVABLE)
+    message, hint = translate(NEW_UNSOLVABLE)
     assert message.startswith("no solution for the packages: Because torch==1.4.0 has no wheels")
     assert hint == "You require CPython 3.11 (`cp311`)"
 
 
-def test_an_index_that_does_not_answer_is_named_with_the_configuration() -> None:
-    message, hint = tell(REFUSED)
+def test_an_unreachable_index_is_reported_with_the_configuration() -> None:
+    message, hint = translate(REFUSED)
     assert message == (
-        "the package index does not answer (http://127.0.0.1:9/simple/six/): Connection refused (os error 111)"
+        "the package index does not respond (http://127.0.0.1:9/simple/six/): Connection refused (os error 111)"
     )
     assert "/etc/pip.conf, PIP_INDEX_URL" in hint
 
 
-def test_an_index_that_refuses_says_its_status() -> None:
-    assert tell(UNAUTHORISED)[0].startswith("the package index refuses (https://example.org/simple/six/): HTTP status")
+def test_an_index_that_refuses_is_reported_with_its_status() -> None:
+    assert translate(UNAUTHORIZED)[0].startswith(
+        "the package index refuses the request (https://example.org/simple/six/): HTTP status"
+    )
 
 
-def test_a_package_that_does_not_build_is_named_with_the_last_line_of_its_build() -> None:
-    message, hint = tell(BROKEN_BUILD)
+def test_a_failed_build_is_reported_with_its_last_line() -> None:
+    message, hint = translate(BROKEN_BUILD)
     assert message == (
         "broken==1.0 cannot be built from its source: RuntimeError: no compiler, and the certificate timed out"
     )
     assert "environment log" in hint
-    assert not is_network(BROKEN_BUILD)
+    assert not is_network_error(BROKEN_BUILD)
 
 
-def test_a_full_disk_is_told_as_such() -> None:
-    message, hint = tell(DISK_FULL)
+def test_a_full_disk_is_reported() -> None:
+    message, hint = translate(DISK_FULL)
     assert message == "the disk is full: No space left on device (os error 28)"
     assert "runyard envs prune" in hint
 
 
-def test_a_failure_without_a_word_is_still_told() -> None:
-    assert tell("")[0] == "solving failed without a word"
+def test_a_failure_without_output_is_reported() -> None:
+    assert translate("")[0] == "solving failed without output"
