@@ -1,4 +1,4 @@
-"""Real SSH hosts on this machine, each with its own network, sshd, host key, name, user and view of the files."""
+"""Real SSH hosts on this machine, each with its own network, sshd, host key, name, user and files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ mount --make-rprivate /
 mount --bind "$BASE/passwd" /etc/passwd
 mount --bind "$BASE/group" /etc/group
 mount --bind "$BASE/home" /home
-if [ -n "$PYTHONS" ]; then  # a folder below one that only root may enter
+if [ -n "$PYTHONS" ]; then  # below a folder that only root may enter
     mkdir -p "$BASE/pythons"
     mount --bind "$PYTHONS" "$BASE/pythons"
     mount -t tmpfs -o mode=755 none "$CLOSED"
@@ -73,7 +73,7 @@ class SshHost:
     address: str
     uid: int
     base: Path
-    link: str  # this machine's end of its cable
+    link: str  # this machine's end of its network link
     process: subprocess.Popen[bytes]
 
     @property
@@ -86,48 +86,48 @@ class SshHost:
 
     @property
     def folder(self) -> Path:
-        """What the yard keeps there."""
+        """Runyard's folder on the host."""
         return self.home / ".runyard-host"
 
     def runs(self) -> dict[str, Path]:
-        """The folders of the runs that are there."""
+        """The folders of the runs on the host."""
         return {path.name: path for path in self.folder.glob("yards/*/runs/*")}
 
-    def cut(self) -> None:
+    def disconnect(self) -> None:
         _ip("link", "set", self.link, "down")
 
-    def mend(self) -> None:
+    def reconnect(self) -> None:
         _ip("link", "set", self.link, "up")
 
     def inside(self, command: str) -> None:
-        """As root, where the host's own files and networks are."""
+        """Run a command as root in the namespaces of the host."""
         namespaces = ["nsenter", "-t", str(self.process.pid), "-m", "-n", "-u"]
         subprocess.run([*namespaces, "/bin/sh", "-c", command], check=True)
 
     def processes(self) -> list[int]:
-        """Of the user there; its sshd is root's."""
-        found = []
+        """The processes of the host's user; its sshd runs as root."""
+        pids = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
                 with suppress(OSError):
                     state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
                     if entry.stat().st_uid == self.uid and state not in "ZX":
-                        found.append(int(entry.name))
-        return found
+                        pids.append(int(entry.name))
+        return pids
 
-    def die(self) -> None:
-        """As when its power fails: no last word, no goodbye to anybody."""
-        self.cut()
+    def fail(self) -> None:
+        """Simulate a power failure."""
+        self.disconnect()
         self.stop()
 
     def stop(self) -> None:
         self.process.kill()
         self.process.wait()
-        self.kill_everything()
-        eventually(lambda: not self.processes(), f"the processes of {self.name} end")
+        self.kill_processes()
+        eventually(lambda: not self.processes(), f"the processes of {self.name} exit")
 
-    def kill_everything(self) -> None:
-        """Of the user there, agents and all; the host itself stays."""
+    def kill_processes(self) -> None:
+        """Kill all processes of the host's user, including agents."""
         for pid in self.processes():
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -140,7 +140,7 @@ class Net:
     wrong_key: Path
     ssh: str  # for RUNYARD_SSH
     known_hosts: Path
-    shared: Path  # a folder that this machine and all hosts see under one name
+    shared: Path  # a folder that this machine and all hosts see under the same path
 
 
 def train_processes(pids: list[int]) -> list[int]:
@@ -155,21 +155,21 @@ def command(pid: int) -> bytes:
 
 
 def require_sshd() -> None:
-    """Left out with the reason where it cannot be; in CI, where everything can be installed, it is never left out."""
+    """Skip if sshd cannot be installed."""
     if os.geteuid() != 0:
         pytest.skip("SSH hosts in network namespaces need root")
     if not Path("/usr/sbin/sshd").exists():
-        done = subprocess.run([INSTALL], capture_output=True, text=True)
-        if done.returncode != 0:
-            pytest.skip(f"sshd is not here: {done.stderr.strip()[-300:]}")
+        result = subprocess.run([INSTALL], capture_output=True, text=True)
+        if result.returncode != 0:
+            pytest.skip(f"sshd is not installed: {result.stderr.strip()[-300:]}")
     probe = subprocess.run(["unshare", "-n", "-m", "-u", "true"], capture_output=True, text=True)
     if probe.returncode != 0:
-        pytest.skip(f"this machine gives no network namespaces: {probe.stderr.strip()}")
+        pytest.skip(f"network namespaces are not available: {probe.stderr.strip()}")
 
 
 @contextmanager
 def ssh_hosts(count: int, *, own_tmp: bool = True) -> Iterator[Net]:
-    base = Path(tempfile.mkdtemp(prefix="ry-hosts-", dir="/var/tmp"))  # not in /tmp, of which each host has its own
+    base = Path(tempfile.mkdtemp(prefix="ry-hosts-", dir="/var/tmp"))  # not in /tmp: each host has its own
     base.chmod(0o755)
     (base / "shared").mkdir()
     _remove_old_bridges()
@@ -183,19 +183,18 @@ def ssh_hosts(count: int, *, own_tmp: bool = True) -> Iterator[Net]:
         key, wrong_key = _key(base / "key"), _key(base / "wrong_key")
         for index in range(1, count + 1):
             uid = _FIRST_UID + os.getpid() % 1000 * 40 + number % 10 * 4 + index
-            hosts.append(_started(base / f"h{index}", f"{subnet}.{index}", uid, bridge, key, own_tmp))
-        known = base / "known_hosts"
-        known.write_text("".join(f"{h.name} {(h.base / 'host_key.pub').read_text()}" for h in hosts))
+            hosts.append(_start_host(base / f"h{index}", f"{subnet}.{index}", uid, bridge, key, own_tmp))
+        known_hosts = base / "known_hosts"
+        known_hosts.write_text("".join(f"{h.name} {(h.base / 'host_key.pub').read_text()}" for h in hosts))
         names = "".join(f"Host {h.name}\n  HostName {h.address}\n  HostKeyAlias {h.name}\n" for h in hosts)
-        # the last one once more, by the way of the first
+        # a second name for the last host, with the first as jump host
         login = f"  User {USER}\n  IdentityFile {key}\n"
         names += f"Host gate\n  HostName {hosts[0].address}\n  HostKeyAlias {hosts[0].name}\n{login}"
         names += f"Host far\n  HostName {hosts[-1].address}\n  HostKeyAlias {hosts[-1].name}\n  ProxyJump gate\n{login}"
         config = base / "ssh_config"
-        config.write_text(
-            f"{names}Host *\n  UserKnownHostsFile {known}\n  GlobalKnownHostsFile /dev/null\n  IdentityAgent none\n"
-        )
-        yield Net(hosts, key, wrong_key, f"ssh -F {config}", known, base / "shared")
+        options = f"  UserKnownHostsFile {known_hosts}\n  GlobalKnownHostsFile /dev/null\n  IdentityAgent none\n"
+        config.write_text(f"{names}Host *\n{options}")
+        yield Net(hosts, key, wrong_key, f"ssh -F {config}", known_hosts, base / "shared")
     finally:
         for host in hosts:
             host.stop()
@@ -203,15 +202,15 @@ def ssh_hosts(count: int, *, own_tmp: bool = True) -> Iterator[Net]:
         shutil.rmtree(base, ignore_errors=True)
 
 
-def _started(base: Path, address: str, uid: int, bridge: str, key: Path, own_tmp: bool) -> SshHost:
+def _start_host(base: Path, address: str, uid: int, bridge: str, key: Path, own_tmp: bool) -> SshHost:
     name = base.name
     home = base / "home" / USER
     home.mkdir(parents=True)
-    # there is no way out of these networks: whoever looks for a package there should not wait for it
+    # these networks have no route out: a search for a package should fail immediately
     (home / ".config" / "pip").mkdir(parents=True)
     (home / ".config" / "pip" / "pip.conf").write_text("[global]\nno-index = true\n")
-    for place in (home, *home.rglob("*")):
-        os.chown(place, uid, uid)
+    for path in (home, *home.rglob("*")):
+        os.chown(path, uid, uid)
     home.chmod(0o700)
     (base / "passwd").write_text(
         f"root:*:0:0::/root:/bin/sh\nsshd:*:65533:65534::/run/sshd:/bin/false\n{USER}:*:{uid}:{uid}::/home/{USER}:/bin/sh\n"
@@ -225,21 +224,21 @@ def _started(base: Path, address: str, uid: int, bridge: str, key: Path, own_tmp
     # the interpreter of these tests may be in a folder that only root can enter
     prefix = Path(sys.base_prefix).resolve()
     closed = next((p for p in reversed(prefix.parents) if not p.stat().st_mode & 0o001), None)
-    ours, theirs = f"{bridge}v{name[1:]}", f"{bridge}w{name[1:]}"
-    _ip("link", "add", ours, "type", "veth", "peer", "name", theirs)
-    _ip("link", "set", ours, "master", bridge, "up")
-    with open(base / "sshd.log", "wb") as said:
+    local_link, host_link = f"{bridge}v{name[1:]}", f"{bridge}w{name[1:]}"
+    _ip("link", "add", local_link, "type", "veth", "peer", "name", host_link)
+    _ip("link", "set", local_link, "master", bridge, "up")
+    with open(base / "sshd.log", "wb") as log:
         process = subprocess.Popen(
             ["unshare", "-n", "-m", "-u", "sh", "-c", _HOST],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=said,
+            stderr=log,
             env={
                 "PATH": os.environ["PATH"],
                 "NAME": name,
                 "BASE": str(base),
                 "ADDRESS": address,
-                "LINK": theirs,
+                "LINK": host_link,
                 "OWN_TMP": "1" if own_tmp else "",
                 "PYTHONS": str(prefix) if closed else "",
                 "CLOSED": str(closed or ""),
@@ -249,11 +248,11 @@ def _started(base: Path, address: str, uid: int, bridge: str, key: Path, own_tmp
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n", (base / "sshd.log").read_text()
-    _ip("link", "set", theirs, "netns", str(process.pid))
+    _ip("link", "set", host_link, "netns", str(process.pid))
     process.stdin.write(b"go\n")
     process.stdin.close()
     process.stdout.close()
-    host = SshHost(name, address, uid, base, ours, process)
+    host = SshHost(name, address, uid, base, local_link, process)
     eventually(lambda: "listening" in (base / "sshd.log").read_text(), f"the sshd of {name} listens")
     return host
 
@@ -263,20 +262,20 @@ def _key(path: Path) -> Path:
     return path
 
 
-def _ip(*words: str) -> None:
-    done = subprocess.run(["ip", *words], capture_output=True, text=True)
-    assert done.returncode == 0, f"ip {' '.join(words)}: {done.stderr}"
+def _ip(*arguments: str) -> None:
+    result = subprocess.run(["ip", *arguments], capture_output=True, text=True)
+    assert result.returncode == 0, f"ip {' '.join(arguments)}: {result.stderr}"
 
 
 def _free_subnet() -> str:
-    taken = subprocess.run(["ip", "-o", "-4", "address"], capture_output=True, text=True).stdout
+    used = subprocess.run(["ip", "-o", "-4", "address"], capture_output=True, text=True).stdout
     numbers = ((os.getpid() + n) % 250 for n in range(250))
-    return next(subnet for subnet in (f"10.213.{number}" for number in numbers) if f" {subnet}." not in taken)
+    return next(subnet for subnet in (f"10.213.{number}" for number in numbers) if f" {subnet}." not in used)
 
 
 def _remove_old_bridges() -> None:
-    """Of tests that were killed."""
-    listed = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True).stdout
-    for name, pid in re.findall(r"\b(ry(\d+)b\d):", listed):
+    """Remove the bridges of tests that were killed."""
+    links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True).stdout
+    for name, pid in re.findall(r"\b(ry(\d+)b\d):", links):
         if not Path(f"/proc/{pid}").exists():
             subprocess.run(["ip", "link", "del", name], capture_output=True)

@@ -37,7 +37,7 @@ def hosts() -> Iterator[tuple[Host, Host]]:
 def restore_network(hosts: tuple[Host, Host]) -> Iterator[None]:
     yield
     for host in hosts:
-        host.mend()
+        host.reconnect()
 
 
 def make_pair(tmp_path: Path, hosts: tuple[Host, Host], script: str, *arguments: str, **fields: object) -> Gang:
@@ -97,13 +97,13 @@ def test_a_temporary_network_failure_does_no_harm(tmp_path, hosts):
     gang = make_pair(tmp_path, hosts, script, str(tmp_path / "gate-"))
     with running(gang):
         gang.wait_for_line("_rank_0", "_rank_1")
-        hosts[1].cut()
+        hosts[1].disconnect()
         gates[1].touch()
         wait_until(lambda: ended_ranks(gang, 1) == [1], "the rank to end behind the cut")
         wait(PEER_TIMEOUT_S * 2 / 3)
         assert all(agent.poll() is None for agent in gang.agents)
         assert ended_ranks(gang) == []
-        hosts[1].mend()
+        hosts[1].reconnect()
         wait_until(lambda: ended_ranks(gang) == [1], "the lead to receive it")
         gates[0].touch()
         end = gang.end()
@@ -115,7 +115,7 @@ def test_an_unreachable_host_is_a_lost_node_and_stops_its_processes(tmp_path, ho
     gang = make_pair(tmp_path, hosts, FOREVER)
     with running(gang):
         gang.wait_for_line("_rank_0", "_rank_1")
-        hosts[1].cut()
+        hosts[1].disconnect()
         end = gang.lead_end()
         assert (end.reason, end.node) == (EndReason.NODE_LOST, hosts[1].name)
         assert end.message.startswith(f"{hosts[1].name}: no message for 4.")
@@ -129,10 +129,10 @@ def test_the_next_attempt_takes_over_from_an_agent_that_was_cut_off(tmp_path, ho
     gang.orders[1] = replace(gang.orders[1], peer_timeout_s=600.0)
     with running(gang):
         gang.wait_for_line("_rank_0", "_rank_1")
-        hosts[1].cut()
+        hosts[1].disconnect()
         assert gang.lead_end().reason is EndReason.NODE_LOST
         retried = Gang([replace(order, attempt=2, retry_reason="node lost") for order in gang.orders], hosts=hosts)
-        hosts[1].mend()
+        hosts[1].reconnect()
         with running(retried):
             wait_until(lambda: [e for e in retried.events() if (e["event"], e["attempt"]) == ("script_ended", 2)])
             assert retried.end().reason is EndReason.SUCCEEDED

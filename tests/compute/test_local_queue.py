@@ -1,4 +1,4 @@
-"""First come, first served, on what the machine has."""
+"""The queue of the yard's machine: first come, first served."""
 
 import itertools
 import time
@@ -29,7 +29,7 @@ def ids(placements):
     return [placement.run_id for placement in placements]
 
 
-def test_runs_start_in_the_order_in_which_they_asked():
+def test_runs_start_in_the_order_of_their_requests():
     queue = local_queue(TWO_CORES)
     for name in "abcde":
         queue.enqueue(name, Resources())
@@ -39,7 +39,7 @@ def test_runs_start_in_the_order_in_which_they_asked():
     assert ids(queue.place()) == ["c"]
 
 
-def test_the_reason_for_waiting_names_position_need_and_holders():
+def test_the_waiting_reason_has_position_need_and_holders():
     queue = local_queue(TWO_CORES)
     for name in ("a", "b", "c", "d", "e", "f", "g"):
         queue.enqueue(name, Resources())
@@ -48,10 +48,10 @@ def test_the_reason_for_waiting_names_position_need_and_holders():
     queue.leave("d")
     assert queue.waiting_reason("e").startswith("position 2 of 4;")
     assert queue.waiting_reason("a") == ""
-    assert queue.waiting_reason("nobody") == ""
+    assert queue.waiting_reason("unknown") == ""
 
 
-def test_the_first_in_line_is_not_overtaken_by_a_smaller_one():
+def test_the_first_run_is_not_overtaken_by_a_smaller_one():
     queue = local_queue(TWO_CORES)
     queue.enqueue("small", Resources())
     queue.enqueue("big", Resources(cpus_per_process=2))
@@ -73,7 +73,7 @@ def test_two_runs_never_share_a_gpu():
     assert queue.placement("c") == Placement("c", (0, 1))
 
 
-def test_runs_that_share_spread_out_and_stay_off_what_others_hold_alone():
+def test_sharing_runs_spread_out_and_avoid_exclusive_gpus():
     queue = local_queue(FOUR_GPUS)
     queue.enqueue("alone", Resources(gpus_per_process=2))
     for name in "abc":
@@ -81,7 +81,7 @@ def test_runs_that_share_spread_out_and_stay_off_what_others_hold_alone():
     assert [p.gpus for p in queue.place()] == [(0, 1), (2,), (3,), (2,)]
 
 
-def test_memory_is_counted_where_it_was_asked_for():
+def test_requested_memory_is_counted():
     queue = local_queue(TWO_CORES)
     queue.enqueue("a", Resources(memory_gb=6))
     queue.enqueue("b", Resources(memory_gb=4))
@@ -89,7 +89,7 @@ def test_memory_is_counted_where_it_was_asked_for():
     assert queue.waiting_reason("b") == "position 1 of 1; waiting for 4 GB of memory; 6 of 8 GB in use by a"
 
 
-def test_more_processes_than_cores_take_the_machine_and_take_turns():
+def test_more_processes_than_cpus_share_the_machine():
     resources, warnings = fit(Resources(processes_per_node=4), TWO_CORES)
     assert warnings == ("4 processes of 1 CPU share the 2 CPUs of this machine",)
     queue = local_queue(TWO_CORES)
@@ -98,7 +98,7 @@ def test_more_processes_than_cores_take_the_machine_and_take_turns():
     assert ids(queue.place()) == ["a"]
 
 
-def test_a_gpu_where_there_is_none_is_a_warning():
+def test_a_missing_gpu_is_a_warning():
     resources, warnings = fit(Resources(gpus_per_process=1), TWO_CORES)
     assert resources.gpus_per_process == 0
     assert warnings == ("a GPU was requested and this machine has none: running on the CPU",)
@@ -115,14 +115,14 @@ def test_a_gpu_where_there_is_none_is_a_warning():
         (Resources(processes_per_node=5, gpus_per_process=1), FOUR_GPUS, "requests 5 GPUs; this machine has 4"),
     ],
 )
-def test_what_can_never_start_is_refused_with_a_way_out(resources, capacity, message):
+def test_a_run_that_can_never_start_is_refused_with_a_hint(resources, capacity, message):
     with pytest.raises(ComputeTargetException) as caught:
         fit(resources, capacity)
     assert caught.value.message == f"the run {message}"
     assert caught.value.hint
 
 
-def test_a_run_that_still_runs_is_adopted_with_its_gpus():
+def test_a_running_run_is_adopted_with_its_gpus():
     queue = local_queue(FOUR_GPUS)
     queue.adopt("old", Resources(gpus_per_process=3), Placement("old", (1, 2, 3)))
     queue.adopt("old", Resources(gpus_per_process=3), Placement("old", (1, 2, 3)))
@@ -134,7 +134,7 @@ def test_a_run_that_still_runs_is_adopted_with_its_gpus():
     assert queue.place() == [Placement("next", (1,))]
 
 
-def test_ten_thousand_waiting_cost_no_more_each_than_a_hundred():
+def test_the_cost_per_run_does_not_grow_with_the_queue():
     def seconds_per_run(length):
         queue = local_queue(TWO_CORES)
         began = time.perf_counter()
@@ -162,7 +162,7 @@ def test_ten_thousand_waiting_cost_no_more_each_than_a_hundred():
         max_size=60,
     )
 )
-def test_whatever_happens_nothing_is_given_twice_and_nothing_is_lost(steps):
+def test_resources_are_neither_assigned_twice_nor_lost(steps):
     queue = local_queue(FOUR_GPUS)
     placed, sharing = {}, {}
     for verb, number, gpus, share in steps:
@@ -176,16 +176,16 @@ def test_whatever_happens_nothing_is_given_twice_and_nothing_is_lost(steps):
             placed.pop(run_id, None)
         else:
             placed.update((p.run_id, p.gpus) for p in queue.place())
-        for one, other in itertools.combinations(placed, 2):
-            if not (sharing[one] and sharing[other]):
-                assert not set(placed[one]) & set(placed[other])
+        for first, second in itertools.combinations(placed, 2):
+            if not (sharing[first] and sharing[second]):
+                assert not set(placed[first]) & set(placed[second])
     for number in range(8):
         queue.leave(f"run_{number}")
     queue.enqueue("last", Resources(gpus_per_process=4, cpus_per_process=16, memory_gb=64))
     assert queue.place() == [Placement("last", (0, 1, 2, 3))]
 
 
-def test_two_of_one_turn_both_get_theirs() -> None:
+def test_two_runs_with_the_same_turn_are_both_placed() -> None:
     queue = local_queue(Capacity(cpus=2, memory_gb=1.0))
     for name in ("one", "other"):
         queue.enqueue(name, Resources(), turn=7)

@@ -191,9 +191,9 @@ def test_a_lost_host_does_not_write_into_the_next_attempt(
     eventually(lambda: "a 9" in text(home / "run" / LOG), "the first attempt writes")
     compute.start(order(home, "b", attempt=2))
     eventually(lambda: "b 50\n" in text(home / "run" / LOG), "the second attempt writes")
-    said = text(home / "run" / LOG).partition("--- attempt 2: retried ---\n")[2].split("\n")[:-1]
-    assert len(said) >= 50
-    assert said == [f"b {number}" for number in range(1, len(said) + 1)]
+    lines = text(home / "run" / LOG).partition("--- attempt 2: retried ---\n")[2].split("\n")[:-1]
+    assert len(lines) >= 50
+    assert lines == [f"b {number}" for number in range(1, len(lines) + 1)]
 
 
 def test_an_agent_whose_start_was_not_confirmed_is_stopped(

@@ -1,4 +1,4 @@
-"""Three hosts and a yard that the tests of this room share; the slowest part, logging in, happens once."""
+"""Three hosts and a yard, shared by these tests because logging in is slow."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def net() -> Iterator[Net]:
     require_sshd()
-    with ssh_hosts(3) as found:
-        yield found
+    with ssh_hosts(3) as hosts_net:
+        yield hosts_net
 
 
 @pytest.fixture(scope="session")
 def lab_home(net: Net) -> Iterator[Path]:
     with a_home() as folder:
         yield folder
-        said = complaints(folder)
-    assert said == []
+        errors = complaints(folder)
+    assert errors == []
 
 
 @pytest.fixture
@@ -51,9 +51,9 @@ def lab(workspace: Workspace, net: Net) -> ComputeTarget:
 
 @pytest.fixture
 def on_lab(lab: ComputeTarget, project: Callable[..., Path]) -> Callable[..., ScriptRunConfig]:
-    """`on_lab('print(1)')`: a run of that script by a host's own Python, nothing built."""
+    """`on_lab('print(1)')` configures a run of that script with the host's own Python."""
 
-    def make(script: str, arguments: list[object] | None = None, distributed: object = None) -> ScriptRunConfig:
+    def configure(script: str, arguments: list[object] | None = None, distributed: object = None) -> ScriptRunConfig:
         config = ScriptRunConfig(
             project(train=script),
             script="train.py",
@@ -66,17 +66,17 @@ def on_lab(lab: ComputeTarget, project: Callable[..., Path]) -> Callable[..., Sc
         environment.python.interpreter_path = "/usr/bin/python3"
         return config
 
-    return make
+    return configure
 
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A package of one module, so that an environment is built without any network."""
+    """A package with one module, so that an environment can be built without a network."""
     path = tmp_path_factory.mktemp("wheels") / "hosted-1.0-py3-none-any.whl"
-    facts = "Metadata-Version: 2.1\nName: hosted\nVersion: 1.0\n"
+    metadata = "Metadata-Version: 2.1\nName: hosted\nVersion: 1.0\n"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("hosted.py", "WORD = 'from a wheel'\n")
-        archive.writestr("hosted-1.0.dist-info/METADATA", facts)
+        archive.writestr("hosted-1.0.dist-info/METADATA", metadata)
         archive.writestr("hosted-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         archive.writestr("hosted-1.0.dist-info/RECORD", "hosted.py,,\n")
     return path

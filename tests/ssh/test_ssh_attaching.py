@@ -1,4 +1,4 @@
-"""Attaching hosts: what cannot work is one error before anything is kept, and it names the host."""
+"""Attaching hosts: a host that cannot be used is an error with its name, and nothing is stored."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ssh_hosts import USER, Net, SshHost
 _names = (f"lab-{number}" for number in itertools.count())
 
 
-def attach(workspace: Workspace, hosts: list[str], **more: object) -> ComputeTarget:
-    return ComputeTarget.attach(workspace, next(_names), SshCompute.attach_configuration(hosts, **more))
+def attach(workspace: Workspace, hosts: list[str], **options: object) -> ComputeTarget:
+    return ComputeTarget.attach(workspace, next(_names), SshCompute.attach_configuration(hosts, **options))
 
 
-def refused(workspace: Workspace, hosts: list[str], **more: object) -> ComputeTargetException:
+def attach_error(workspace: Workspace, hosts: list[str], **options: object) -> ComputeTargetException:
     with pytest.raises(ComputeTargetException) as caught:
-        attach(workspace, hosts, **more)
+        attach(workspace, hosts, **options)
     assert not [name for name in workspace.compute_targets if name.startswith("lab-")]
     return caught.value
 
@@ -34,86 +34,86 @@ def host(net: Net) -> SshHost:
     return net.hosts[0]
 
 
-def test_a_host_whose_key_is_not_known_is_never_silently_trusted(workspace: Workspace, net: Net, host: SshHost) -> None:
-    known = net.known_hosts.read_text()
+def test_an_unknown_host_key_is_refused(workspace: Workspace, net: Net, host: SshHost) -> None:
+    known_hosts = net.known_hosts.read_text()
     net.known_hosts.write_text("")
     try:
-        error = refused(workspace, [host.login], key=net.key)
+        error = attach_error(workspace, [host.login], key=net.key)
         assert net.known_hosts.read_text() == ""
     finally:
-        net.known_hosts.write_text(known)
+        net.known_hosts.write_text(known_hosts)
     assert error.message == "the host key of h1 is not known here"
     assert f"`ssh {host.login}` once" in error.hint
     assert "fingerprint" in error.hint
 
 
-def test_a_host_with_another_key_than_before_is_an_alarm(workspace: Workspace, net: Net, host: SshHost) -> None:
-    known = net.known_hosts.read_text()
+def test_a_changed_host_key_is_refused(workspace: Workspace, net: Net, host: SshHost) -> None:
+    known_hosts = net.known_hosts.read_text()
     other = (net.hosts[1].base / "host_key.pub").read_text()
     net.known_hosts.write_text(f"h1 {other}")
     try:
-        error = refused(workspace, [host.login], key=net.key)
+        error = attach_error(workspace, [host.login], key=net.key)
     finally:
-        net.known_hosts.write_text(known)
-    assert "another host key than the one that is known" in error.message
+        net.known_hosts.write_text(known_hosts)
+    assert "the host key of h1 has changed" in error.message
 
 
-def test_a_key_that_opens_nothing_is_named(workspace: Workspace, net: Net, host: SshHost) -> None:
-    error = refused(workspace, [host.login], key=net.wrong_key)
-    assert error.message.startswith(f"h1 did not let ana in with the key {net.wrong_key}: ")
+def test_a_key_that_the_host_refuses_is_named(workspace: Workspace, net: Net, host: SshHost) -> None:
+    error = attach_error(workspace, [host.login], key=net.wrong_key)
+    assert error.message.startswith(f"h1 refused the login of ana with the key {net.wrong_key}: ")
     assert "authorized_keys" in error.hint
 
 
-def test_a_key_that_is_no_file_is_refused(workspace: Workspace, host: SshHost, tmp_path: Path) -> None:
-    assert "there is no file" in refused(workspace, [host.login], key=tmp_path / "nothing").message
+def test_a_missing_key_file_is_refused(workspace: Workspace, host: SshHost, tmp_path: Path) -> None:
+    assert "no file" in attach_error(workspace, [host.login], key=tmp_path / "nothing").message
 
 
-def test_a_user_who_is_not_there_is_refused(workspace: Workspace, net: Net) -> None:
-    assert "h1 did not let bob in" in refused(workspace, ["bob@h1"], key=net.key).message
+def test_an_unknown_user_is_refused(workspace: Workspace, net: Net) -> None:
+    assert "h1 refused the login of bob" in attach_error(workspace, ["bob@h1"], key=net.key).message
 
 
-def test_a_host_that_cannot_be_reached_is_named_beside_one_that_can(workspace: Workspace, net: Net) -> None:
-    gone = net.hosts[0].address.rpartition(".")[0] + ".77"
-    error = refused(workspace, [net.hosts[0].login, f"{USER}@{gone}:2222"], key=net.key)
-    assert gone in error.message
+def test_only_the_unreachable_host_is_named(workspace: Workspace, net: Net) -> None:
+    unused = net.hosts[0].address.rpartition(".")[0] + ".77"
+    error = attach_error(workspace, [net.hosts[0].login, f"{USER}@{unused}:2222"], key=net.key)
+    assert unused in error.message
     assert "h1" not in error.message
     assert "is it on" in error.hint
 
 
-def test_a_name_that_nobody_knows_is_refused(workspace: Workspace, net: Net) -> None:
-    assert "nowhere.invalid cannot be reached" in refused(workspace, ["ana@nowhere.invalid"], key=net.key).message
+def test_an_unknown_host_name_is_refused(workspace: Workspace, net: Net) -> None:
+    assert "nowhere.invalid cannot be reached" in attach_error(workspace, ["ana@nowhere.invalid"], key=net.key).message
 
 
-def test_a_host_named_twice_is_refused_also_by_two_names(workspace: Workspace, net: Net, host: SshHost) -> None:
-    assert refused(workspace, [host.login, host.login], key=net.key).message == "ana@h1 is named twice"
+def test_one_host_under_two_names_is_refused(workspace: Workspace, net: Net, host: SshHost) -> None:
+    assert attach_error(workspace, [host.login, host.login], key=net.key).message == "duplicate host ana@h1"
     address = f"{USER}@{host.address}"
-    known = net.known_hosts.read_text()
-    net.known_hosts.write_text(known + f"{host.address} {(host.base / 'host_key.pub').read_text()}")
+    known_hosts = net.known_hosts.read_text()
+    net.known_hosts.write_text(known_hosts + f"{host.address} {(host.base / 'host_key.pub').read_text()}")
     try:
-        error = refused(workspace, [host.login, address], key=net.key)
+        error = attach_error(workspace, [host.login, address], key=net.key)
     finally:
-        net.known_hosts.write_text(known)
-    assert error.message == f"{host.login} and {address} are one and the same machine"
+        net.known_hosts.write_text(known_hosts)
+    assert error.message == f"{host.login} and {address} are the same machine"
 
 
 @pytest.mark.parametrize("name", ["-oProxyCommand=touch /tmp/x", "", "a b"])
-def test_what_is_no_address_never_reaches_ssh(workspace: Workspace, net: Net, name: str) -> None:
-    refused(workspace, [name], key=net.key)
+def test_an_invalid_address_is_not_passed_to_ssh(workspace: Workspace, net: Net, name: str) -> None:
+    attach_error(workspace, [name], key=net.key)
 
 
-def test_a_name_that_is_taken_is_refused_unless_it_is_the_same(
+def test_an_existing_name_is_refused_unless_the_target_is_the_same(
     workspace: Workspace, net: Net, lab: ComputeTarget
 ) -> None:
     hosts = [host.login for host in net.hosts]
-    again = ComputeTarget.attach(workspace, "lab", SshCompute.attach_configuration(hosts, key=net.key))
-    assert again.name == "lab"
-    with pytest.raises(ComputeTargetException, match="there is a compute target 'lab' already"):
+    same = ComputeTarget.attach(workspace, "lab", SshCompute.attach_configuration(hosts, key=net.key))
+    assert same.name == "lab"
+    with pytest.raises(ComputeTargetException, match="a different compute target named 'lab' exists"):
         ComputeTarget.attach(workspace, "lab", SshCompute.attach_configuration(hosts[:1], key=net.key))
 
 
-def test_a_folder_that_cannot_be_written_to_is_named(workspace: Workspace, net: Net, host: SshHost) -> None:
-    error = refused(workspace, [host.login], key=net.key, folder="/etc/runyard")
-    assert error.message.startswith("the folder /etc/runyard on h1 cannot be used: ")
+def test_a_folder_that_is_not_writable_is_named(workspace: Workspace, net: Net, host: SshHost) -> None:
+    error = attach_error(workspace, [host.login], key=net.key, folder="/etc/runyard")
+    assert error.message.startswith("cannot use the folder /etc/runyard on h1: ")
 
 
 @contextmanager
@@ -127,7 +127,7 @@ def without_python(host: SshHost) -> Iterator[None]:
         host.inside(each.format('umount "$(readlink -f $p)"'))
 
 
-def test_a_host_without_a_python_is_lent_the_yards_own(
+def test_a_host_without_python_gets_a_copy_of_the_yards(
     workspace: Workspace, experiment: Experiment, project: Callable[..., Path], net: Net, host: SshHost, wheel: Path
 ) -> None:
     with without_python(host):
@@ -143,31 +143,33 @@ def test_a_host_without_a_python_is_lent_the_yards_own(
     shutil.rmtree(host.folder / "python")
 
 
-def test_a_host_on_which_the_yards_python_does_not_start_says_so(workspace: Workspace, net: Net, host: SshHost) -> None:
+def test_a_host_on_which_the_yards_python_does_not_start_is_refused(
+    workspace: Workspace, net: Net, host: SshHost
+) -> None:
     with without_python(host):
         host.inside("mount --bind /bin/false /bin/tar")
         try:
-            error = refused(workspace, [host.login], key=net.key)
+            error = attach_error(workspace, [host.login], key=net.key)
         finally:
             host.inside("umount /bin/tar")
     assert error.message.startswith("h1 (Linux ")
     assert "no Python 3.9 or newer, and the yard's own does not run there" in error.message
 
 
-def test_a_greeting_of_the_shell_does_no_harm(workspace: Workspace, net: Net, host: SshHost) -> None:
-    said_at_login = host.home / ".ssh" / "rc"
-    said_at_login.parent.mkdir()
-    said_at_login.write_text("echo this host was updated yesterday; echo\n")
+def test_output_of_the_login_shell_is_skipped(workspace: Workspace, net: Net, host: SshHost) -> None:
+    login_script = host.home / ".ssh" / "rc"
+    login_script.parent.mkdir()
+    login_script.write_text("echo this host was updated yesterday; echo\n")
     try:
         attach(workspace, [host.login], key=net.key).detach()
     finally:
-        shutil.rmtree(said_at_login.parent)
+        shutil.rmtree(login_script.parent)
 
 
-def test_names_and_jump_hosts_of_the_users_configuration_count(
+def test_names_and_jump_hosts_of_ssh_config_are_used(
     workspace: Workspace, experiment: Experiment, project: Callable[..., Path]
 ) -> None:
-    """`far` is a name in ssh_config alone: with a user, a key, and a jump host on the way."""
+    """`far` is defined in ssh_config, with a user, a key and a jump host."""
     target = attach(workspace, ["far"])
     config = ScriptRunConfig(project(train="import socket; print(socket.gethostname())"), script="train.py")
     config.run_config.target = target
@@ -178,7 +180,7 @@ def test_names_and_jump_hosts_of_the_users_configuration_count(
     target.detach()
 
 
-def test_one_machine_of_the_sdk_v1_is_one_host(
+def test_remote_compute_of_the_sdk_v1_is_one_host(
     workspace: Workspace, experiment: Experiment, net: Net, project: Callable[..., Path]
 ) -> None:
     name = next(_names)

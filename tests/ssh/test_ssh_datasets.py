@@ -1,4 +1,4 @@
-"""Datasets on hosts: their files travel by content, and scripts find them by the names of the inputs."""
+"""Datasets on hosts: files are sent by content, and scripts find them by input name."""
 
 from __future__ import annotations
 

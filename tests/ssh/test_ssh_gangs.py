@@ -1,4 +1,4 @@
-"""Runs of several nodes over real hosts: each node on a host of its own, no keys between them, nothing shared."""
+"""Runs on several hosts: one node per host, without keys between them and without shared files."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from support import eventually
 OnLab = Callable[..., ScriptRunConfig]
 THREE = PyTorchConfiguration("Gloo", process_count=3, node_count=3)
 
-MEETING = """
+CONNECTING = """
 import json, os, socket, sys
 from runyard import Run
 rank, size = int(os.environ['RANK']), int(os.environ['WORLD_SIZE'])
-place = (os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT']))
+address = (os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT']))
 if rank == 0:
     with socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(place)
+        listening.bind(address)
         listening.listen()
         names = sorted(listening.accept()[0].recv(99).decode() for _ in range(size - 1))
     print(json.dumps([socket.gethostname(), *names]))
@@ -33,29 +33,29 @@ if rank == 0:
 else:
     while True:
         try:
-            line = socket.create_connection(place, 5)
+            connection = socket.create_connection(address, 5)
             break
         except ConnectionRefusedError:
             pass
-    line.sendall(socket.gethostname().encode())
+    connection.sendall(socket.gethostname().encode())
 Run.get_context().log('rank', rank)
 open(f'outputs/rank_{rank}.txt', 'w').write(socket.gethostname())
 """
 
 
-def test_processes_of_a_gang_meet_each_on_its_own_host(
+def test_processes_of_a_gang_connect_from_separate_hosts(
     experiment: Experiment, on_lab: OnLab, home: Path, net: Net
 ) -> None:
-    run = experiment.submit(on_lab(MEETING, distributed=THREE))
+    run = experiment.submit(on_lab(CONNECTING, distributed=THREE))
     run.wait_for_completion(show_output=False)
     assert sorted(json.loads(log(run, home, "_rank_0"))) == ["h1", "h2", "h3"]
     assert sorted(run.get_metrics()["rank"]) == [0, 1, 2]
-    kept = set(run.get_file_names())
-    assert {f"outputs/rank_{rank}.txt" for rank in range(3)} | {"outputs/who.txt"} <= kept
-    eventually(lambda: not any(list(h.runs()) for h in net.hosts), "all hosts forget the run")
+    names = set(run.get_file_names())
+    assert {f"outputs/rank_{rank}.txt" for rank in range(3)} | {"outputs/who.txt"} <= names
+    eventually(lambda: not any(list(h.runs()) for h in net.hosts), "all hosts delete the run")
 
 
-def test_parameter_servers_and_workers_find_each_other_by_the_addresses_of_their_hosts(
+def test_parameter_servers_and_workers_get_the_addresses_of_their_hosts(
     experiment: Experiment, on_lab: OnLab, home: Path, net: Net
 ) -> None:
     script = "import json, os\nprint(os.environ['TF_CONFIG'])"
@@ -65,7 +65,7 @@ def test_parameter_servers_and_workers_find_each_other_by_the_addresses_of_their
     run = experiment.submit(config)
     run.wait_for_completion(show_output=False)
     cluster = json.loads(log(run, home, "_worker_0"))["cluster"]
-    addresses = {place.rpartition(":")[0] for places in cluster.values() for place in places}
+    addresses = {address.rpartition(":")[0] for addresses in cluster.values() for address in addresses}
     assert addresses == {host.address for host in net.hosts}
 
 
@@ -84,7 +84,7 @@ def test_ranks_under_mpi_compute_together_without_keys_between_the_hosts(
     assert log(run, home, "_rank_0") == "6 15 ['h1', 'h1', 'h2', 'h2', 'h3', 'h3']\n"
 
 
-def test_the_process_that_fails_on_one_host_ends_those_on_the_others(
+def test_a_failure_on_one_host_ends_the_processes_on_the_others(
     experiment: Experiment, on_lab: OnLab, net: Net
 ) -> None:
     script = "import os, time\nif os.environ['RANK'] == '2': raise ValueError('bad batch')\ntime.sleep(600)"
@@ -95,7 +95,9 @@ def test_the_process_that_fails_on_one_host_ends_those_on_the_others(
     assert not any(train_processes(host.processes()) for host in net.hosts)
 
 
-def test_a_cancel_reaches_every_host(experiment: Experiment, on_lab: OnLab, home: Path, net: Net) -> None:
+def test_canceling_stops_the_processes_on_every_host(
+    experiment: Experiment, on_lab: OnLab, home: Path, net: Net
+) -> None:
     script = "import time\nprint('up', flush=True)\ntime.sleep(600)"
     run = experiment.submit(on_lab(script, distributed=THREE))
     eventually(lambda: all(log(run, home, f"_rank_{rank}") for rank in range(3)), "all ranks are up", 60)
@@ -107,7 +109,7 @@ def test_a_cancel_reaches_every_host(experiment: Experiment, on_lab: OnLab, home
 
 @pytest.fixture(scope="session")
 def mpi(net: Net) -> str:
-    """A Python with Open MPI and mpi4py, which all hosts see: they have no way to PyPI."""
+    """A Python with Open MPI and mpi4py that all hosts see: they cannot reach PyPI."""
     folder = net.shared / "mpi"
     subprocess.run([find_uv_bin(), "venv", "-q", str(folder)], check=True)
     python = str(folder / "bin" / "python")

@@ -1,4 +1,4 @@
-"""Hosts that die, or are away when somebody wants them."""
+"""Hosts that fail or cannot be reached."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support import a_home, complaints, eventually
 
 SLOW = "import time\nprint('up', flush=True)\ntime.sleep(600)"
 
-# the first attempt never ends by itself; the second tells what it was given
+# the first attempt does not end; the second prints its number
 TWICE = """
 import os, time
 attempt = os.environ['RUNYARD_ATTEMPT']
@@ -24,32 +24,34 @@ if attempt == '1':
 
 
 @pytest.fixture
-def mortal() -> Iterator[Net]:
+def unreliable_net() -> Iterator[Net]:
     require_sshd()
-    with ssh_hosts(2) as found:
-        yield found
+    with ssh_hosts(2) as hosts_net:
+        yield hosts_net
 
 
 @pytest.fixture
-def home(mortal: Net, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def home(unreliable_net: Net, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     with a_home() as folder:
         monkeypatch.setenv("RUNYARD_HOME", str(folder))
-        monkeypatch.setenv("RUNYARD_SSH", mortal.ssh)
+        monkeypatch.setenv("RUNYARD_SSH", unreliable_net.ssh)
         monkeypatch.setenv("RUNYARD_HOST_PATIENCE_S", "5")
         yield folder
-        said = complaints(folder)
-    assert said == []
+        errors = complaints(folder)
+    assert errors == []
 
 
 @pytest.fixture
-def pair(workspace: Workspace, mortal: Net) -> ComputeTarget:
-    hosts = [host.login for host in mortal.hosts]
-    return ComputeTarget.attach(workspace, "pair", SshCompute.attach_configuration(hosts, key=mortal.key, slots=1))
+def pair(workspace: Workspace, unreliable_net: Net) -> ComputeTarget:
+    hosts = [host.login for host in unreliable_net.hosts]
+    return ComputeTarget.attach(
+        workspace, "pair", SshCompute.attach_configuration(hosts, key=unreliable_net.key, slots=1)
+    )
 
 
 @pytest.fixture
 def submit(experiment: Experiment, pair: ComputeTarget, project: Callable[..., Path], home: Path) -> Callable[..., Run]:
-    def submitted(script: str, max_attempts: int = 1, distributed: object = None) -> Run:
+    def submit_script(script: str, max_attempts: int = 1, distributed: object = None) -> Run:
         config = ScriptRunConfig(
             project(train=script), script="train.py", compute_target=pair, distributed_job_config=distributed
         )
@@ -58,55 +60,55 @@ def submit(experiment: Experiment, pair: ComputeTarget, project: Callable[..., P
         config.max_attempts = max_attempts
         return experiment.submit(config)
 
-    return submitted
+    return submit_script
 
 
-def test_a_run_whose_host_died_begins_anew_on_another_where_that_was_asked_for(
-    submit: Callable[..., Run], mortal: Net, home: Path
+def test_a_run_whose_host_failed_is_retried_on_another(
+    submit: Callable[..., Run], unreliable_net: Net, home: Path
 ) -> None:
     run = submit(TWICE, max_attempts=2)
     eventually(lambda: "attempt 1" in log(run, home), "the first attempt is up", 60)
-    first = where_it_is(run, mortal)
-    first.die()
+    first = host_of(run, unreliable_net)
+    first.fail()
     run.wait_for_completion(show_output=False)
-    said = log(run, home).splitlines()
-    assert [said[0], said[-1]] == ["attempt 1", "attempt 2"]
-    assert f"node lost ({first.name})" in "\n".join(said)
+    lines = log(run, home).splitlines()
+    assert [lines[0], lines[-1]] == ["attempt 1", "attempt 2"]
+    assert f"node lost ({first.name})" in "\n".join(lines)
 
 
-def test_a_run_whose_host_died_ends_with_that_reason_and_others_go_elsewhere(
-    submit: Callable[..., Run], mortal: Net, home: Path
+def test_a_run_whose_host_failed_ends_with_that_reason_and_others_use_another_host(
+    submit: Callable[..., Run], unreliable_net: Net, home: Path
 ) -> None:
     run = submit(SLOW)
     eventually(lambda: log(run, home), "the run is up", 60)
-    host = where_it_is(run, mortal)
-    host.die()
+    host = host_of(run, unreliable_net)
+    host.fail()
     run.wait_for_completion(show_output=False, raise_on_error=False)
     assert run.get_status() == "Failed"
-    assert f"{host.name} has not been heard of for" in str(run.get_details()["error"])
-    # the dead host is passed over, with the reason, and the other one serves
-    taken = submit(SLOW)
-    eventually(lambda: log(taken, home), "the host that is left takes the next run", 60)
-    waiting = submit(SLOW)  # not before: of two that are prepared at the same time, either may be the first
-    eventually(lambda: f"{host.name}: cannot be reached" in activity(waiting), "the other waits and says for what", 60)
-    for each in (taken, waiting):
-        each.cancel()
-        each.wait_for_completion(show_output=False, raise_on_error=False)
+    assert f"{host.name} has been unreachable for" in str(run.get_details()["error"])
+    # the failed host is skipped, with the reason
+    running = submit(SLOW)
+    eventually(lambda: log(running, home), "the other host runs the next run", 60)
+    waiting = submit(SLOW)  # not earlier: either of two runs prepared at the same time may be first
+    eventually(lambda: f"{host.name}: cannot be reached" in activity(waiting), "the other run waits with a reason", 60)
+    for unfinished in (running, waiting):
+        unfinished.cancel()
+        unfinished.wait_for_completion(show_output=False, raise_on_error=False)
 
 
-def test_a_gang_ends_when_one_of_its_hosts_loses_everything(
-    submit: Callable[..., Run], mortal: Net, home: Path
+def test_a_gang_ends_when_all_processes_of_one_host_are_killed(
+    submit: Callable[..., Run], unreliable_net: Net, home: Path
 ) -> None:
     run = submit(SLOW, distributed=PyTorchConfiguration("Gloo", process_count=2, node_count=2))
     eventually(lambda: log(run, home, "_rank_0") and log(run, home, "_rank_1"), "both ranks are up", 60)
-    member = mortal.hosts[1]
-    member.kill_everything()
+    member = unreliable_net.hosts[1]
+    member.kill_processes()
     run.wait_for_completion(show_output=False, raise_on_error=False)
     assert run.get_status() == "Failed"
     assert member.name in str(run.get_details()["error"])
 
 
-def where_it_is(run: Run, net: Net) -> SshHost:
+def host_of(run: Run, net: Net) -> SshHost:
     return next(host for host in net.hosts if run.id in host.runs())
 
 

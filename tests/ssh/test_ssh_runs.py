@@ -1,4 +1,4 @@
-"""Runs on real SSH hosts, as people have them: submitted, streamed, cancelled, failed; what they wrote comes back."""
+"""Runs on real SSH hosts: submit, stream, cancel, fail; their outputs are collected."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def test_a_run_on_a_host_goes_from_submit_to_metrics_and_files(
     run.download_file("outputs/model.bin", str(tmp_path / "model.bin"))
     assert (tmp_path / "model.bin").read_bytes() == bytes(range(256)) * 4000
     assert log_of(run, tmp_path) == "home /home/ana user ana arguments ['--name', 'a b', '/home/ana', '日本']\nended\n"
-    eventually(lambda: not any(list(h.runs()) for h in net.hosts), "the hosts forget the run")
+    eventually(lambda: not any(list(h.runs()) for h in net.hosts), "the hosts delete the run")
 
 
-def test_a_failed_script_on_a_host_has_said_why(experiment: Experiment, on_lab: OnLab) -> None:
+def test_a_failed_script_on_a_host_has_an_error(experiment: Experiment, on_lab: OnLab) -> None:
     run = experiment.submit(on_lab("print('so far', flush=True)\nraise ValueError('bad lr')"))
     run.wait_for_completion(show_output=False, raise_on_error=False)
     details = run.get_details()
@@ -54,14 +54,14 @@ def test_a_failed_script_on_a_host_has_said_why(experiment: Experiment, on_lab: 
     assert "ValueError: bad lr" in str(details["error"])
 
 
-def test_the_log_of_a_run_on_a_host_is_streamed_while_it_runs_and_a_cancel_reaches_it(
+def test_the_log_of_a_run_on_a_host_is_streamed_and_the_run_can_be_canceled(
     experiment: Experiment, on_lab: OnLab, home: Path, net: Net
 ) -> None:
     script = "import time\nprint('up', flush=True)\nopen('outputs/so_far.txt', 'w').write('kept')\ntime.sleep(600)"
     run = experiment.submit(on_lab(script))
     log = home / "runs" / run.id / "azureml-logs" / "70_driver_log.txt"
     eventually(lambda: log.exists() and log.read_text() == "up\n", "the first line arrives")
-    eventually(lambda: run.get_status() == "Running", "the yard has read that it runs")
+    eventually(lambda: run.get_status() == "Running", "the yard sees that it runs")
     run.cancel()
     run.wait_for_completion(show_output=False, raise_on_error=False)
     assert run.get_status() == "Canceled"
@@ -69,7 +69,7 @@ def test_the_log_of_a_run_on_a_host_is_streamed_while_it_runs_and_a_cancel_reach
     eventually(lambda: not any(train_processes(host.processes()) for host in net.hosts), "its process ends")
 
 
-def test_a_child_run_on_a_host_is_the_yards_and_metrics_for_it_are_refused(
+def test_a_script_on_a_host_opens_a_child_run_but_cannot_log_its_metrics(
     experiment: Experiment, on_lab: OnLab, tmp_path: Path
 ) -> None:
     script = (
@@ -83,15 +83,15 @@ def test_a_child_run_on_a_host_is_the_yards_and_metrics_for_it_are_refused(
     assert "metrics can be logged to the run of the script" in log_of(run, tmp_path)
 
 
-def test_the_same_python_as_here_means_the_one_that_is_there(
+def test_an_interpreter_that_the_host_lacks_is_replaced_by_its_own(
     experiment: Experiment, lab: ComputeTarget, project: Callable[..., Path], tmp_path: Path
 ) -> None:
     config = ScriptRunConfig(project(train="import sys; print(sys.executable)"), script="train.py")
     config.run_config.target = lab
     config.run_config.environment.python.user_managed_dependencies = True
-    only_here = tmp_path / "python"
-    only_here.symlink_to(sys.executable)
-    config.run_config.environment.python.interpreter_path = str(only_here)
+    local_python = tmp_path / "python"
+    local_python.symlink_to(sys.executable)
+    config.run_config.environment.python.interpreter_path = str(local_python)
     run = experiment.submit(config)
     run.wait_for_completion(show_output=False)
     assert log_of(run, tmp_path) == "/usr/bin/python3\n"
@@ -115,20 +115,20 @@ def test_an_environment_is_built_on_the_host_once(
         run.wait_for_completion(show_output=False)
         return run
 
-    # a host that is away because of an earlier test would be left out: a gang waits until all are there
+    # a host that is unreachable after an earlier test would be left out: a gang waits for all of them
     everywhere = PyTorchConfiguration("Gloo", process_count=3, node_count=3)
     experiment.submit(on_lab("pass", distributed=everywhere)).wait_for_completion(show_output=False)
     first = submit()
     assert log_of(first, tmp_path).startswith("from a wheel /home/ana/.runyard-host/environments/")
     built = {host.name: sorted(host.folder.glob("environments/*/runyard.json")) for host in net.hosts}
-    assert all(len(found) == 1 for found in built.values())
-    times = {path: path.parent.stat().st_ctime_ns for found in built.values() for path in found}
+    assert all(len(paths) == 1 for paths in built.values())
+    times = {path: path.parent.stat().st_ctime_ns for paths in built.values() for path in paths}
     second = submit()
     assert {path: path.parent.stat().st_ctime_ns for path in times} == times
-    assert "is there already" in log_of(second, tmp_path, "20_environment_log.txt")
+    assert " exists" in log_of(second, tmp_path, "20_environment_log.txt")
 
 
-def test_a_package_that_does_not_exist_is_the_error_of_the_run_with_the_name_of_the_host(
+def test_a_missing_package_is_an_error_with_the_name_of_the_host(
     experiment: Experiment, lab: ComputeTarget, project: Callable[..., Path]
 ) -> None:
     config = ScriptRunConfig(project(train="print(1)"), script="train.py")

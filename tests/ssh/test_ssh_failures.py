@@ -1,4 +1,4 @@
-"""What holds when something breaks: a cable, the yard, an agent, a courier, a host. Nothing is lost, nothing twice."""
+"""Failures of the network, the yard, an agent or a remote agent: no output is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from support import eventually, is_alive, stop_yard
 
 OnLab = Callable[..., ScriptRunConfig]
 
-# writes and logs without end, until somebody puts a file beside it
+# prints and logs until a file appears
 COUNTING = """
 import os, socket, time
 from runyard import Run
 run = Run.get_context()
 step = 0
-while not os.path.exists(os.path.expanduser('~/enough')):
+while not os.path.exists(os.path.expanduser('~/stop')):
     print('line', step, flush=True)
     run.log('step', step, step=step)
     step += 1
@@ -30,52 +30,50 @@ open('outputs/steps.txt', 'w').write(str(step))
 """
 
 
-def test_a_cable_that_is_cut_for_half_a_minute_harms_nobody(
+def test_a_run_survives_a_network_outage_of_half_a_minute(
     experiment: Experiment, on_lab: OnLab, home: Path, net: Net
 ) -> None:
     run = experiment.submit(on_lab(COUNTING))
-    host = where_it_runs(run, home, net)
-    host.cut()
+    host = host_of(run, home, net)
+    host.disconnect()
     try:
-        eventually(lambda: silence_s(run, host) >= 28, "the run says how long nothing was heard", 60)
+        eventually(lambda: silence_s(run, host) >= 28, "the run reports how long the host did not respond", 60)
         assert run.get_status() == "Running"
-        seen = lines(run, home)
+        received = lines(run, home)
     finally:
-        host.mend()
-    eventually(lambda: len(lines(run, home)) > len(seen) + 1000, "what was written meanwhile arrives", 60)
-    eventually(lambda: "no word" not in activity(run), "nothing is missed any more")
-    end_and_count(run, home, host)
+        host.reconnect()
+    eventually(lambda: len(lines(run, home)) > len(received) + 1000, "the missing lines arrive", 60)
+    eventually(lambda: "no response" not in activity(run), "the message disappears")
+    stop_and_check(run, home, host)
 
 
-def test_a_yard_that_is_killed_finds_its_runs_on_hosts_again(
-    experiment: Experiment, on_lab: OnLab, home: Path, net: Net
-) -> None:
+def test_a_restarted_yard_finds_its_runs_on_hosts(experiment: Experiment, on_lab: OnLab, home: Path, net: Net) -> None:
     run = experiment.submit(on_lab(COUNTING))
-    host = where_it_runs(run, home, net)
+    host = host_of(run, home, net)
     stop_yard(home, signal.SIGKILL)
     assert train_processes(host.processes())
-    eventually(lambda: run.get_status() == "Running", "the next yard has read that it runs")
+    eventually(lambda: run.get_status() == "Running", "the next yard sees that it runs")
     before = len(lines(run, home))
-    eventually(lambda: len(lines(run, home)) > before, "the next yard reads on")
-    end_and_count(run, home, host)
+    eventually(lambda: len(lines(run, home)) > before, "the next yard receives more")
+    stop_and_check(run, home, host)
 
 
-def test_a_courier_that_is_killed_is_replaced(experiment: Experiment, on_lab: OnLab, home: Path, net: Net) -> None:
+def test_a_killed_remote_agent_is_replaced(experiment: Experiment, on_lab: OnLab, home: Path, net: Net) -> None:
     run = experiment.submit(on_lab(COUNTING))
-    host = where_it_runs(run, home, net)
+    host = host_of(run, home, net)
     for pid in host.processes():
         if b"sys.stdin.buffer.readline" in command(pid):
             os.kill(pid, signal.SIGKILL)
     before = len(lines(run, home))
-    eventually(lambda: len(lines(run, home)) > before, "the next courier brings the rest")
-    end_and_count(run, home, host)
+    eventually(lambda: len(lines(run, home)) > before, "the next remote agent sends the rest")
+    stop_and_check(run, home, host)
 
 
-def test_what_a_killed_agent_left_on_a_host_is_stopped(
+def test_processes_of_a_killed_agent_on_a_host_are_stopped(
     experiment: Experiment, on_lab: OnLab, home: Path, net: Net
 ) -> None:
     run = experiment.submit(on_lab(COUNTING))
-    host = where_it_runs(run, home, net)
+    host = host_of(run, home, net)
     (script,) = train_processes(host.processes())
     lock = host.runs()[run.id] / "agent.lock"
     os.kill(int(lock.read_text()), signal.SIGKILL)
@@ -86,19 +84,19 @@ def test_what_a_killed_agent_left_on_a_host_is_stopped(
     assert len(run.get_metrics()["step"]) > 0
 
 
-def where_it_runs(run: Run, home: Path, net: Net) -> SshHost:
-    eventually(lambda: len(lines(run, home)) > 5, "the run writes", 60)
+def host_of(run: Run, home: Path, net: Net) -> SshHost:
+    eventually(lambda: len(lines(run, home)) > 5, "the run prints", 60)
     return next(host for host in net.hosts if run.id in host.runs())
 
 
-def end_and_count(run: Run, home: Path, host: SshHost) -> None:
-    """Lets the script end; every line and every point is there once, in order."""
-    enough = host.home / "enough"
-    enough.touch()
+def stop_and_check(run: Run, home: Path, host: SshHost) -> None:
+    """Let the script end, and check that every line and every point arrived once, in order."""
+    stop = host.home / "stop"
+    stop.touch()
     try:
         run.wait_for_completion(show_output=False)
     finally:
-        enough.unlink()
+        stop.unlink()
     metrics = run.get_metrics()
     steps = int(metrics["last"])
     assert lines(run, home) == [f"line {step}" for step in range(steps)]
@@ -116,5 +114,5 @@ def activity(run: Run) -> str:
 
 
 def silence_s(run: Run, host: SshHost) -> int:
-    found = re.search(rf"no word from {host.name} since (\d+) s", activity(run))
-    return int(found[1]) if found else 0
+    match = re.search(rf"no response from {host.name} for (\d+) s", activity(run))
+    return int(match[1]) if match else 0
