@@ -1,4 +1,4 @@
-"""Exports, read again by what people read them with."""
+"""Exports as CSV, Parquet and JSON, read back with csv, pandas and json."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 
 from runyard import Experiment, Run
 from runyard.errors import UserErrorException
-from runyard.exchange.export_runs import Choice, export, rows_of
+from runyard.exchange.export_runs import RunSelection, export, select_rows
 
 
 @pytest.fixture
@@ -39,12 +39,14 @@ def logged(experiment: Experiment) -> list[Run]:
 
 def write(experiment: Experiment, folder: Path, format: str, **options: Any) -> Any:
     connection = experiment.workspace.connection
-    return export(connection, rows_of(connection, Choice(experiment=experiment.name)), folder, format, **options)
+    return export(
+        connection, select_rows(connection, RunSelection(experiment=experiment.name)), folder, format, **options
+    )
 
 
-def test_a_table_of_runs_and_one_of_points_as_csv(experiment: Experiment, logged: list[Run], tmp_path: Path) -> None:
-    done = write(experiment, tmp_path, "csv")
-    assert (done.runs, done.points, done.left_out) == (2, 8, 1)
+def test_csv_export_writes_runs_and_points(experiment: Experiment, logged: list[Run], tmp_path: Path) -> None:
+    result = write(experiment, tmp_path, "csv")
+    assert (result.runs, result.points, result.skipped_series) == (2, 8, 1)
     with open(tmp_path / "runs.csv", newline="") as file:
         runs = list(csv.DictReader(file))
     assert [row["run_id"] for row in runs] == [run.id for run in logged]
@@ -75,7 +77,7 @@ def test_parquet_has_types(experiment: Experiment, logged: list[Run], tmp_path: 
     assert points[points["name"] == "odd"]["step"].isna().all()
 
 
-def test_json_has_everything(experiment: Experiment, logged: list[Run], tmp_path: Path) -> None:
+def test_json_export_contains_everything(experiment: Experiment, logged: list[Run], tmp_path: Path) -> None:
     write(experiment, tmp_path, "json")
     runs = json.loads((tmp_path / "runs.json").read_text())["runs"]
     assert [run["run_id"] for run in runs] == [run.id for run in logged]
@@ -85,7 +87,7 @@ def test_json_has_everything(experiment: Experiment, logged: list[Run], tmp_path
     assert runs[0]["values"] == {}
 
 
-def test_files_come_along_when_they_are_asked_for(experiment: Experiment, tmp_path: Path) -> None:
+def test_files_are_exported_on_request(experiment: Experiment, tmp_path: Path) -> None:
     run = experiment.start_logging(snapshot_directory=None)
     (tmp_path / "a.txt").write_text("hello")
     run.upload_file("notes/a.txt", str(tmp_path / "a.txt"))
@@ -97,7 +99,7 @@ def test_files_come_along_when_they_are_asked_for(experiment: Experiment, tmp_pa
 def test_long_metrics_are_streamed_in_parts(
     experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runyard.exchange.export_runs._POINTS_AT_ONCE", 1000)
+    monkeypatch.setattr("runyard.exchange.export_runs._MAX_POINTS_PER_REQUEST", 1000)
     run = experiment.start_logging(snapshot_directory=None)
     for step in range(2_500):
         run.log("loss", float(step), step=step)
@@ -110,17 +112,17 @@ def test_long_metrics_are_streamed_in_parts(
     assert list(pandas.read_parquet(tmp_path / "parquet/metrics.parquet")["value"]) == [float(s) for s in range(2_500)]
 
 
-def test_an_earlier_export_is_replaced_only_when_that_is_said(
+def test_an_existing_export_is_replaced_only_with_force(
     experiment: Experiment, logged: list[Run], tmp_path: Path
 ) -> None:
     write(experiment, tmp_path, "csv")
-    with pytest.raises(UserErrorException, match=r"runs\.csv is there already"):
+    with pytest.raises(UserErrorException, match=r"runs\.csv exists already"):
         write(experiment, tmp_path, "csv")
     write(experiment, tmp_path, "csv", force=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["metrics.csv", "runs.csv"]
 
 
-def test_without_pyarrow_parquet_says_what_to_install(
+def test_parquet_without_pyarrow_names_the_package_to_install(
     experiment: Experiment, logged: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
@@ -133,33 +135,33 @@ def test_without_pyarrow_parquet_says_what_to_install(
 
 @pytest.fixture
 def command(home: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "runyard", *words], cwd=tmp_path, env=os.environ, capture_output=True, text=True
+            [sys.executable, "-m", "runyard", *arguments], cwd=tmp_path, env=os.environ, capture_output=True, text=True
         )
 
     return run
 
 
 @pytest.mark.real
-def test_the_commands_export_and_import_say_what_they_did(
+def test_export_and_import_commands_print_results(
     experiment: Experiment, logged: list[Run], command: Callable[..., Any], tmp_path: Path
 ) -> None:
-    done = command("export", experiment.name)
-    assert done.stdout.splitlines() == ["runyard-export/runs.csv", "runyard-export/metrics.csv"]
-    assert "2 runs, 8 points" in done.stderr
-    assert "only --format json has those" in done.stderr
-    one = command("export", logged[0].id, "--format", "json", "-o", "one")
-    assert one.returncode == 0
+    result = command("export", experiment.name)
+    assert result.stdout.splitlines() == ["runyard-export/runs.csv", "runyard-export/metrics.csv"]
+    assert "2 runs, 8 points" in result.stderr
+    assert "only --format json has those" in result.stderr
+single = command("export", logged[0].id, "--format", "json", "-o", "one")
+assert single.returncode == 0
     assert len(json.loads((tmp_path / "one/runs.json").read_text())["runs"]) == 1
-    for words, said in (
+    for arguments, message in (
         (("export",), "say what to export"),
         (("export", "nobody"), "there is no run and no experiment 'nobody'"),
-        (("export", experiment.name, "--format", "xlsx"), "there is no format 'xlsx'"),
-        (("import", "mlflow", "nowhere"), "there is no 'nowhere' to import from"),
-        (("import", "aim", "."), "nothing is known of 'aim'"),
+        (("export", experiment.name, "--format", "xlsx"), "format must be one of parquet, csv, json, got 'xlsx'"),
+        (("import", "mlflow", "nowhere"), "'nowhere' does not exist"),
+        (("import", "aim", "."), "got 'aim'"),
     ):
-        wrong = command(*words)
-        assert wrong.returncode == 1
-        assert said in wrong.stderr
-        assert "Traceback" not in wrong.stderr
+        failed = command(*arguments)
+        assert failed.returncode == 1
+        assert message in failed.stderr
+        assert "Traceback" not in failed.stderr

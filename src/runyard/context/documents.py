@@ -18,7 +18,7 @@ from runyard.errors import UserErrorException
 
 CONFUSION_MATRIX, ACCURACY_TABLE = "confusion_matrix", "accuracy_table"
 RESIDUALS, PREDICTIONS = "residuals", "predictions"
-HISTOGRAM, TEXT = "histogram", "text"
+SCALAR, HISTOGRAM, TEXT = "scalar", "histogram", "text"
 
 KIND_OF_RECORD = {
     layout.NOTE: TEXT,

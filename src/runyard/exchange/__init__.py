@@ -1,1 +1,1 @@
-"""Runs to and from other programs: exports as tables, imports of what MLflow, TensorBoard and W&B left on disk."""
+"""Export of runs as tables, and import of runs from the files of MLflow, TensorBoard and W&B."""

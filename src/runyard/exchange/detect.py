@@ -1,4 +1,4 @@
-"""From a path and the name of a program to the runs that are there."""
+"""Finds the runs of a tracking system in a path."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from runyard.errors import UserErrorException
-from runyard.exchange.foreign_run import FoundRun
+from runyard.exchange.foreign_run import ForeignRun
 
 SOURCES = ("mlflow", "tensorboard", "wandb-offline")
 
 
-def find_runs(source: str, path: Path) -> Iterator[FoundRun]:
-    """Read one by one, so that a folder of any size can be imported."""
+def find_runs(source: str, path: Path) -> Iterator[ForeignRun]:
+    """Yield the runs one by one, so that a folder of any size can be imported."""
     if source not in SOURCES:
-        raise UserErrorException(f"nothing is known of {source!r}", hint=f"imports come from {', '.join(SOURCES)}")
+        raise UserErrorException(f"source must be one of {', '.join(SOURCES)}, got {source!r}")
     if not path.exists():
-        raise UserErrorException(f"there is no {str(path)!r} to import from")
+        raise UserErrorException(f"{str(path)!r} does not exist")
     if source == "mlflow":
         return _mlflow(path)
     if source == "tensorboard":
@@ -26,35 +26,31 @@ def find_runs(source: str, path: Path) -> Iterator[FoundRun]:
     return wandb_offline.runs(path)
 
 
-def _mlflow(path: Path) -> Iterator[FoundRun]:
-    """`mlruns`, `mlflow.db`, or the folder that holds one of them: as MLflow itself leaves it in a project."""
+def _mlflow(path: Path) -> Iterator[ForeignRun]:
+    """Accept `mlruns`, `mlflow.db`, or the folder that contains one of them."""
     from runyard.exchange import mlflow_database, mlflow_folder
 
     if path.is_file():
         if not mlflow_database.is_database(path):
-            raise UserErrorException(f"{path} is no SQLite database", hint="give mlflow.db, or the folder mlruns")
+            raise UserErrorException(f"{path} is not an SQLite database", hint="pass mlflow.db, or the folder mlruns")
         return mlflow_database.runs(path)
-    places = [path / "mlflow.db", path / "mlruns"]
     if mlflow_folder.is_file_store(path):
         return mlflow_folder.runs(path)
-    if places[0].is_file():
-        return mlflow_database.runs(places[0])
-    if places[1].is_dir():
-        return mlflow_folder.runs(places[1])
+    if (path / "mlflow.db").is_file():
+        return mlflow_database.runs(path / "mlflow.db")
+    if (path / "mlruns").is_dir():
+        return mlflow_folder.runs(path / "mlruns")
     raise UserErrorException(
-        f"there are no runs of MLflow in {path}",
-        hint="give mlflow.db, the folder mlruns, or the folder that holds them",
+        f"no MLflow runs in {path}", hint="pass mlflow.db, the folder mlruns, or the folder that contains them"
     )
 
 
-def _tensorboard(path: Path) -> Iterator[FoundRun]:
+def _tensorboard(path: Path) -> Iterator[ForeignRun]:
     from runyard.exchange import tensorboard
     from runyard.wire.event_records import is_event_file
 
     if path.is_file():
-        raise UserErrorException(f"{path} is a file", hint=f"give its folder: {path.parent}")
-    if not any(is_event_file(found.name) for found in path.rglob("*")):
-        raise UserErrorException(
-            f"there are no event files of TensorBoard below {path}", hint="their names contain 'tfevents'"
-        )
+        raise UserErrorException(f"{path} is a file", hint=f"pass its folder: {path.parent}")
+    if not any(is_event_file(file.name) for file in path.rglob("*")):
+        raise UserErrorException(f"no TensorBoard event files below {path}", hint="their names contain 'tfevents'")
     return tensorboard.runs(path)

@@ -1,8 +1,7 @@
-"""Runs and their metrics as tables for other programs. Points are streamed, never all in memory."""
+"""Exports runs and their metrics as tables. Points are streamed, so they need not fit in memory."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -12,34 +11,35 @@ from typing import Any
 from runyard.client.connection import Connection
 from runyard.errors import UserErrorException
 from runyard.exchange.tables import FORMATS, Writer
+from runyard.posix import atomic_write
 from runyard.wire.points import WirePoints, decode_points
 
-_POINTS_AT_ONCE = 200_000
+_MAX_POINTS_PER_REQUEST = 200_000
 _PAGE = 1000
 
 
 @dataclass(frozen=True)
-class Choice:
-    """Which runs: one, those of an experiment, or with neither all."""
+class RunSelection:
+    """The runs to export: one, those of an experiment, or all."""
 
     run_id: str | None = None
     experiment: str | None = None
 
 
 @dataclass
-class Exported:
+class ExportResult:
     paths: list[Path]
     runs: int = 0
     points: int = 0
     files: int = 0
-    left_out: int = 0  # tables, images and the like, which only JSON has
+    skipped_series: int = 0  # tables, images and others that only JSON contains
 
 
-def rows_of(connection: Connection, choice: Choice) -> list[dict[str, Any]]:
-    if choice.run_id is not None:
-        found = _pages(connection, query=f'"{choice.run_id}"')
-        return [row for row in found if row["run_id"] == choice.run_id]
-    return list(_pages(connection, experiment=choice.experiment))
+def select_rows(connection: Connection, selection: RunSelection) -> list[dict[str, Any]]:
+    if selection.run_id is not None:
+        rows = _pages(connection, query=f'"{selection.run_id}"')
+        return [row for row in rows if row["run_id"] == selection.run_id]
+    return list(_pages(connection, experiment=selection.experiment))
 
 
 def export(
@@ -50,39 +50,48 @@ def export(
     *,
     files: bool = False,
     force: bool = False,
-    told: Callable[[dict[str, Any]], None] = lambda row: None,
-) -> Exported:
-    """Written beside their names first: an export that breaks off leaves no half table under the right name."""
+    on_run: Callable[[dict[str, Any]], None] = lambda row: None,
+) -> ExportResult:
+    """Write the tables of some runs; a failed export leaves no incomplete table.
+
+    Args:
+        connection: Connection to the yard.
+        rows: The runs, as returned by :func:`select_rows`.
+        folder: Folder for the tables.
+        format: ``parquet``, ``csv`` or ``json``.
+        files: Also download the files of the runs.
+        force: Replace existing tables.
+        on_run: Called before each run.
+
+    Raises:
+        UserErrorException: The format is unknown, or a table exists already.
+    """
     if format not in FORMATS:
-        raise UserErrorException(f"there is no format {format!r}", hint=f"the formats: {', '.join(FORMATS)}")
-    kind = FORMATS[format]
-    kind.check()
-    targets = [folder / name for name in kind.names]
+        raise UserErrorException(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
+    writer_class = FORMATS[format]
+    writer_class.check()
+    targets = [folder / name for name in writer_class.names]
     for path in targets:
         if path.exists() and not force:
             raise UserErrorException(
-                f"{path} is there already", hint="choose another folder with -o, or replace it with --force"
+                f"{path} exists already", hint="choose another folder with -o, or replace it with --force"
             )
     folder.mkdir(parents=True, exist_ok=True)
-    parts = [path.with_name(f".{path.name}.part") for path in targets]
-    done = Exported(targets, runs=len(rows))
-    with ExitStack() as tidy:
-        for part in parts:
-            tidy.callback(part.unlink, missing_ok=True)
-        with kind(parts, rows) as writer:
+    result = ExportResult(targets, runs=len(rows))
+    with ExitStack() as stack:
+        drafts = [stack.enter_context(atomic_write.replace_file(path)) for path in targets]
+        with writer_class(drafts, rows) as writer:
             for row in rows:
-                told(row)
-                _export_run(connection, row, writer, done)
-        for part, path in zip(parts, targets):
-            os.replace(part, path)  # noqa: PTH105  the callback above finds nothing to remove then
+                on_run(row)
+                _export_run(connection, row, writer, result)
     if files:
         for row in rows:
-            done.files += _download(connection, row["run_id"], folder / "files" / row["run_id"])
-    return done
+            result.files += _download(connection, row["run_id"], folder / "files" / row["run_id"])
+    return result
 
 
 def _pages(connection: Connection, **query: Any) -> Iterator[dict[str, Any]]:
-    """By number: a run that is submitted meanwhile comes at the end, and moves nobody to another page."""
+    """Iterate in the order of run numbers, so that runs submitted during the export do not shift the pages."""
     offset = 0
     while True:
         page = connection.get("/api/runs/table", sort="number", offset=offset, limit=_PAGE, **query)["rows"]
@@ -92,7 +101,7 @@ def _pages(connection: Connection, **query: Any) -> Iterator[dict[str, Any]]:
         offset += _PAGE
 
 
-def _export_run(connection: Connection, row: dict[str, Any], writer: Writer, done: Exported) -> None:
+def _export_run(connection: Connection, row: dict[str, Any], writer: Writer, result: ExportResult) -> None:
     run_id = row["run_id"]
     writer.begin(row)
     for series in connection.get(f"/api/runs/{run_id}/series"):
@@ -100,18 +109,18 @@ def _export_run(connection: Connection, row: dict[str, Any], writer: Writer, don
         if series["kind"] == "scalar":
             for points in _points(connection, run_id, name):
                 writer.add(run_id, name, points)
-                done.points += len(points.values)
-        elif writer.takes_values:
+                result.points += len(points.values)
+        elif writer.supports_values:
             writer.add_values(name, series["kind"], list(_values(connection, run_id, name)))
         else:
-            done.left_out += 1
+            result.skipped_series += 1
     writer.end()
 
 
 def _points(connection: Connection, run_id: str, name: str) -> Iterator[WirePoints]:
     after = 0
     while True:
-        data = connection.read(f"/api/runs/{run_id}/metrics/{name}", after=after, limit=_POINTS_AT_ONCE)
+        data = connection.read(f"/api/runs/{run_id}/metrics/{name}", after=after, limit=_MAX_POINTS_PER_REQUEST)
         points = decode_points(data)
         if not points.values:
             return

@@ -1,4 +1,4 @@
-"""A run as another program left it on disk: what all readers give and the import takes."""
+"""A run of another tracking system: the result of all readers and the input of the import."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import NamedTuple, Optional
 
 COMPLETED, FAILED, CANCELED = "Completed", "Failed", "Canceled"
-NOT_ENDED = "NotEnded"  # it may go on, and be imported again
+NOT_ENDED = "NotEnded"  # it may continue and be imported again
 
 
-class Curve(NamedTuple):
-    """All points of one metric, in the order in which they were logged."""
+class MetricSeries(NamedTuple):
+    """All points of one metric in the order of logging."""
 
     name: str
     steps: array[int]
@@ -24,7 +24,7 @@ class Curve(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FoundRun:
+class ForeignRun:
     run_id: str
     experiment: str  # any text
     name: str
@@ -32,40 +32,38 @@ class FoundRun:
     created_at: float
     ended_at: Optional[float]
     source: str  # "mlflow", "tensorboard", "wandb"
-    curves: Callable[[], Iterator[Curve]]
+    series: Callable[[], Iterator[MetricSeries]]
     parent_id: Optional[str] = None
     user: str = ""
-    message: str = ""  # why it failed
+    message: str = ""  # reason of the failure
     tags: dict[str, str] = field(default_factory=dict)
     params: dict[str, str] = field(default_factory=dict)
     files: Sequence[tuple[str, Path]] = ()
 
 
-def new_curve(name: str) -> Curve:
-    return Curve(name, array("q"), array("d"), array("d"))
+def new_series(name: str) -> MetricSeries:
+    return MetricSeries(name, array("q"), array("d"), array("d"))
 
 
-def add(curve: Curve, step: int, time: float, value: float) -> None:
-    curve.steps.append(step)
-    curve.times.append(time)
-    curve.values.append(value)
+def add_point(series: MetricSeries, step: int, time: float, value: float) -> None:
+    series.steps.append(step)
+    series.times.append(time)
+    series.values.append(value)
 
 
-def an_id(*parts: str) -> str:
-    """The same for the same parts, on any machine and at any time; readable where the parts are."""
-    made = re.sub(r"[^A-Za-z0-9_.-]+", "-", "_".join(parts)).strip("-_.")[:120]
-    if made == "_".join(parts):
-        return made
-    return f"{made or 'run'}_{hashlib.sha256(chr(0).join(parts).encode('utf-8', 'replace')).hexdigest()[:8]}"
+def stable_id(*parts: str) -> str:
+    """Return an id that depends only on the parts; it is readable if the parts are."""
+    text = re.sub(r"[^A-Za-z0-9_.-]+", "-", "_".join(parts)).strip("-_.")[:120]
+    if text == "_".join(parts):
+        return text
+    return f"{text or 'run'}_{hashlib.sha256(chr(0).join(parts).encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
-def files_below(folder: Path, prefix: str = "") -> list[tuple[str, Path]]:
-    """The files of a folder by their names below it. A link that leads out of it is somebody else's file."""
-    if not folder.is_dir():
-        return []
-    top = folder.resolve()
-    found = []
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.resolve().is_relative_to(top):
-            found.append((prefix + path.relative_to(folder).as_posix(), path))
-    return found
+def list_files(folder: Path, prefix: str = "") -> list[tuple[str, Path]]:
+    """Return the files below a folder with their relative names, without links that lead out of it."""
+    root = folder.resolve()
+    return [
+        (prefix + path.relative_to(folder).as_posix(), path)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.resolve().is_relative_to(root)
+    ]

@@ -1,52 +1,50 @@
-"""Into the yard, through its API. Sent again, nothing changes; what grew meanwhile goes on where it was."""
+"""Imports runs through the yard's API. A repeated import sends only new points and changed files."""
 
 from __future__ import annotations
 
-import hashlib
-from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from runyard.client.connection import Connection
-from runyard.exchange.foreign_run import Curve, FoundRun
+from runyard.exchange.foreign_run import ForeignRun, MetricSeries
+from runyard.posix import sha256
 from runyard.wire.exchange import ImportRun
 from runyard.wire.points import pack_points
 
-_POINTS_AT_ONCE = 1_000_000
-_CHUNK = 1 << 20
+_MAX_POINTS_PER_REQUEST = 1_000_000
 
 
 @dataclass
-class Tally:
-    new: int = 0
-    grown: int = 0  # known already, with something new
-    same: int = 0
+class ImportCounts:
+    created: int = 0
+    updated: int = 0  # existed already, with new or changed data
+    unchanged: int = 0
     points: int = 0
     files: int = 0
 
 
 def import_runs(
-    connection: Connection, found: Iterable[FoundRun], told: Callable[[FoundRun], None] = lambda run: None
-) -> Tally:
-    tally = Tally()
-    for run in found:
-        told(run)
-        answer = connection.post("/api/runs/import", asdict(_request(run)))
-        points = _send_points(connection, run, answer["points"])
-        files = _send_files(connection, run, answer["files"])
-        tally.points += points
-        tally.files += files
-        if answer["created"]:
-            tally.new += 1
-        elif answer["changed"] or points or files:
-            tally.grown += 1
+    connection: Connection, runs: Iterable[ForeignRun], on_run: Callable[[ForeignRun], None] = lambda run: None
+) -> ImportCounts:
+    """Send runs with their points and files to the yard. ``on_run`` is called before each run."""
+    counts = ImportCounts()
+    for run in runs:
+        on_run(run)
+        result = connection.post("/api/runs/import", asdict(_request(run)))
+        points = _send_points(connection, run, result["points"])
+        files = _send_files(connection, run, result["files"])
+        counts.points += points
+        counts.files += files
+        if result["created"]:
+            counts.created += 1
+        elif result["changed"] or points or files:
+            counts.updated += 1
         else:
-            tally.same += 1
-    return tally
+            counts.unchanged += 1
+    return counts
 
 
-def _request(run: FoundRun) -> ImportRun:
+def _request(run: ForeignRun) -> ImportRun:
     return ImportRun(
         run_id=run.run_id,
         experiment=run.experiment,
@@ -63,46 +61,29 @@ def _request(run: FoundRun) -> ImportRun:
     )
 
 
-def _send_points(connection: Connection, run: FoundRun, known: dict[str, int]) -> int:
+def _send_points(connection: Connection, run: ForeignRun, stored_counts: dict[str, int]) -> int:
     sent = 0
-    for curve in run.curves():
-        at = known.get(curve.name, 0)
-        while at < len(curve.values):
-            end = min(at + _POINTS_AT_ONCE, len(curve.values))
-            path = f"/api/runs/{run.run_id}/metrics/{curve.name}"
-            connection.put(path, _packed(curve, at, end), at=at)
-            sent += end - at
-            at = end
+    for series in run.series():
+        start = stored_counts.get(series.name, 0)
+        while start < len(series.values):
+            end = min(start + _MAX_POINTS_PER_REQUEST, len(series.values))
+            path = f"/api/runs/{run.run_id}/metrics/{series.name}"
+            connection.put(path, _pack(series, start, end), at=start)
+            sent += end - start
+            start = end
     return sent
 
 
-def _packed(curve: Curve, begin: int, end: int) -> bytes:
-    return pack_points(
-        end - begin,
-        end,
-        _bytes(curve.steps[begin:end]),
-        _bytes(curve.times[begin:end]),
-        _bytes(curve.values[begin:end]),
-    )
+def _pack(series: MetricSeries, start: int, end: int) -> bytes:
+    columns = (series.steps[start:end], series.times[start:end], series.values[start:end])
+    return pack_points(end - start, end, *(column.tobytes() for column in columns))
 
 
-def _bytes(column: array[int] | array[float]) -> bytes:
-    return column.tobytes()
-
-
-def _send_files(connection: Connection, run: FoundRun, known: dict[str, str]) -> int:
+def _send_files(connection: Connection, run: ForeignRun, stored_digests: dict[str, str]) -> int:
     sent = 0
     for name, path in run.files:
-        if known.get(name) != _digest(path):
+        if stored_digests.get(name) != sha256.of_file(path):
             with open(path, "rb") as stream:
                 connection.upload(f"/api/runs/{run.run_id}/files/{name}", stream)
             sent += 1
     return sent
-
-
-def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()

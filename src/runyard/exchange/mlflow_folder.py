@@ -1,4 +1,4 @@
-"""MLflow's file store: a folder `mlruns` of small files."""
+"""Reads MLflow's file store, the folder `mlruns`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from runyard.exchange.foreign_run import (
     COMPLETED,
     FAILED,
     NOT_ENDED,
-    Curve,
-    FoundRun,
-    add,
-    files_below,
-    new_curve,
+    ForeignRun,
+    MetricSeries,
+    add_point,
+    list_files,
+    new_series,
 )
 
 _STATUS = {3: COMPLETED, 4: FAILED, 5: CANCELED}
@@ -25,92 +25,92 @@ STATUS_BY_NAME = {"FINISHED": COMPLETED, "FAILED": FAILED, "KILLED": CANCELED}
 PARENT = "mlflow.parentRunId"
 
 
-def runs(root: Path) -> Iterator[FoundRun]:
-    """Those that were not deleted, oldest experiment first."""
+def runs(root: Path) -> Iterator[ForeignRun]:
+    """Yield the runs that are not deleted, oldest experiment first."""
     for folder in sorted(path for path in root.iterdir() if (path / "meta.yaml").is_file()):
         experiment = _meta(folder)
         if experiment.get("lifecycle_stage", "active") != "active":
             continue
         models = _model_files(folder / "models")
         for run in sorted(path for path in folder.iterdir() if (path / "meta.yaml").is_file()):
-            about = _meta(run)
-            if "run_id" in about and about.get("lifecycle_stage", "active") == "active":
-                yield _run(run, about, str(experiment.get("name") or folder.name), models)
+            meta = _meta(run)
+            if "run_id" in meta and meta.get("lifecycle_stage", "active") == "active":
+                yield _run(run, meta, str(experiment.get("name") or folder.name), models)
 
 
 def is_file_store(folder: Path) -> bool:
     return any((path / "meta.yaml").is_file() for path in folder.iterdir() if path.is_dir())
 
 
-def local_path(uri: str, beside: Path) -> Path | None:
-    """Where on this machine the files of an artifact URI are, if they can be here at all."""
+def local_path(uri: str, base: Path) -> Path | None:
+    """Return the local path of an artifact URI, or None if it refers to remote storage."""
     parsed = urlparse(uri)
     if parsed.scheme in ("", "file"):
         path = Path(unquote(parsed.path))
-        return path if path.is_absolute() else beside / path
-    if parsed.scheme == "mlflow-artifacts":  # kept by a server, by default beside its database
-        return beside / "mlartifacts" / unquote(parsed.path).lstrip("/")
+        return path if path.is_absolute() else base / path
+    if parsed.scheme == "mlflow-artifacts":  # stored by a server, by default next to its database
+        return base / "mlartifacts" / unquote(parsed.path).lstrip("/")
     return None
 
 
-def _run(folder: Path, about: dict[str, Any], experiment: str, models: dict[str, list[tuple[str, Path]]]) -> FoundRun:
+def _run(folder: Path, meta: dict[str, Any], experiment: str, models: dict[str, list[tuple[str, Path]]]) -> ForeignRun:
     tags = _texts(folder / "tags")
-    run_id = str(about["run_id"])
+    run_id = str(meta["run_id"])
     artifacts = folder / "artifacts"
     if not artifacts.is_dir():
-        artifacts = local_path(str(about.get("artifact_uri") or ""), folder.parent.parent.parent) or artifacts
-    return FoundRun(
+        artifacts = local_path(str(meta.get("artifact_uri") or ""), folder.parent.parent.parent) or artifacts
+    return ForeignRun(
         run_id=run_id,
         experiment=experiment,
-        name=str(about.get("run_name") or tags.get("mlflow.runName") or run_id),
-        status=_status(about.get("status")),
-        created_at=float(about.get("start_time") or 0) / 1000,
-        ended_at=float(about["end_time"]) / 1000 if about.get("end_time") else None,
+        name=str(meta.get("run_name") or tags.get("mlflow.runName") or run_id),
+        status=_status(meta.get("status")),
+        created_at=float(meta.get("start_time") or 0) / 1000,
+        ended_at=float(meta["end_time"]) / 1000 if meta.get("end_time") else None,
         source="mlflow",
-        curves=lambda: _curves(folder / "metrics"),
+        series=lambda: _read_series(folder / "metrics"),
         parent_id=tags.get(PARENT),
-        user=str(about.get("user_id") or ""),
+        user=str(meta.get("user_id") or ""),
         tags=tags,
         params=_texts(folder / "params"),
-        files=[*files_below(artifacts), *models.get(run_id, [])],
+        files=[*list_files(artifacts), *models.get(run_id, [])],
     )
 
 
-def _status(given: Any) -> str:
-    return STATUS_BY_NAME.get(given, NOT_ENDED) if isinstance(given, str) else _STATUS.get(given, NOT_ENDED)
+def _status(value: Any) -> str:
+    return STATUS_BY_NAME.get(value, NOT_ENDED) if isinstance(value, str) else _STATUS.get(value, NOT_ENDED)
 
 
-def _curves(folder: Path) -> Iterator[Curve]:
-    """A line for each point: milliseconds, value, step, and for some what it was measured on."""
-    for name, path in files_below(folder):
-        curve = new_curve(name)
+def _read_series(folder: Path) -> Iterator[MetricSeries]:
+    """Read one file per metric; each line contains milliseconds, value, step, and sometimes the dataset."""
+    for name, path in list_files(folder):
+        series = new_series(name)
         with open(path, encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
                 words = line.split()
                 if not words:
                     continue
                 try:
-                    add(curve, int(words[2]) if len(words) > 2 else 0, int(words[0]) / 1000, float(words[1]))
+                    add_point(series, int(words[2]) if len(words) > 2 else 0, int(words[0]) / 1000, float(words[1]))
                 except (ValueError, IndexError):
                     raise UserErrorException(
-                        f"{path}, line {number} is no point of a metric: {line.strip()[:80]!r}",
-                        hint="repair or remove that line, and import again",
+                        f"{path}, line {number} is not a metric value: {line.strip()[:80]!r}",
+                        hint="repair or remove that line and import again",
                     ) from None
-        yield curve
+        yield series
 
 
 def _texts(folder: Path) -> dict[str, str]:
-    return {name: path.read_text(encoding="utf-8") for name, path in files_below(folder)}
+    return {name: path.read_text(encoding="utf-8") for name, path in list_files(folder)}
 
 
 def _model_files(folder: Path) -> dict[str, list[tuple[str, Path]]]:
-    """By the run that logged them; the yard keeps the files of models among those of their run."""
-    found: dict[str, list[tuple[str, Path]]] = {}
+    """Return the files of logged models by run id; the yard stores them with the files of the run."""
+    by_run: dict[str, list[tuple[str, Path]]] = {}
     for model in sorted(folder.iterdir()) if folder.is_dir() else []:
         if (model / "meta.yaml").is_file():
             run_id = _meta(model).get("source_run_id")
-            found.setdefault(str(run_id), []).extend(files_below(model / "artifacts", f"models/{model.name}/"))
-    return found
+            by_run.setdefault(str(run_id), []).extend(list_files(model / "artifacts", f"models/{model.name}/"))
+    return by_run
 
 
 def _meta(folder: Path) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def _meta(folder: Path) -> dict[str, Any]:
 
     path = folder / "meta.yaml"
     try:
-        found = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (OSError, yaml.YAMLError) as error:
-        raise UserErrorException(f"{path} cannot be read: {error}", hint="is this a copy that broke off?") from error
-    return found if isinstance(found, dict) else {}
+        raise UserErrorException(f"cannot read {path}: {error}", hint="the copy may be incomplete") from error
+    return content if isinstance(content, dict) else {}

@@ -1,4 +1,4 @@
-"""The formats of an export. CSV and Parquet: a table of runs and one of points; JSON: runs with all that they have."""
+"""Export formats. CSV and Parquet: a table of runs and a table of points; JSON: one document with everything."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from typing import IO, Any
 from runyard.errors import UserErrorException
 from runyard.wire.points import NO_STEP, WirePoints
 
-_PLAIN = (
+_FIELDS = (
     "run_id", "number", "experiment", "name", "status", "reason", "target", "type", "parent_id", "submitted_by",
     "nodes", "ranks", "duration_s",
 )  # fmt: skip
 _TIMES = ("created_at", "started_at", "ended_at")
-_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_SPECIAL_VALUES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 class Writer:
-    """``begin`` and ``end`` for each run; in between what it logged. Leaving the block finishes the files."""
+    """Call ``begin`` and ``end`` for each run, and ``add`` in between. Leaving the ``with`` block closes the files."""
 
     names: tuple[str, ...]
-    takes_values = False
+    supports_values = False
 
     @classmethod
     def check(cls) -> None:
-        """Raises when something that this format needs is not installed."""
+        """Raise UserErrorException if a required package is not installed."""
 
     def __init__(self, paths: Sequence[Path], rows: Sequence[dict[str, Any]]) -> None:
         raise NotImplementedError
@@ -63,11 +63,11 @@ class Csv(Writer):
         columns = _columns(rows)
         with open(paths[0], "w", encoding="utf-8", newline="") as file:
             table = csv.writer(file)
-            table.writerow([*_PLAIN, *_TIMES, *(f"{kind}.{name}" for kind, name in columns)])
+            table.writerow([*_FIELDS, *_TIMES, *(f"{kind}.{name}" for kind, name in columns)])
             for row in rows:
                 table.writerow(
                     [
-                        *(row[name] for name in _PLAIN),
+                        *(row[name] for name in _FIELDS),
                         *(_iso(row[name]) for name in _TIMES),
                         *(row[kind].get(name) for kind, name in columns),
                     ]
@@ -88,7 +88,7 @@ class Csv(Writer):
 
 class Json(Writer):
     names = ("runs.json",)
-    takes_values = True
+    supports_values = True
 
     def __init__(self, paths: Sequence[Path], rows: Sequence[dict[str, Any]]) -> None:
         self._file: IO[str] = open(paths[0], "w", encoding="utf-8")  # noqa: SIM115  closed by close()
@@ -98,10 +98,10 @@ class Json(Writer):
         self._values: dict[str, Any] = {}
 
     def begin(self, row: dict[str, Any]) -> None:
-        told = {**row, "last_metrics": row["metrics"]}
-        del told["metrics"]
+        summary = {name: value for name, value in row.items() if name != "metrics"}
+        summary["last_metrics"] = row["metrics"]
         self._file.write("\n" if self._first_run else ",\n")
-        self._file.write(json.dumps(told)[:-1] + ', "metrics": {')
+        self._file.write(json.dumps(summary)[:-1] + ', "metrics": {')
         self._first_run, self._metric, self._values = False, None, {}
 
     def add(self, run_id: str, name: str, points: WirePoints) -> None:
@@ -112,8 +112,8 @@ class Json(Writer):
         else:
             self._file.write(", ")
         columns = zip(points.steps, points.times, points.values)
-        told = ([None if step == NO_STEP else step, time, _word(value)] for step, time, value in columns)
-        self._file.write(", ".join(map(json.dumps, told)))
+        items = ([None if step == NO_STEP else step, time, _json_number(value)] for step, time, value in columns)
+        self._file.write(", ".join(map(json.dumps, items)))
 
     def add_values(self, name: str, kind: str, values: list[Any]) -> None:
         self._values[name] = {"kind": kind, "values": values}
@@ -144,14 +144,14 @@ class Parquet(Writer):
         from pyarrow import parquet
 
         self._arrow = arrow
-        moment = arrow.timestamp("us", tz="UTC")
-        parquet.write_table(self._runs(rows, moment), paths[0])
+        timestamp = arrow.timestamp("us", tz="UTC")
+        parquet.write_table(self._runs(rows, timestamp), paths[0])
         self._schema = arrow.schema(
             [
                 ("run_id", arrow.dictionary(arrow.int32(), arrow.string())),
                 ("name", arrow.dictionary(arrow.int32(), arrow.string())),
                 ("step", arrow.int64()),
-                ("time", moment),
+                ("time", timestamp),
                 ("value", arrow.float64()),
             ]
         )
@@ -163,33 +163,33 @@ class Parquet(Writer):
         times = arrow.array([round(time * 1e6) for time in points.times], arrow.int64()).cast(
             self._schema.field(3).type
         )
-        same = [
-            arrow.DictionaryArray.from_arrays(arrow.array([0] * count, arrow.int32()), [word])
-            for word in (run_id, name)
+        constants = [
+            arrow.DictionaryArray.from_arrays(arrow.array([0] * count, arrow.int32()), [text])
+            for text in (run_id, name)
         ]
         values = arrow.array(points.values, arrow.float64())
-        self._points.write_table(arrow.Table.from_arrays([*same, steps, times, values], schema=self._schema))
+        self._points.write_table(arrow.Table.from_arrays([*constants, steps, times, values], schema=self._schema))
 
     def close(self) -> None:
         self._points.close()
 
-    def _runs(self, rows: Sequence[dict[str, Any]], moment: Any) -> Any:
-        """Parameters are texts, since one run's number is another one's word; metrics are numbers."""
+    def _runs(self, rows: Sequence[dict[str, Any]], timestamp: Any) -> Any:
+        """Return the table of runs. Parameters are texts, because their types may differ between runs."""
         arrow = self._arrow
         columns: dict[str, Any] = {}
-        whole = arrow.int64()
-        special = {"number": whole, "nodes": whole, "ranks": whole, "duration_s": arrow.float64()}
-        for name in _PLAIN:
-            columns[name] = arrow.array([row[name] for row in rows], special.get(name, arrow.string()))
+        integer = arrow.int64()
+        types = {"number": integer, "nodes": integer, "ranks": integer, "duration_s": arrow.float64()}
+        for name in _FIELDS:
+            columns[name] = arrow.array([row[name] for row in rows], types.get(name, arrow.string()))
         for name in _TIMES:
             ticks = [None if row[name] is None else round(row[name] * 1e6) for row in rows]
-            columns[name] = arrow.array(ticks, arrow.int64()).cast(moment)
+            columns[name] = arrow.array(ticks, integer).cast(timestamp)
         for kind, name in _columns(rows):
-            found = [row[kind].get(name) for row in rows]
+            values = [row[kind].get(name) for row in rows]
             if kind == "metrics":
-                columns[f"{kind}.{name}"] = arrow.array([_number(value) for value in found], arrow.float64())
+                columns[f"{kind}.{name}"] = arrow.array([_number(value) for value in values], arrow.float64())
             else:
-                texts = [None if value is None else _text(value) for value in found]
+                texts = [None if value is None else _text(value) for value in values]
                 columns[f"{kind}.{name}"] = arrow.array(texts, arrow.string())
         return arrow.table(columns)
 
@@ -198,7 +198,7 @@ FORMATS: dict[str, type[Writer]] = {"parquet": Parquet, "csv": Csv, "json": Json
 
 
 def _columns(rows: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Whatever any of the runs has, in the order in which it is first met."""
+    """Return the parameters, metrics and tags of all runs in the order of their first occurrence."""
     return [
         (kind, name)
         for kind in ("params", "metrics", "tags")
@@ -212,16 +212,16 @@ def _iso(seconds: float | None) -> str:
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="milliseconds")
 
 
-def _word(value: float) -> float | str:
+def _json_number(value: float) -> float | str:
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _number(value: Any) -> float | None:
-    """What is no number (a text that somebody logged) has no place in a column of numbers."""
+    """Return None for a text, which a column of numbers cannot contain."""
     if isinstance(value, str):
-        return _WORDS.get(value)
+        return _SPECIAL_VALUES.get(value)
     return float(value) if isinstance(value, (int, float)) else None
 
 

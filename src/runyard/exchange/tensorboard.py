@@ -1,4 +1,4 @@
-"""TensorBoard's event files: each folder that holds some is a run."""
+"""Reads TensorBoard event files: each folder that contains some is a run."""
 
 from __future__ import annotations
 
@@ -7,54 +7,54 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from runyard.context.documents import SCALAR
 from runyard.errors import UserErrorException
-from runyard.exchange.foreign_run import COMPLETED, Curve, FoundRun, add, an_id, new_curve
-from runyard.tracking.event_records import complete_records
-from runyard.tracking.series import SCALAR
-from runyard.tracking.summaries import SummaryValue, read_event
+from runyard.exchange.foreign_run import COMPLETED, ForeignRun, MetricSeries, add_point, new_series, stable_id
+from runyard.wire.event_checksums import complete_records
 from runyard.wire.event_records import is_event_file
+from runyard.wire.event_summaries import SummaryValue, read_event
 
 
-def runs(root: Path) -> Iterator[FoundRun]:
-    """The files themselves are kept too, with their histograms and images: nothing of them is lost."""
+def runs(root: Path) -> Iterator[ForeignRun]:
+    """Yield the runs. The event files become files of the run, so that histograms and images are not lost."""
     for folder in sorted({path.parent for path in root.rglob("*") if is_event_file(path.name) and path.is_file()}):
         files = sorted(path for path in folder.iterdir() if is_event_file(path.name) and path.is_file())
-        times = [said.time for path in files for said in _said(path)]
+        times = [value.time for path in files for value in _read_values(path)]
         if not times:
             continue
         name = folder.relative_to(root).as_posix() if folder != root else folder.resolve().name
         experiment = root.resolve().name
-        yield FoundRun(
-            run_id=an_id(experiment, name, str(round(min(times) * 1e6))),
+        yield ForeignRun(
+            run_id=stable_id(experiment, name, str(round(min(times) * 1e6))),
             experiment=experiment,
             name=name,
             status=COMPLETED,
             created_at=min(times),
             ended_at=max(times),
             source="tensorboard",
-            curves=lambda files=files: _curves(files),  # type: ignore[misc]
+            series=lambda files=files: _read_series(files),  # type: ignore[misc]
             files=[(f"logs/{path.name}", path) for path in files],
         )
 
 
-def _curves(files: list[Path]) -> Iterator[Curve]:
-    """A run that was resumed has several files, whose names begin with the time."""
-    curves: dict[str, Curve] = {}
+def _read_series(files: list[Path]) -> Iterator[MetricSeries]:
+    """Read all files in order: a resumed run has several, whose names start with the time."""
+    by_tag: dict[str, MetricSeries] = {}
     for path in files:
-        for said in _said(path):
-            if said.kind == SCALAR:
-                add(curves.setdefault(said.tag, new_curve(said.tag)), said.step, said.time, float(said.value))
-    yield from curves.values()
+        for value in _read_values(path):
+            if value.kind == SCALAR:
+                series = by_tag.setdefault(value.tag, new_series(value.tag))
+                add_point(series, value.step, value.time, float(value.value))
+    yield from by_tag.values()
 
 
-def _said(path: Path) -> Iterator[SummaryValue]:
+def _read_values(path: Path) -> Iterator[SummaryValue]:
     data = path.read_bytes()
-    spans, damaged = complete_records(data)
-    if damaged is not None:
+    spans, damaged_at = complete_records(data)
+    if damaged_at is not None:
         raise UserErrorException(
-            f"{path} is damaged at byte {damaged:,}: its checksums are not those of its content",
-            hint="move it away, and import the rest",
+            f"{path} is damaged at byte {damaged_at:,}: checksum mismatch", hint="move it away and import the rest"
         )
-    for begin, end in spans:
-        with suppress(ValueError, ArithmeticError, struct.error):  # of a kind that nobody knows
-            yield from read_event(data[begin:end])
+    for start, end in spans:
+        with suppress(ValueError, ArithmeticError, struct.error):  # events of unknown types
+            yield from read_event(data[start:end])

@@ -1,4 +1,4 @@
-"""What W&B writes when it is offline: `run-….wandb`, a log of records in blocks, around small protocol buffers."""
+"""Reads the offline runs of W&B: `run-….wandb`, a log of records in blocks that contain small protocol buffers."""
 
 from __future__ import annotations
 
@@ -16,40 +16,38 @@ from runyard.exchange.foreign_run import (
     COMPLETED,
     FAILED,
     NOT_ENDED,
-    Curve,
-    FoundRun,
-    add,
-    an_id,
-    files_below,
-    new_curve,
+    ForeignRun,
+    MetricSeries,
+    add_point,
+    list_files,
+    new_series,
+    stable_id,
 )
 from runyard.wire.event_records import fields, signed
 
-_START = b":W&B\xe1\xbe\x00"
+_MAGIC = b":W&B\xe1\xbe\x00"
 _BLOCK = 32768
 _HEAD = struct.Struct("<IHB")
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
 _DOUBLE = struct.Struct("<d")
 
-# numbers of fields in W&B's records
+# field numbers of W&B's records
 _HISTORY, _SUMMARY, _CONFIG, _RUN, _EXIT, _ENVIRONMENT = 2, 3, 5, 17, 18, 26
 Value = Union[int, bytes]
 
 
-def runs(root: Path) -> Iterator[FoundRun]:
+def runs(root: Path) -> Iterator[ForeignRun]:
     paths = [root] if root.is_file() else sorted(root.rglob("run-*.wandb"))
     if not paths:
-        raise UserErrorException(
-            f"there is no run-….wandb at or below {root}", hint="give the folder `wandb` of your project"
-        )
+        raise UserErrorException(f"no run-….wandb at or below {root}", hint="pass the folder `wandb` of your project")
     for path in paths:
-        told = _read(path)
-        if told.run_id:
-            yield _run(path, told)
+        metadata = _read(path)
+        if metadata.run_id:
+            yield _run(path, metadata)
 
 
 @dataclass
-class _Told:
+class _Metadata:
     run_id: str = ""
     project: str = ""
     name: str = ""
@@ -65,32 +63,32 @@ class _Told:
     last_at: float = 0.0
 
 
-def _run(path: Path, told: _Told) -> FoundRun:
-    tags = {"wandb.id": told.run_id}
-    for key, value in (("group", told.group), ("job_type", told.job_type), ("notes", told.notes), ("host", told.host)):
-        if value:
+def _run(path: Path, metadata: _Metadata) -> ForeignRun:
+    tags = {"wandb.id": metadata.run_id}
+    for key in ("group", "job_type", "notes", "host"):
+        if value := getattr(metadata, key):
             tags[f"wandb.{key}"] = value
-    tags.update(dict.fromkeys(told.labels, ""))
-    status = NOT_ENDED if told.exit_code is None else COMPLETED if told.exit_code == 0 else FAILED
-    return FoundRun(
-        run_id=an_id("wandb", told.project or "uncategorized", told.run_id),
-        experiment=told.project or "uncategorized",
-        name=told.name or told.run_id,
+    tags.update(dict.fromkeys(metadata.labels, ""))
+    status = NOT_ENDED if metadata.exit_code is None else COMPLETED if metadata.exit_code == 0 else FAILED
+    return ForeignRun(
+        run_id=stable_id("wandb", metadata.project or "uncategorized", metadata.run_id),
+        experiment=metadata.project or "uncategorized",
+        name=metadata.name or metadata.run_id,
         status=status,
-        created_at=told.started_at,
-        ended_at=max(told.last_at, told.started_at) if told.exit_code is not None else None,
+        created_at=metadata.started_at,
+        ended_at=max(metadata.last_at, metadata.started_at) if metadata.exit_code is not None else None,
         source="wandb",
-        curves=lambda: _curves(path, told.started_at),
-        user=told.user,
-        message=f"exit code {told.exit_code}" if told.exit_code else "",
+        series=lambda: _read_series(path, metadata.started_at),
+        user=metadata.user,
+        message=f"exit code {metadata.exit_code}" if metadata.exit_code else "",
         tags=tags,
-        params=dict(_params("", told.config)),
-        files=files_below(path.parent / "files"),
+        params=dict(_params("", metadata.config)),
+        files=list_files(path.parent / "files"),
     )
 
 
 def _params(prefix: str, config: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Nested ones by their parts, as W&B shows them."""
+    """Yield parameters; the names of nested ones are joined with dots, as in W&B."""
     for key, value in config.items():
         if isinstance(value, dict) and value:
             yield from _params(f"{prefix}{key}.", value)
@@ -98,62 +96,62 @@ def _params(prefix: str, config: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield prefix + key, value if isinstance(value, str) else json.dumps(value)
 
 
-def _read(path: Path) -> _Told:
-    told = _Told()
+def _read(path: Path) -> _Metadata:
+    metadata = _Metadata()
     for number, message in _records(path):
         if number == _RUN:
-            _read_run(told, message)
+            _read_run(metadata, message)
         elif number == _CONFIG:
-            _read_config(told, message)
+            _read_config(metadata, message)
         elif number == _EXIT:
-            told.exit_code = next((signed(int(value)) for n, value in _fields(message) if n == 1), 0)
+            metadata.exit_code = next((signed(int(value)) for n, value in _fields(message) if n == 1), 0)
         elif number == _ENVIRONMENT:
-            told.user = told.user or next((_text(value) for n, value in _fields(message) if n == 13), "")
+            metadata.user = metadata.user or next((_text(value) for n, value in _fields(message) if n == 13), "")
         elif number == _HISTORY:
-            told.last_at = _history(message)[1].get("_timestamp", told.last_at)
-    return told
+            metadata.last_at = _history(message)[1].get("_timestamp", metadata.last_at)
+    return metadata
 
 
-def _read_run(told: _Told, message: bytes) -> None:
-    """It may come again, when the script changes something about its run."""
+def _read_run(metadata: _Metadata, message: bytes) -> None:
+    """Read a run record. It is written again when the script changes the run."""
     texts = {1: "run_id", 3: "project", 6: "group", 7: "job_type", 8: "name", 9: "notes", 13: "host"}
     labels = []
     for number, value in _fields(message):
         if number in texts:
-            setattr(told, texts[number], _text(value))
+            setattr(metadata, texts[number], _text(value))
         elif number == 10:
             labels.append(_text(value))
         elif number == 4:
-            _read_config(told, _bytes(value))
+            _read_config(metadata, _bytes(value))
         elif number == 17:
             parts = {n: int(v) for n, v in _fields(_bytes(value))}
-            told.started_at = parts.get(1, 0) + parts.get(2, 0) / 1e9
-    told.labels = labels or told.labels
+            metadata.started_at = parts.get(1, 0) + parts.get(2, 0) / 1e9
+    metadata.labels = labels or metadata.labels
 
 
-def _read_config(told: _Told, message: bytes) -> None:
+def _read_config(metadata: _Metadata, message: bytes) -> None:
     for number, value in _fields(message):
         key, content = _item(_bytes(value))
         if key.startswith("_wandb"):
             continue
         if number == 1:
-            told.config[key] = content
+            metadata.config[key] = content
         elif number == 2:
-            told.config.pop(key, None)
+            metadata.config.pop(key, None)
 
 
-def _curves(path: Path, started_at: float) -> Iterator[Curve]:
-    """A row of the history has many values, one step and one time."""
-    curves: dict[str, Curve] = {}
+def _read_series(path: Path, started_at: float) -> Iterator[MetricSeries]:
+    """Read the history: each row contains several values with a common step and time."""
+    by_name: dict[str, MetricSeries] = {}
     for number, message in _records(path):
         if number != _HISTORY:
             continue
         step, values = _history(message)
-        at = values.get("_timestamp", started_at)
+        time = values.get("_timestamp", started_at)
         for key, value in values.items():
             if not key.startswith("_"):
-                add(curves.setdefault(key, new_curve(key)), step, at, value)
-    yield from curves.values()
+                add_point(by_name.setdefault(key, new_series(key)), step, time, value)
+    yield from by_name.values()
 
 
 def _history(message: bytes) -> tuple[int, dict[str, float]]:
@@ -165,22 +163,21 @@ def _history(message: bytes) -> tuple[int, dict[str, float]]:
             key, content = _item(_bytes(value))
             if key == "_step" and isinstance(content, (int, float)):
                 step = int(content)
-            for name, plain in _flat(key, content):
-                values[name] = plain
+            values.update(_flatten(key, content))
     return step, values
 
 
-def _flat(key: str, content: Any) -> Iterator[tuple[str, float]]:
-    """Dicts are told by their parts; what is no number (an image, a table) is among the files."""
+def _flatten(key: str, content: Any) -> Iterator[tuple[str, float]]:
+    """Yield numbers, also from nested dicts; other values (images, tables) are among the files."""
     if isinstance(content, (bool, int, float)) or content in ("NaN", "Infinity", "-Infinity"):
         yield key, float(content)
     elif isinstance(content, dict) and "_type" not in content:
         for part, inner in content.items():
-            yield from _flat(f"{key}.{part}", inner)
+            yield from _flatten(f"{key}.{part}", inner)
 
 
 def _item(message: bytes) -> tuple[str, Any]:
-    """A key, or the parts of a nested one, and a value: as JSON, or in newer versions as what it is."""
+    """Return the key, or the parts of a nested one, and the value: JSON, or a typed field in newer versions."""
     key, nested, content = "", [], None
     for number, value in _fields(message):
         if number == 1:
@@ -209,39 +206,39 @@ def _json(text: str) -> Any:
 
 
 def _records(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The kind of each record and its message."""
-    for data in _logged(path):
+    """Yield the type of each record and its message."""
+    for data in _read_log(path):
         for number, value in _fields(data):
             if isinstance(value, bytes) and number != 19:
                 yield number, value
 
 
-def _logged(path: Path) -> Iterator[bytes]:
-    """Records may be cut in pieces at the ends of blocks. A last one that is only half there was never finished."""
+def _read_log(path: Path) -> Iterator[bytes]:
+    """Yield complete records, which may be split at the ends of blocks. An incomplete last record is ignored."""
     data = path.read_bytes()
-    if data[: len(_START)] != _START:
+    if data[: len(_MAGIC)] != _MAGIC:
         raise UserErrorException(
-            f"{path} is no file of W&B's that is known here", hint="it should begin with ':W&B' and version 0"
+            f"{path} is not a supported W&B file", hint="it should start with ':W&B' and version 0"
         )
-    at, pieces = len(_START), b""
-    while at + _HEAD.size <= len(data):
-        left = _BLOCK - at % _BLOCK
-        if left < _HEAD.size:
-            at += left
+    position, record = len(_MAGIC), b""
+    while position + _HEAD.size <= len(data):
+        remaining = _BLOCK - position % _BLOCK
+        if remaining < _HEAD.size:
+            position += remaining
             continue
-        check, length, kind = _HEAD.unpack_from(data, at)
-        at += _HEAD.size
-        piece = data[at : at + length]
-        at += length
+        checksum, length, kind = _HEAD.unpack_from(data, position)
+        position += _HEAD.size
+        piece = data[position : position + length]
+        position += length
         if kind == 0 or len(piece) < length:
             return
-        if zlib.crc32(bytes([kind]) + piece) != check:
+        if zlib.crc32(bytes([kind]) + piece) != checksum:
             raise UserErrorException(
-                f"{path} is damaged at byte {at - length:,}", hint="move it away, and import the rest"
+                f"{path} is damaged at byte {position - length:,}", hint="move it away and import the rest"
             )
-        pieces = piece if kind in (_FULL, _FIRST) else pieces + piece
+        record = piece if kind in (_FULL, _FIRST) else record + piece
         if kind in (_FULL, _LAST):
-            yield pieces
+            yield record
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, Value]]:
