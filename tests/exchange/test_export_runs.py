@@ -151,8 +151,8 @@ def test_export_and_import_commands_print_results(
     assert result.stdout.splitlines() == ["runyard-export/runs.csv", "runyard-export/metrics.csv"]
     assert "2 runs, 8 points" in result.stderr
     assert "only --format json has those" in result.stderr
-single = command("export", logged[0].id, "--format", "json", "-o", "one")
-assert single.returncode == 0
+    single = command("export", logged[0].id, "--format", "json", "-o", "one")
+    assert single.returncode == 0
     assert len(json.loads((tmp_path / "one/runs.json").read_text())["runs"]) == 1
     for arguments, message in (
         (("export",), "say what to export"),

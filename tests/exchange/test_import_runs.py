@@ -75,8 +75,8 @@ def runs_of(workspace: Workspace, experiment: str) -> dict[str, Run]:
 def points(run: Run, name: str) -> list[tuple[int, float, float]]:
     from runyard.wire.points import decode_points
 
-decoded = decode_points(run.experiment.workspace.connection.read(f"/api/runs/{run.id}/metrics/{name}"))
-return list(zip(decoded.steps, decoded.times, decoded.values))
+    decoded = decode_points(run.experiment.workspace.connection.read(f"/api/runs/{run.id}/metrics/{name}"))
+    return list(zip(decoded.steps, decoded.times, decoded.values))
 
 
 @pytest.mark.real
@@ -84,9 +84,9 @@ return list(zip(decoded.steps, decoded.times, decoded.values))
     ("kind", "path"), [("files", "mlruns"), ("files", ""), ("database", "mlflow.db"), ("database", "")]
 )
 def test_mlflow_runs_keep_their_data(workspace: Workspace, mlflow_files: Path, kind: str, path: str) -> None:
-path_to_import = mlflow_files / kind / path
+    path_to_import = mlflow_files / kind / path
     import_from(workspace, "mlflow", path_to_import)
-repeated = import_from(workspace, "mlflow", path_to_import)
+    repeated = import_from(workspace, "mlflow", path_to_import)
     assert (repeated.created, repeated.updated, repeated.unchanged, repeated.points, repeated.files) == (0, 0, 3, 0, 0)
     ids = {run.run_id for run in find_runs("mlflow", path_to_import)}
     runs = {run.name: run for run in runs_by_id(workspace, ids)}
@@ -117,14 +117,12 @@ def runs_by_id(workspace: Workspace, ids: set[str]) -> list[Run]:
 
 
 @pytest.mark.real
-def test_a_repeated_import_adds_the_new_data_of_a_run(
-    workspace: Workspace, mlflow_files: Path, tmp_path: Path
-) -> None:
+def test_a_repeated_import_adds_the_new_data_of_a_run(workspace: Workspace, mlflow_files: Path, tmp_path: Path) -> None:
     copy = tmp_path / "mlruns"
     shutil.copytree(mlflow_files / "files" / "mlruns", copy)
     meta = next(path for path in copy.rglob("meta.yaml") if "run_name: parent" in path.read_text())
     other_id = "f" * 32
-text = meta.read_text().replace(meta.parent.name, other_id).replace("status: 3", "status: 1")
+    text = meta.read_text().replace(meta.parent.name, other_id).replace("status: 3", "status: 1")
     meta.write_text("\n".join(line for line in text.splitlines() if not line.startswith("end_time")))
     meta.parent.rename(meta.parent.with_name(other_id))
     folder = copy.rglob(other_id).__next__()
@@ -139,7 +137,7 @@ text = meta.read_text().replace(meta.parent.name, other_id).replace("status: 3",
         lines.write("1700000001000 0.05 100\n")
     (folder / "params" / "late").write_text("1")
     (folder / "meta.yaml").write_text(text.replace("status: 1", "status: 3"))
-second = [run for run in find_runs("mlflow", copy) if run.run_id == other_id]
+    second = [run for run in find_runs("mlflow", copy) if run.run_id == other_id]
     counts = import_runs(workspace.connection, second)
     assert (counts.created, counts.updated, counts.points) == (0, 1, 1)
     assert points(run, "train/loss")[-1] == (100, 1_700_000_001.0, 0.05)
@@ -149,8 +147,8 @@ second = [run for run in find_runs("mlflow", copy) if run.run_id == other_id]
 
 def row_of(workspace: Workspace, run: Run) -> dict[str, object]:
     rows = workspace.connection.get("/api/runs/table", experiment=run.experiment.name, limit=1000)["rows"]
-row: dict[str, object] = next(row for row in rows if row["run_id"] == run.id)
-    return found
+    row: dict[str, object] = next(row for row in rows if row["run_id"] == run.id)
+    return row
 
 
 def test_each_folder_of_event_files_becomes_a_run(workspace: Workspace, tmp_path: Path) -> None:
@@ -162,11 +160,11 @@ def test_each_folder_of_event_files_becomes_a_run(workspace: Workspace, tmp_path
             writer.add_event(Event(wall_time=1_700_000_000 + step, step=step, summary=Summary(value=[value])))
         writer.close()
     assert import_from(workspace, "tensorboard", root).created == 2
-repeated = import_from(workspace, "tensorboard", root)
+    repeated = import_from(workspace, "tensorboard", root)
     assert (repeated.created, repeated.updated, repeated.unchanged) == (0, 0, 2)
     runs = runs_of(workspace, "boards")
     assert sorted(runs) == ["train", "val"]
-values = points(runs["val"], "loss")
+    values = points(runs["val"], "loss")
     assert values[:2] == [(0, 1_700_000_000.0, 2.0), (1, 1_700_000_001.0, 1.0)]
     assert len(values) == 20
     (file,) = runs["val"].get_file_names()
@@ -182,7 +180,7 @@ def test_offline_runs_of_wandb(workspace: Workspace, tmp_path: Path) -> None:
     shutil.copy(DATA / "run-abc123.wandb", folder)
     (folder / "files" / "requirements.txt").write_text("numpy==2.0\n")
     assert import_from(workspace, "wandb-offline", tmp_path).created == 1
-repeated = import_from(workspace, "wandb-offline", folder / "run-abc123.wandb")
+    repeated = import_from(workspace, "wandb-offline", folder / "run-abc123.wandb")
     assert (repeated.created, repeated.updated, repeated.unchanged) == (0, 0, 1)
     (run,) = runs_of(workspace, next(name for name in workspace.experiments if name.startswith("my-digits"))).values()
     assert (run.name, run.get_status()) == ("first try", "Completed")
@@ -212,9 +210,7 @@ def test_a_truncated_wandb_file_is_read_up_to_its_end(tmp_path: Path) -> None:
     assert 0 < len(next(series for series in run.series() if series.name == "loss").values) <= 10
 
 
-def test_an_import_never_overwrites_a_run_of_the_yard(
-    workspace: Workspace, experiment: Experiment
-) -> None:
+def test_an_import_never_overwrites_a_run_of_the_yard(workspace: Workspace, experiment: Experiment) -> None:
     run = experiment.start_logging(snapshot_directory=None)
     run.complete()
     request = {
