@@ -1,4 +1,4 @@
-# The verbs of this project; CI uses the same ones.
+# Development commands; CI uses the same ones.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -10,11 +10,11 @@ UI     := $(shell find ui -type f -not -path 'ui/node_modules/*')
 .PHONY: help setup ui demo check test quick bench clean
 
 help:
-	@echo "make demo    train a real model through the yard, from nothing"
-	@echo "make test    the whole test suite          make quick   the tests that need no downloads"
-	@echo "make check   format, lint, types, imports  make bench   speed, side by side with peers"
-	@echo "make setup   the development environment   make clean   remove it"
-	@echo "make ui      the studio's page, by Node (setup does it too, where Node is)"
+	@echo "make demo    set everything up and train a real model"
+	@echo "make test    whole test suite                        make quick   tests without downloads"
+	@echo "make check   format, lint, types, imports, language  make bench   benchmarks against peers"
+	@echo "make setup   development environment                 make clean   remove it"
+	@echo "make ui      build the studio with Node (part of setup if Node is installed)"
 
 setup: $(STAMP)
 ifneq ($(NODE),)
@@ -22,7 +22,7 @@ setup: $(STUDIO)
 endif
 
 $(STAMP): pyproject.toml distributions/runyard-azureml/pyproject.toml
-	@echo "setup: a Python environment in $(VENV)"
+	@echo "setup: Python environment in $(VENV)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	@$(BIN)/python -m pip install --quiet --editable . --editable distributions/runyard-azureml --group dev
@@ -31,10 +31,10 @@ $(STAMP): pyproject.toml distributions/runyard-azureml/pyproject.toml
 ui: $(STUDIO)
 
 $(STUDIO): $(UI) ui/node_modules/.package-lock.json
-	@echo "ui: the studio's page in $(@D)"
+	@echo "ui: building the studio in $(@D)"
 	@cd ui && npm run --silent build
 
-# not `npm ci`: it refuses a lock that lacks the binaries of platforms which the registry of whoever wrote it does not have
+# not `npm ci`: it rejects a lock file without the optional binaries of other platforms
 ui/node_modules/.package-lock.json: ui/package-lock.json
 	@cd ui && npm install --no-save --silent
 	@touch $@
@@ -47,6 +47,7 @@ check: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/check_language.py
 ifneq ($(NODE),)
 	$(BIN)/python scripts/ui_types.py --check
 	cd ui && npm run --silent check

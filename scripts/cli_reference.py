@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from runyard.cli.job_file import KEYS
-from runyard.cli.lazy_group import make_command, verb_command
-from runyard.cli.main import VERBS
+from runyard.cli.lazy_group import make_group, load_command
+from runyard.cli.main import COMMANDS
 from runyard.cli.sweep_syntax import SWEEP_KEYS
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "cli.md"
@@ -48,9 +48,9 @@ _SWEEP = """\
 
 
 def page() -> str:
-    parts = [_HEAD, "## Before the verb\n\n" + _parameters(make_command(VERBS))]
-    for name in VERBS:
-        command = verb_command(name)
+    parts = [_HEAD, "## Before the verb\n\n" + _parameters(make_group(COMMANDS))]
+    for name in COMMANDS:
+        command = load_command(name)
         parts.append(_section(f"runyard {name}", command, 2))
         parts += [_section(f"runyard {name} {sub}", inner, 3) for sub, inner in _inner(command)]
         if name == "submit":
