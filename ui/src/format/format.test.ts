@@ -18,6 +18,7 @@ describe("numbers", () => {
     expect(number(-Infinity)).toBe("−∞");
     expect(number(null)).toBe("");
     expect(number("adam")).toBe("adam");
+    expect(number({ recall: [0.5] })).toBe('{"recall":[0.5]}');
   });
 
   it("are counted with their unit", () => {

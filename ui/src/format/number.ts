@@ -2,7 +2,8 @@
 
 /** "0.0312", "12,345", "1.2e-7", "98.13"; whole numbers stay whole */
 export function number(value: unknown): string {
-  if (typeof value !== "number") return value === null || value === undefined ? "" : String(value);
+  if (value === null || value === undefined) return "";
+  if (typeof value !== "number") return typeof value === "object" ? JSON.stringify(value) : String(value);
   if (Number.isNaN(value)) return "NaN";
   if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
   if (value === 0) return "0";

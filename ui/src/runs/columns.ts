@@ -38,7 +38,7 @@ export const RUN_COLUMNS: readonly Column[] = [
   column("ended_at", "Ended", "time", 108),
   column("nodes", "Nodes", "number", 76),
   column("ranks", "Processes", "number", 96),
-  column("type", "Kind", "text", 96),
+  column("type", "Type", "text", 96),
   column("number", "Number", "number", 84),
   column("run_id", "ID", "text", 240),
   column("tags", "Tags", "tags", 220, false),
