@@ -15,19 +15,15 @@ _PER_RANK = ("RUNYARD_RANK", "OMPI_COMM_WORLD_")  # prefixes of variables that o
 def ranks(world: World) -> list[RankPlan]:
     """The ranks as numbered by Open MPI when it fills one node after the other."""
     plans = []
-    for node in range(len(world.nodes)):
-        for local_rank in range(world.processes_per_node):
-            rank = node * world.processes_per_node + local_rank
-            variables = {
-                "OMPI_COMM_WORLD_RANK": str(rank),
-                "OMPI_COMM_WORLD_SIZE": str(world.size),
-                "OMPI_COMM_WORLD_LOCAL_RANK": str(local_rank),
-                "OMPI_COMM_WORLD_LOCAL_SIZE": str(world.processes_per_node),
-                "OMPI_COMM_WORLD_NODE_RANK": str(local_rank),
-            }
-            plans.append(
-                RankPlan(rank, "rank", rank, node, local_rank, variables=variables, log_suffix=f"_rank_{rank}")
-            )
+    for rank, node, local_rank in world.positions():
+        variables = {
+            "OMPI_COMM_WORLD_RANK": str(rank),
+            "OMPI_COMM_WORLD_SIZE": str(world.size),
+            "OMPI_COMM_WORLD_LOCAL_RANK": str(local_rank),
+            "OMPI_COMM_WORLD_LOCAL_SIZE": str(world.processes_per_node),
+            "OMPI_COMM_WORLD_NODE_RANK": str(local_rank),
+        }
+        plans.append(RankPlan(rank, "rank", rank, node, local_rank, variables=variables, log_suffix=f"_rank_{rank}"))
     return plans
 
 

@@ -17,17 +17,13 @@ def ranks(world: World) -> list[RankPlan]:
     if all(node.address.startswith("127.") for node in world.nodes):
         common["GLOO_SOCKET_IFNAME"] = "lo"  # otherwise gloo resolves the host name, which fails on some machines
     plans = []
-    for node in range(len(world.nodes)):
-        for local_rank in range(world.processes_per_node):
-            rank = node * world.processes_per_node + local_rank
-            variables = {
-                **common,
-                "RANK": str(rank),
-                "LOCAL_RANK": str(local_rank),
-                "NODE_RANK": str(node),
-                "AZ_BATCHAI_TASK_INDEX": str(rank),
-            }
-            plans.append(
-                RankPlan(rank, "rank", rank, node, local_rank, variables=variables, log_suffix=f"_rank_{rank}")
-            )
+    for rank, node, local_rank in world.positions():
+        variables = {
+            **common,
+            "RANK": str(rank),
+            "LOCAL_RANK": str(local_rank),
+            "NODE_RANK": str(node),
+            "AZ_BATCHAI_TASK_INDEX": str(rank),
+        }
+        plans.append(RankPlan(rank, "rank", rank, node, local_rank, variables=variables, log_suffix=f"_rank_{rank}"))
     return plans

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from runyard.launch.order import Node
@@ -17,6 +18,10 @@ class World:
     @property
     def size(self) -> int:
         return len(self.nodes) * self.processes_per_node
+
+    def positions(self) -> Iterator[tuple[int, int, int]]:
+        """(rank, node, local rank) of all processes, filling one node after the other."""
+        return ((rank, *divmod(rank, self.processes_per_node)) for rank in range(self.size))
 
     @property
     def is_on_one_machine(self) -> bool:

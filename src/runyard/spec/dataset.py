@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Optional
 
 from runyard.errors import UserErrorException
 from runyard.spec.json import to_json

@@ -13,7 +13,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d*)?(?:[eE][+-]?\d{1,3})?|-?\.
 
 
 def parse_parameters(arguments: Sequence[str]) -> dict[str, str]:
-    """Parse ``--lr 0.1``, ``--lr=0.1``, ``-n 5``, ``--flag`` (true) and ``model.lr=0.1``; the last value of a name wins."""
+    """Parse ``--lr 0.1``, ``--lr=0.1``, ``-n 5``, ``--flag`` (true) and ``model.lr=0.1``; the last value wins."""
     parameters: dict[str, str] = {}
     # file names may contain bytes that are not valid text; the database accepts only text, so escape them
     words = [str(word).encode("utf-8", "backslashreplace").decode() for word in arguments]
