@@ -84,11 +84,11 @@ def test_explain_shows_what_the_run_its_workspace_and_its_target_were_told(
     assert {("Workspace.create", "key_vault"), ("Estimator", "vm_size")} <= kept
     cli = CommandLine(home, tmp_path)
     said = cli("explain", run.id).text
-    assert "no effect here:" in said
+    assert "arguments without effect:" in said
     assert "Estimator(vm_size='STANDARD_D2')\n      compute_target selects the machine" in said
     assert "AmlCompute.provisioning_configuration(vm_priority='lowpriority')" in said
     assert "Workspace.create(key_vault=…)" in said
-    assert "target       explained: AmlCompute, up to 2 nodes, vm_size STANDARD_NC6 kept as a label" in said
+    assert "target       explained: AmlCompute, up to 2 nodes, vm_size STANDARD_NC6 (label only)" in said
     told = json.loads(cli("explain", run.id, "--json").out)
     assert told["run_id"] == run.id
     assert {note["argument"] for note in told["no_effect"]} >= {"vm_size", "vm_priority", "key_vault"}
@@ -101,5 +101,5 @@ def test_explain_says_when_every_argument_counts(
     run = experiment.submit(with_this_python(project(train="print(1)")))
     run.wait_for_completion()
     said = CommandLine(home, tmp_path)("explain", run.id).text
-    assert "no effect    nothing: every argument that was given counts" in said
-    assert "target       local: the machine that the yard is on" in said
+    assert "no effect    none: every argument was used" in said
+    assert "target       local: the yard's machine" in said

@@ -250,9 +250,9 @@ def test_errors_are_one_family_and_print_as_scripts_of_old_expect(monkeypatch: p
     inner = ValueError("inside")
     error = ComputeTargetException("no cluster", hint="make one", inner_exception=inner)
     assert (error.message, error.inner_exception) == ("no cluster", inner)
-    monkeypatch.setattr(RunyardException, "shown_as_v1", False)
+    monkeypatch.setattr(RunyardException, "format_as_v1", False)
     assert str(error) == "no cluster\n\nhint: make one"
-    monkeypatch.setattr(RunyardException, "shown_as_v1", True)
+    monkeypatch.setattr(RunyardException, "format_as_v1", True)
     assert str(error).splitlines()[:5] == [
         "ComputeTargetException:",
         "\tMessage: no cluster",

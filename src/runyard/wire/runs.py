@@ -12,25 +12,15 @@ class SubmitRun:
 
     run_id: str
     experiment: str
-    spec: dict[str, Any]  # a RunSpec
-    snapshot_id: str
+    spec: dict[str, Any]  # a RunSpec; missing fields have their defaults
+    snapshot_id: str = ""  # an uploaded snapshot; empty if the yard takes one of source_directory
+    source_directory: Optional[str] = None  # absolute; a folder that the yard can read
     tags: dict[str, Optional[str]] = field(default_factory=dict)
     properties: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     submitted_by: str = ""
     parent_id: Optional[str] = None
     frozen_from: Optional[float] = None  # start of the snapshot, by the client's clock
-
-
-@dataclass(frozen=True)
-class SubmitFolder:
-    """Submit a run of the code in a folder that the yard can read. Idempotent: the same id yields the same run."""
-
-    run_id: str
-    experiment: str
-    spec: dict[str, Any]  # the fields of a RunSpec that differ from their defaults
-    source_directory: str  # absolute
-    submitted_by: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,7 +86,7 @@ class RunView:
     tags: dict[str, Optional[str]]
     properties: dict[str, Optional[str]]
     spec: Optional[dict[str, Any]]
-    folder: str
+    folder: str  # read-only for clients, except the journals and the lock of the client (docs/decisions/0001)
     version: int
     attempt: int = 1  # the current or last one
     attempts: list[AttemptView] = field(default_factory=list)  # the earlier ones

@@ -8,7 +8,7 @@ from typing import Optional
 
 @dataclass(frozen=True)
 class OfferSnapshot:
-    """A manifest (base64), and the name of the pack with its new content in the store's `incoming` folder."""
+    """A manifest (base64). Clients of 0.1 also send the name of a pack in the store's `incoming` folder."""
 
     manifest: str
     pack: Optional[str] = None

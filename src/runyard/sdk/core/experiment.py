@@ -77,7 +77,7 @@ class Experiment(Portal):
             ExperimentExecutionException: The folder or script of a ScriptRunConfig is not usable.
             RunyardException: ``config`` is of another type.
         """
-        from runyard.sdk.training.submit import rehearse_run, submit_run
+        from runyard.sdk.training.submit import render_dry_run, submit_run
 
         start = getattr(config, "_start", None)
         if start is not None:  # a sweep, which starts its own runs
@@ -92,7 +92,7 @@ class Experiment(Portal):
                 hint="submit an Estimator, PyTorch, TensorFlow, SKLearn, ScriptRunConfig or HyperDriveConfig",
             )
         if dry_run:
-            return rehearse_run(self, submission(**kwargs))
+            return render_dry_run(self, submission(**kwargs))
         return submit_run(self, submission(**kwargs), tags)
 
     def start_logging(

@@ -22,9 +22,10 @@ class Dataset(RemovedDatasetMembers):
     File = FileDatasetFactory
     Tabular = TabularDatasetFactory
 
-    get_by_name = staticmethod(AbstractDataset.get_by_name)
-    get_by_id = staticmethod(AbstractDataset.get_by_id)
-    get_all = staticmethod(AbstractDataset.get_all)
+    # plain functions, called on the class: the SDK v1 has them in this form, and `inspect` shows the same signature
+    get_by_name = AbstractDataset.get_by_name
+    get_by_id = AbstractDataset.get_by_id
+    get_all = AbstractDataset.get_all
 
     class Scenario:
         TRAINING = "training"

@@ -187,7 +187,7 @@ class HyperDriveConfig:
 
     def _start(self, experiment: Experiment, tags: Any, **kwargs: Any) -> HyperDriveRun:
         from runyard.sdk.hyperdrive.run import HyperDriveRun
-        from runyard.sdk.training.submit import final_spec, submit_sweep
+        from runyard.sdk.training.submit import resolve_spec, submit_sweep
 
         submission = self._child._submission(**kwargs)
         self._warn_overridden(submission.spec.arguments)
@@ -197,7 +197,7 @@ class HyperDriveConfig:
             goal=self._goal,
             max_total_runs=self._total,
             max_concurrent_runs=self._concurrent,
-            child=to_json(final_spec(experiment, submission)),
+            child=to_json(resolve_spec(experiment, submission)),
             max_duration_minutes=self._minutes,
             policy=self._policy._spec() if self._policy is not None else None,
             resumed=self._resumed,

@@ -1,19 +1,24 @@
-"""From a description to a run: freeze the code, hand it over, ask the yard. One request for known code."""
+"""Submission: take a snapshot of the code, upload what the yard lacks, and post the request.
+
+All runs and sweeps of the SDK go through `_post_with_code`. Known code takes one request.
+"""
 
 from __future__ import annotations
 
 import base64
+import functools
 import getpass
 import logging
 import os
 import secrets
+import tempfile
 import time
 import uuid
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runyard.client.home import prepare_home
 from runyard.errors import SnapshotException, UserErrorException
 from runyard.sdk.azureml import no_effect
 from runyard.sdk.core.labels import as_labels
@@ -27,6 +32,8 @@ from runyard.wire.runs import BeginRun, SubmitRun
 from runyard.wire.sweeps import SubmitSweep
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from runyard.client.connection import Connection
     from runyard.sdk.core.experiment import Experiment
     from runyard.sdk.core.workspace import Workspace
@@ -35,6 +42,7 @@ if TYPE_CHECKING:
     from runyard.spec.sweep import SweepSpec
 
 log = logging.getLogger("runyard")
+_ABANDONED_AFTER_S = 86400.0
 
 
 def submit_run(
@@ -42,21 +50,20 @@ def submit_run(
 ) -> Run:
     from runyard.sdk.run.script_run import ScriptRun
 
-    connection = experiment.workspace.connection
-    began = time.time()
-    frozen = _freeze(connection, submission.source_directory)
-    request = SubmitRun(
-        run_id=_new_id(experiment),
-        experiment=experiment.name,
-        spec=to_json(final_spec(experiment, submission)),
-        snapshot_id=frozen.id,
-        tags=as_labels(tags, "tags"),
-        warnings=list(frozen.warnings),
-        submitted_by=user_name(),
-        parent_id=parent_id,
-        frozen_from=began,
-    )
-    view = _post_with_code(connection, "/api/runs", to_json(request), frozen)
+    started_at = time.time()
+    with _snapshot(submission.source_directory) as snapshot:
+        request = SubmitRun(
+            run_id=_new_id(experiment),
+            experiment=experiment.name,
+            spec=to_json(resolve_spec(experiment, submission)),
+            snapshot_id=snapshot.id,
+            tags=as_labels(tags, "tags"),
+            warnings=list(snapshot.warnings),
+            submitted_by=user_name(),
+            parent_id=parent_id,
+            frozen_from=started_at,
+        )
+        view = _post_with_code(experiment.workspace.connection, "/api/runs", request, snapshot)
     return ScriptRun(experiment, request.run_id, _view=view)
 
 
@@ -68,57 +75,43 @@ def submit_sweep(
     warnings: list[str],
     run_id: str | None,
 ) -> dict[str, Any]:
-    """The code is frozen once, for all children."""
-    connection = experiment.workspace.connection
-    frozen = _freeze(connection, source_directory)
-    request = SubmitSweep(
-        run_id=run_id or f"HD_{uuid.uuid4()}",
-        experiment=experiment.name,
-        spec=to_json(spec),
-        snapshot_id=frozen.id,
-        tags=as_labels(tags, "tags"),
-        warnings=[*warnings, *frozen.warnings],
-        submitted_by=user_name(),
-    )
-    return _post_with_code(connection, "/api/sweeps", to_json(request), frozen)
+    """Submit a sweep. One snapshot serves all children."""
+    with _snapshot(source_directory) as snapshot:
+        request = SubmitSweep(
+            run_id=run_id or f"HD_{uuid.uuid4()}",
+            experiment=experiment.name,
+            spec=to_json(spec),
+            snapshot_id=snapshot.id,
+            tags=as_labels(tags, "tags"),
+            warnings=[*warnings, *snapshot.warnings],
+            submitted_by=user_name(),
+        )
+        return _post_with_code(experiment.workspace.connection, "/api/sweeps", request, snapshot)
 
 
-def final_spec(experiment: Experiment, submission: Submission) -> RunSpec:
-    """With what is known only now: where it goes, and each argument around it that has no effect here."""
-    spec = replace(_placed(experiment.workspace, submission), data=data_uses(submission, experiment.workspace))
-    around = (*no_effect.notes_of(experiment.workspace, experiment), *no_effect.process_notes())
-    return replace(spec, no_effect=tuple(dict.fromkeys((*spec.no_effect, *around)))) if around else spec
+def resolve_spec(experiment: Experiment, submission: Submission) -> RunSpec:
+    """Add what depends on the workspace: the target, the data, and notes on arguments without effect."""
+    spec = replace(_with_target(experiment.workspace, submission), data=data_uses(submission, experiment.workspace))
+    notes = (*no_effect.notes_of(experiment.workspace, experiment), *no_effect.process_notes())
+    return replace(spec, no_effect=tuple(dict.fromkeys((*spec.no_effect, *notes)))) if notes else spec
 
 
-def _placed(workspace: Workspace, submission: Submission) -> RunSpec:
-    """A cluster for one run is one of that size which such runs share: its nodes cost nothing while they are idle."""
+def _with_target(workspace: Workspace, submission: Submission) -> RunSpec:
+    """Replace a transient cluster by one that all runs of this size share: idle nodes cost nothing."""
     spec = submission.spec
     if spec.target != TRANSIENT_CLUSTER:
         return spec
     from runyard.sdk.compute.amlcompute import AmlCompute
     from runyard.sdk.compute.target import ComputeTarget
 
-    most = max(8, 1 << (spec.resources.nodes - 1).bit_length())
+    max_nodes = max(8, 1 << (spec.resources.nodes - 1).bit_length())
     size = "".join(letter if letter.isalnum() else "-" for letter in submission.vm_size.lower())[:20].strip("-")
-    wanted = AmlCompute.provisioning_configuration(vm_size=submission.vm_size, max_nodes=most)
-    return replace(spec, target=ComputeTarget.create(workspace, f"once-{size}-{most}", wanted).name)
-
-
-def _post_with_code(connection: Connection, route: str, body: dict[str, Any], frozen: Snapshot) -> dict[str, Any]:
-    try:
-        view: dict[str, Any] = connection.post(route, body)
-    except SnapshotException:  # the yard does not have this code yet
-        hand_over(connection, frozen)
-        view = connection.post(route, body)
-    finally:
-        _drop_pack(frozen)
-    for warning in view["warnings"]:
-        log.warning("%s", warning)
-    return view
+    configuration = AmlCompute.provisioning_configuration(vm_size=submission.vm_size, max_nodes=max_nodes)
+    return replace(spec, target=ComputeTarget.create(workspace, f"once-{size}-{max_nodes}", configuration).name)
 
 
 class DryRun(str):
-    """What a submission would start, as text: host, command and variables of every process."""
+    """The host, command and variables of every process that a submission would start, as text."""
 
     __slots__ = ()
 
@@ -126,13 +119,10 @@ class DryRun(str):
         return str(self)
 
 
-def rehearse_run(experiment: Experiment, submission: Submission) -> DryRun:
-    """Everything is checked, and nothing is frozen, built or started."""
-    request = SubmitRun(
-        _new_id(experiment), experiment.name, to_json(final_spec(experiment, submission)), snapshot_id=""
-    )
-    answer = experiment.workspace.connection.post("/api/runs/dry-run", to_json(request))
-    return DryRun(answer["text"])
+def render_dry_run(experiment: Experiment, submission: Submission) -> DryRun:
+    """Check everything, without a snapshot, a build or a start."""
+    request = SubmitRun(_new_id(experiment), experiment.name, to_json(resolve_spec(experiment, submission)))
+    return DryRun(experiment.workspace.connection.post("/api/runs/dry-run", to_json(request))["text"])
 
 
 def begin_run(
@@ -144,75 +134,97 @@ def begin_run(
     parent_id: str | None = None,
     tags: dict[str, Any] | None = None,
 ) -> Run:
-    """A run whose process is this one: interactive, or a child."""
+    """Start a run in this process: interactive, or a child."""
     from runyard.sdk.run.interactive import InteractiveSession
     from runyard.sdk.run.run import Run
 
     connection = experiment.workspace.connection
-    frozen = None
+    snapshot_id = None
     if snapshot_directory is not None:
         if not Path(snapshot_directory).is_dir():
             raise UserErrorException(f"snapshot_directory {snapshot_directory!r} is not a folder")
-        frozen = _frozen_and_there(connection, Path(snapshot_directory))
+        snapshot_id = take_snapshot(connection, Path(snapshot_directory))
     request = BeginRun(
         run_id=str(uuid.uuid4()),
         experiment=experiment.name,
         parent_id=parent_id,
         name=name,
-        snapshot_id=frozen.id if frozen else None,
+        snapshot_id=snapshot_id,
         tags=as_labels(tags, "tags"),
         submitted_by=user_name(),
     )
-    view = connection.post("/api/runs/begin", to_json(request))
-    run = Run(experiment, request.run_id, _view=view)
+    run = Run(experiment, request.run_id, _view=connection.post("/api/runs/begin", to_json(request)))
     run._session = InteractiveSession(run, Path(outputs) if outputs else None)
     return run
 
 
 def take_snapshot(connection: Connection, directory: Path) -> str:
-    return _frozen_and_there(connection, directory).id
+    """Take a snapshot of a folder, upload it, and return its id."""
+    with _snapshot(directory) as snapshot:
+        if snapshot.pack is not None or not connection.get(f"/api/snapshots/{snapshot.id}")["there"]:
+            _upload(connection, snapshot)
+    return snapshot.id
 
 
-def hand_over(connection: Connection, frozen: Snapshot) -> None:
-    """Content travels once, as one pack; the yard checks every hash before it takes the snapshot in."""
-    offer = {"manifest": base64.b64encode(frozen.manifest.to_bytes()).decode(), "pack": None}
-    answer = connection.post("/api/snapshots", offer)
-    if answer["snapshot_id"] is None:
-        pack = pack_missing(frozen, answer["missing"], _incoming(connection))
+def _post_with_code(
+    connection: Connection, route: str, request: SubmitRun | SubmitSweep, snapshot: Snapshot
+) -> dict[str, Any]:
+    body = to_json(request)
+    if snapshot.pack is not None:
+        _upload(connection, snapshot)  # files were read, so the code is probably new to the yard
+    try:
+        view: dict[str, Any] = connection.post(route, body)
+    except SnapshotException:  # the yard has lost it, or is another one
+        _upload(connection, snapshot)
+        view = connection.post(route, body)
+    for warning in view["warnings"]:
+        log.warning("%s", warning)
+    return view
+
+
+def _upload(connection: Connection, snapshot: Snapshot) -> None:
+    """Upload the content that the yard lacks as one pack; the yard verifies every hash before it stores it."""
+    manifest = base64.b64encode(snapshot.manifest.to_bytes()).decode()
+    missing = connection.post("/api/snapshots", {"manifest": manifest})["missing"]
+    if missing:
+        pack = pack_missing(snapshot, missing, _pack_path())
         assert pack is not None
         try:
-            connection.post("/api/snapshots", {**offer, "pack": pack.name})
+            with open(pack, "rb") as stream:
+                connection.upload(f"/api/snapshots/{snapshot.id}/content", stream)
         finally:
-            pack.unlink(missing_ok=True)  # the yard has moved it by now, unless something failed
+            pack.unlink(missing_ok=True)
 
 
-def _frozen_and_there(connection: Connection, directory: Path) -> Snapshot:
-    frozen = _freeze(connection, directory)
+@contextmanager
+def _snapshot(directory: Path) -> Iterator[Snapshot]:
+    """Take a snapshot; its pack is removed afterwards."""
+    snapshot = freeze(directory, index_folder=_cache_folder() / "index", pack_to=_pack_path(), report=log.info)
     try:
-        if not connection.get(f"/api/snapshots/{frozen.id}")["there"]:
-            hand_over(connection, frozen)
+        yield snapshot
     finally:
-        _drop_pack(frozen)
-    return frozen
+        if snapshot.pack is not None:
+            snapshot.pack.unlink(missing_ok=True)
 
 
-def _freeze(connection: Connection, directory: Path) -> Snapshot:
-    pack = _incoming(connection)
-    if not pack.parent.is_dir():
-        prepare_home(connection.home)
-        pack.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    index = connection.home / "snapshots" / "index"
-    return freeze(directory, index_folder=index, pack_to=pack, report=log.info)
+def _pack_path() -> Path:
+    return _cache_folder() / f"{os.getpid()}-{secrets.token_hex(8)}.pack"
 
 
-def _incoming(connection: Connection) -> Path:
-    """A new name in the folder from which the yard takes packs in by a rename."""
-    return connection.home / "snapshots" / "incoming" / f"{os.getpid()}-{secrets.token_hex(8)}.pack"
-
-
-def _drop_pack(frozen: Snapshot) -> None:
-    if frozen.pack is not None:
-        frozen.pack.unlink(missing_ok=True)
+@functools.lru_cache(maxsize=1)
+def _cache_folder() -> Path:
+    """The user's cache folder: the SDK writes nothing to the yard's folders. Without a home, a temporary folder."""
+    try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "runyard" / "snapshots"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for pack in folder.glob("*.pack"):  # of clients that were killed
+            if pack.stat().st_mtime < time.time() - _ABANDONED_AFTER_S:
+                pack.unlink()
+        if os.access(folder, os.W_OK):
+            return folder
+    except (OSError, RuntimeError):
+        pass
+    return Path(tempfile.mkdtemp(prefix="runyard-"))
 
 
 def _new_id(experiment: Experiment) -> str:

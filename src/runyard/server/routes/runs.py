@@ -8,7 +8,7 @@ from runyard.errors import UserErrorException
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, RunState
 from runyard.orchestrator.conductor import Conductor
-from runyard.orchestrator.submit import attach_snapshot, dry_run, open_run, submit, submit_folder
+from runyard.orchestrator.submit import attach_snapshot, dry_run, open_run, submit
 from runyard.server.parameters import clamp, parse_object
 from runyard.server.responses import json_response, run_view, run_views
 from runyard.wire.runs import (
@@ -19,7 +19,6 @@ from runyard.wire.runs import (
     RunPage,
     RunView,
     SetSnapshot,
-    SubmitFolder,
     SubmitRun,
 )
 
@@ -28,15 +27,14 @@ def routes(conductor: Conductor) -> APIRouter:
     router = APIRouter(tags=["runs"])
     store = conductor.components.runs
 
+    @router.post("/runs/from-folder", response_model=RunView, deprecated=True)
     @router.post("/runs", response_model=RunView)
     def submit_run(request: SubmitRun) -> Response:
-        """Submit a run. Idempotent: the same id yields the same run."""
-        return json_response(run_view(conductor, submit(conductor, request)))
+        """Submit a run of an uploaded snapshot, or of a folder of this machine, of which the yard takes a snapshot.
 
-    @router.post("/runs/from-folder", response_model=RunView)
-    def submit_run_of_folder(request: SubmitFolder) -> Response:
-        """Submit a run of the code in a folder of this machine; the yard takes the snapshot."""
-        return json_response(run_view(conductor, submit_folder(conductor, request)))
+        Idempotent: the same id yields the same run.
+        """
+        return json_response(run_view(conductor, submit(conductor, request)))
 
     @router.post("/runs/dry-run")
     def dry_run_of(request: SubmitRun) -> Response:
