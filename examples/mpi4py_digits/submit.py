@@ -1,4 +1,4 @@
-"""Four ranks on two nodes, by MPI, without a framework: the base Estimator and mpi4py."""
+"""Four ranks on two nodes with MPI, without a framework: the base Estimator and mpi4py."""
 
 from runyard import AmlCompute, ComputeTarget, Estimator, Experiment, Mpi, Workspace
 

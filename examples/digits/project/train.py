@@ -1,4 +1,4 @@
-"""Learns to read handwritten digits (scikit-learn's 1,797 real ones). Plain PyTorch, and a line to log."""
+"""Classifies handwritten digits (scikit-learn's 1,797 images) with plain PyTorch, and logs its metrics."""
 
 import argparse
 from pathlib import Path
@@ -15,7 +15,7 @@ parser.add_argument("--epochs", type=int, default=30)
 parser.add_argument("--verbose", action="store_true")
 args = parser.parse_args()
 
-run = Run.get_context()  # outside of a run it prints what is logged, so the script works by hand too
+run = Run.get_context()  # outside of a run it prints metrics, so the script also works on its own
 torch.manual_seed(0)
 
 images, labels = load_digits(return_X_y=True)
@@ -41,6 +41,6 @@ for epoch in range(args.epochs):
     if args.verbose and epoch % 5 == 4:
         print(f"epoch {epoch + 1:3}  loss {loss.item():.4f}  accuracy {accuracy:.4f}")
 
-Path("outputs").mkdir(exist_ok=True)  # under the yard it is there already
-torch.save(model.state_dict(), "outputs/model.pt")  # whatever is in outputs/ is kept with the run
+Path("outputs").mkdir(exist_ok=True)  # exists already in a run
+torch.save(model.state_dict(), "outputs/model.pt")  # files in outputs/ are stored with the run
 print(f"{accuracy:.1%} of {len(x_test)} unseen digits were read right")

@@ -1,4 +1,4 @@
-"""Digits by PyTorch and Horovod: the script says `import horovod.torch`, and the yard has built it."""
+"""Digits with PyTorch and Horovod, which the yard builds."""
 
 import argparse
 from pathlib import Path
@@ -17,7 +17,7 @@ args = parser.parse_args()
 
 hvd.init()
 run = Run.get_context()
-torch.manual_seed(0)  # the same order of batches everywhere
+torch.manual_seed(0)  # the same order of batches on all ranks
 data = np.load(Path(args.data_dir) / "digits.npz")
 x, y = torch.tensor(data["images"]), torch.tensor(data["labels"])
 model = torch.nn.Linear(64, 10)
@@ -30,7 +30,7 @@ loss_of = torch.nn.CrossEntropyLoss()
 for _epoch in range(args.epochs):
     for batch in torch.randperm(len(x)).split(args.batch_size):
         if len(batch) < args.batch_size:
-            continue  # the shares of a global batch must be equal, or its mean would not be the mean of theirs
+            continue  # the shares of a global batch must be equal, or the mean of their means would be wrong
         share = batch.chunk(hvd.size())[hvd.rank()]
         optimizer.zero_grad()
         loss = loss_of(model(x[share]), y[share])

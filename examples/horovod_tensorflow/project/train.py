@@ -1,4 +1,4 @@
-"""Digits by TensorFlow and Horovod, with a gradient tape that averages over all ranks."""
+"""Digits with TensorFlow and Horovod, using a gradient tape that averages over all ranks."""
 
 import argparse
 from pathlib import Path
@@ -17,7 +17,7 @@ args = parser.parse_args()
 
 hvd.init()
 run = Run.get_context()
-order = np.random.RandomState(0)  # the same order of batches everywhere
+order = np.random.RandomState(0)  # the same order of batches on all ranks
 data = np.load(Path(args.data_dir) / "digits.npz")
 x, y = data["images"], data["labels"]
 weights = tf.Variable(tf.zeros([64, 10]))

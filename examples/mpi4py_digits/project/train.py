@@ -1,4 +1,4 @@
-"""Digits by numpy and mpi4py: softmax regression whose gradients are averaged by an allreduce."""
+"""Digits with numpy and mpi4py: softmax regression with gradients averaged by an allreduce."""
 
 import argparse
 

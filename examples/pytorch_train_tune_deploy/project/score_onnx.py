@@ -1,4 +1,4 @@
-"""The same service by ONNX Runtime: no PyTorch is imported."""
+"""The same service with ONNX Runtime, without PyTorch."""
 
 import json
 

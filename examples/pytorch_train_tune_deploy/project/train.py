@@ -1,4 +1,4 @@
-"""Learns to read handwritten digits with a small convolutional network."""
+"""Classifies handwritten digits with a small convolutional network."""
 
 import argparse
 from pathlib import Path
@@ -42,7 +42,7 @@ for epoch in range(args.num_epochs):
     if accuracy >= best:
         best = accuracy
         torch.save(net.state_dict(), "outputs/model.pt")
-    run.log("best_val_acc", best)  # the sweep looks at this one
+    run.log("best_val_acc", best)  # the primary metric of the sweep
     print(f"epoch {epoch + 1:2}  loss {loss.item():.4f}  accuracy {accuracy:.4f}")
 
 if args.onnx:

@@ -1,4 +1,4 @@
-"""Learns to read handwritten digits with two hidden layers, by Keras on TensorFlow."""
+"""Classifies handwritten digits with two hidden layers, with Keras on TensorFlow."""
 
 import argparse
 from pathlib import Path

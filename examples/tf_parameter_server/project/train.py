@@ -1,4 +1,4 @@
-"""Digits by a parameter server and workers, built by hand from TF_CONFIG, as TensorFlow 1 scripts do it.
+"""Digits with a parameter server and workers, configured manually from TF_CONFIG, as in TensorFlow 1 scripts.
 
 Each worker computes gradients on its own batches and applies them to the variables, which live on the server.
 """
@@ -48,7 +48,7 @@ with tf1.device(tf1.train.replica_device_setter(cluster=cluster, worker_device=f
 batches = np.random.RandomState(index)
 hooks = [tf1.train.StopAtStepHook(last_step=args.steps)]
 done = 0
-# a worker talks to the servers and to itself: without this, one that starts late waits for ever for one that is through
+# a worker connects to the servers and to itself: else one that starts late would wait forever for one that has ended
 mine = tf1.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{index}"])
 with tf1.train.MonitoredTrainingSession(server.target, is_chief=is_first, hooks=hooks, config=mine) as session:
     while not session.should_stop():

@@ -1,4 +1,4 @@
-"""Digits by TensorFlow 2's own ParameterServerStrategy: the chief drives, workers and servers serve."""
+"""Digits with TensorFlow 2's ParameterServerStrategy: the chief coordinates workers and servers."""
 
 import argparse
 import json
@@ -22,7 +22,7 @@ if task["type"] in ("worker", "ps"):
     server = tf.distribute.Server(
         resolver.cluster_spec(), job_name=task["type"], task_index=task["index"], protocol="grpc"
     )
-    server.join()  # until the chief is through and the run ends
+    server.join()  # until the chief has finished and the run ends
 
 run = Run.get_context()
 images, labels = load_digits(return_X_y=True)

@@ -1,4 +1,4 @@
-"""Digits by torch's DistributedDataParallel. Every process takes its share of each global batch."""
+"""Digits with torch's DistributedDataParallel. Every process takes a share of each global batch."""
 
 import argparse
 import os
@@ -20,9 +20,9 @@ run = Run.get_context()
 world = int(os.environ.get("WORLD_SIZE", "1"))
 rank = int(os.environ.get("RANK", "0"))
 if world > 1:
-    dist.init_process_group("gloo")  # env://: the yard has set MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE
+    dist.init_process_group("gloo")  # env://: the yard sets MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE
 
-torch.manual_seed(0)  # the same first weights and the same order of batches everywhere
+torch.manual_seed(0)  # the same initial weights and order of batches on all ranks
 images, labels = load_digits(return_X_y=True)
 x, y = torch.tensor(images / 16.0, dtype=torch.float32), torch.tensor(labels)
 model: torch.nn.Module = torch.nn.Linear(64, 10)
@@ -34,7 +34,7 @@ loss_of = torch.nn.CrossEntropyLoss()
 for _epoch in range(args.epochs):
     for batch in torch.randperm(len(x)).split(args.batch_size):
         if len(batch) < args.batch_size:
-            continue  # the shares of a global batch must be equal, or its mean would not be the mean of theirs
+            continue  # the shares of a global batch must be equal, or the mean of their means would be wrong
         share = batch.chunk(world)[rank]
         optimizer.zero_grad()
         loss = loss_of(model(x[share]), y[share])
@@ -52,5 +52,5 @@ if rank == 0:
         run.log("accuracy", (model(x).argmax(1) == y).float().mean().item())
     torch.save(model.state_dict(), "outputs/model.pt")
 if world > 1:
-    dist.barrier()  # gloo aborts a process whose neighbours leave while it still talks to them
+    dist.barrier()  # gloo aborts a process whose peers exit while it communicates
     dist.destroy_process_group()

@@ -29,7 +29,7 @@ def install() -> _Finder:
         finder = _Finder()
         sys.meta_path.insert(0, finder)
     if "RUNYARD_RUN_ID" not in os.environ:  # in a run, the error is read from the last line of the traceback
-        RunyardException.shown_as_v1 = True
+        RunyardException.format_as_v1 = True
     return finder
 
 
