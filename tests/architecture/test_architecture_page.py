@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md is kept true: its picture has the layers of the import contract, its tables what is there."""
+"""ARCHITECTURE.md agrees with the import contract and the packages."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ def layers() -> list[list[str]]:
     return [line.split(" | ") for line in re.findall(r'"([^"]+)"', block[: block.index("]")])]
 
 
-def test_the_picture_has_every_layer_in_its_order() -> None:
+def test_the_picture_has_every_layer_in_order() -> None:
     picture = PAGE[PAGE.index("```text") : PAGE.index("```\n", PAGE.index("```text") + 7)].splitlines()
-    places = []
-    for rooms in layers():
-        found = {next((n for n, line in enumerate(picture) if re.search(rf"\b{room}\b", line)), -1) for room in rooms}
-        assert len(found) == 1, f"{' and '.join(rooms)} are not on one line of the picture"
-        places.append(found.pop())
-    assert -1 not in places
-    assert places == sorted(places)
-    assert len(set(places)) == len(places)
+    line_numbers = []
+    for packages in layers():
+        numbers = {next((n for n, line in enumerate(picture) if re.search(rf"\b{p}\b", line)), -1) for p in packages}
+        assert len(numbers) == 1, f"{' and '.join(packages)} are not on one line of the picture"
+        line_numbers.append(numbers.pop())
+    assert -1 not in line_numbers
+    assert line_numbers == sorted(line_numbers)
+    assert len(set(line_numbers)) == len(line_numbers)
 
 
-def test_every_room_has_its_line() -> None:
-    rooms = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
-    assert sorted(room for room in rooms if f"\n| `{room}` |" not in PAGE) == []
+def test_every_package_is_in_the_table() -> None:
+    packages = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
+    assert sorted(package for package in packages if f"\n| `{package}` |" not in PAGE) == []
 
 
-def test_every_file_on_the_path_of_a_run_is_there() -> None:
-    named = re.findall(r"`([a-z_]+/(?:[a-z_]+/)*(?:[a-z_]+\.py)?)`", PAGE)
-    assert len(named) > 15
-    assert [name for name in named if not (PACKAGE / name).exists()] == []
+def test_every_mentioned_file_exists() -> None:
+    names = re.findall(r"`([a-z_]+/(?:[a-z_]+/)*(?:[a-z_]+\.py)?)`", PAGE)
+    assert len(names) > 15
+    assert [name for name in names if not (PACKAGE / name).exists()] == []

@@ -1,4 +1,4 @@
-"""What others rely on: the public names, the version, what an import costs, and what the project's files may say."""
+"""The public names, the version, the cost of imports, and the content of the project's files."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ HEAVY = """
     alembic asyncio email fastapi http httptools logging numpy obstore orjson packaging pydantic rattler rich sqlalchemy
     ssl starlette typer typing uv uvicorn yaml
 """
-COSTLY_ONLY = "asyncio email http logging ssl typing"  # of the standard library: slow to import, and no more than that
+SLOW_ONLY = "asyncio email http logging ssl typing"  # standard library modules that are only slow to import
 
 
-def test_the_public_names_are_these() -> None:
+def test_the_public_names() -> None:
     assert sorted(runyard.__all__) == sorted(PUBLIC.split())
 
 
@@ -39,23 +39,23 @@ def test_every_public_name_resolves() -> None:
     assert dir(runyard) == sorted(runyard.__all__)
 
 
-def test_the_version_is_the_projects() -> None:
+def test_the_version_equals_that_of_the_project() -> None:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    found = re.search(r'^version = "([^"]+)"$', project, re.MULTILINE)
-    assert found
-    assert found[1] == runyard.__version__
+    match = re.search(r'^version = "([^"]+)"$', project, re.MULTILINE)
+    assert match
+    assert match[1] == runyard.__version__
 
 
-def test_importing_runyard_imports_nothing_else_that_matters() -> None:
+def test_importing_runyard_imports_no_heavy_module() -> None:
     assert loaded_by("import runyard") & set(HEAVY.split()) == set()
 
 
-def test_logging_in_a_script_needs_none_of_the_engine() -> None:
+def test_logging_in_a_script_imports_no_heavy_module() -> None:
     loaded = loaded_by("from runyard import Run; Run.get_context()")
-    assert loaded & (set(HEAVY.split()) - set(COSTLY_ONLY.split())) == set()
+    assert loaded & (set(HEAVY.split()) - set(SLOW_ONLY.split())) == set()
 
 
-def test_a_script_that_logs_a_number_waits_for_no_import_but_ours(tmp_path: Path) -> None:
+def test_logging_a_number_imports_no_slow_module(tmp_path: Path) -> None:
     logging = "from runyard import Run; Run.get_context().log('loss', 0.5)"
     loaded = loaded_by(logging, RUNYARD_RUN_ID="run_1", RUNYARD_RUN_FOLDER=str(tmp_path))
     assert list((tmp_path / "journal").glob("*.seg"))
@@ -63,19 +63,19 @@ def test_a_script_that_logs_a_number_waits_for_no_import_but_ours(tmp_path: Path
 
 
 def loaded_by(statement: str, **variables: str) -> set[str]:
-    """The top-level modules that a statement brings into a Python that has nothing but the standard library on top."""
+    """The top-level modules that a statement imports in a Python with only the standard library."""
     code = f"import sys; before = set(sys.modules); {statement}; print(*(set(sys.modules) - before))"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-S", "-c", code],
         env={"PYTHONPATH": str(ROOT / "src"), "PATH": "", **variables},
         stdout=subprocess.PIPE,
         check=True,
     )
-    return {name.split(".")[0] for name in done.stdout.decode().split()}
+    return {name.split(".")[0] for name in process.stdout.decode().split()}
 
 
-def test_every_module_of_the_kit_imports_with_the_standard_library_alone(tmp_path: Path) -> None:
-    """As in a user's Python that has no packages: isolated, without `site`, the kit's own copy on the path."""
+def test_the_node_package_imports_with_the_standard_library_only(tmp_path: Path) -> None:
+    """As in a user's Python without packages: isolated, without `site`, with the copied package on the path."""
     folder = create_node_package(tmp_path)
     modules = [
         ".".join(path.relative_to(folder).with_suffix("").parts)
@@ -85,38 +85,38 @@ def test_every_module_of_the_kit_imports_with_the_standard_library_alone(tmp_pat
     assert len(modules) > 50
     code = "import sys, importlib; sys.path.insert(0, sys.argv[1]); [importlib.import_module(m) for m in sys.argv[2:]]"
     command = [sys.executable, "-I", "-S", "-c", code, str(folder), *modules]
-    done = subprocess.run(command, stderr=subprocess.PIPE, check=False)
-    assert done.returncode == 0, done.stderr.decode()
+    process = subprocess.run(command, stderr=subprocess.PIPE, check=False)
+    assert process.returncode == 0, process.stderr.decode()
 
 
-def test_the_kit_is_all_that_enters_users_pythons() -> None:
-    """What the import contract names as standard library only is what is copied."""
+def test_the_node_package_contains_all_modules_of_the_import_contract() -> None:
+    """The modules that the contract restricts to the standard library are copied."""
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     contract = project[project.index("what enters users' Pythons") :]
     sources = contract[: contract.index("]")]
-    named = {name.removeprefix("runyard.") for name in re.findall(r'"(runyard\.\w+)"', sources)}
+    contract_modules = {name.removeprefix("runyard.") for name in re.findall(r'"(runyard\.\w+)"', sources)}
     copied = {Path(part).with_suffix("").name for part in PACKAGE_FILES} - {"__init__", "py"}
-    assert named <= copied
+    assert contract_modules <= copied
 
 
-def test_files_name_no_machine_and_no_registry() -> None:
-    """Nobody else has this folder, this index or that host."""
-    wrong = re.compile(
+def test_files_contain_no_local_path_and_no_registry() -> None:
+    """Other users do not have this folder, this index or this host."""
+    forbidden = re.compile(
         r"https?://[\w.-]*(artifactory|nexus|jfrog|\.internal|pypi\.org|pythonhosted|npmjs)|\bgh[ps]_\w{20}|/opt/(pypi|wheels)\b"
     )
-    here = f"{ROOT}/"
-    found = []
+    checkout = f"{ROOT}/"
+    problems = []
     for path in project_files():
         text = path.read_bytes().decode("utf-8", "replace")
-        found += [f"{path.relative_to(ROOT)}: {match[0]}" for match in wrong.finditer(text)]
-        found += [f"{path.relative_to(ROOT)}: {here}"] if here in text else []
-    assert found == []
+        problems += [f"{path.relative_to(ROOT)}: {match[0]}" for match in forbidden.finditer(text)]
+        problems += [f"{path.relative_to(ROOT)}: {checkout}"] if checkout in text else []
+    assert problems == []
 
 
 def project_files() -> Iterator[Path]:
     yield from (*ROOT.glob("*.md"), ROOT / "Makefile", ROOT / "pyproject.toml", ROOT / ".gitignore")
     for folder in ("src", "distributions", "tests", "docs", "examples", "scripts", "bench", "ui", ".ci"):
         for path in (ROOT / folder).rglob("*"):
-            made = {"__pycache__", "node_modules"} & set(path.parts)
-            if path.is_file() and not made and path != Path(__file__):
+            is_generated = {"__pycache__", "node_modules"} & set(path.parts)
+            if path.is_file() and not is_generated and path != Path(__file__):
                 yield path

@@ -1,15 +1,15 @@
-"""Runs the code blocks of a page in order, in a folder of its own, against a real yard.
+"""Runs the code blocks of a page in order, in a separate folder, against a real yard.
 
-What a page may hold:
+Syntax of a page:
 
-    ```python            first line `# train.py`: written to that file. Otherwise run; all of a page share their names
-    ```console           each line after `$ ` is run by a shell; what stands below it must be what it prints
-    ```output            what the python block before it prints
-    <!-- real: why -->       before a block: only in the slow tests, since it downloads or takes long
-    <!-- not run: why -->    before a block: never
-    …                    in a line of output: anything; alone on a line: any lines
+    ```python            first line `# train.py`: written to that file. Otherwise executed; all blocks share a namespace
+    ```console           each line after `$ ` is run by a shell; the lines below it must equal its output
+    ```output            the output of the preceding python block
+    <!-- real: reason -->       before a block: only in the slow tests, because it downloads or takes long
+    <!-- not run: reason -->    before a block: never
+    …                    in a line of output: any text; alone on a line: any lines
 
-Other languages are not looked at. Ids, hashes, times and paths are compared as what they are, not by their value.
+Other languages are ignored. Ids, hashes, times and paths are compared by kind, not by value.
 """
 
 from __future__ import annotations
@@ -43,37 +43,39 @@ class Block:
 
     @property
     def file(self) -> str:
-        found = _FILE.match(self.text) if self.language == "python" else None
-        return found[1] if found else ""
+        match = _FILE.match(self.text) if self.language == "python" else None
+        return match[1] if match else ""
 
     def __str__(self) -> str:
         return f"{self.page}:{self.line}"
 
 
 def pages() -> list[Path]:
-    """The pages whose blocks are run."""
+    """Pages whose blocks are all executed."""
     return [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
 
 
 def pages_with_samples() -> list[Path]:
-    """Those of whose blocks only the python ones are run: their console blocks show, they do not lead."""
-    found = [page for folder in ("concepts", "reference") for page in sorted((ROOT / "docs" / folder).glob("*.md"))]
-    return [page for page in found if any(block.language == "python" for block in blocks(page))]
+    """Pages of which only the python blocks are executed; their console blocks are examples."""
+    candidates = [
+        page for folder in ("concepts", "reference") for page in sorted((ROOT / "docs" / folder).glob("*.md"))
+    ]
+    return [page for page in candidates if any(block.language == "python" for block in blocks(page))]
 
 
 def blocks(page: Path) -> Iterator[Block]:
     text = page.read_text(encoding="utf-8")
     name = page.relative_to(ROOT).as_posix()
-    for found in _FENCE.finditer(text):
-        if found[1] in RUN_LANGUAGES:
-            mark = _MARK.search(text[: found.start()])
-            line = text.count("\n", 0, found.start()) + 1
-            yield Block(name, line, found[1], found[2], *(mark.groups() if mark else ()))
+    for fence in _FENCE.finditer(text):
+        if fence[1] in RUN_LANGUAGES:
+            mark = _MARK.search(text[: fence.start()])
+            line = text.count("\n", 0, fence.start()) + 1
+            yield Block(name, line, fence[1], fence[2], *(mark.groups() if mark else ()))
 
 
 @dataclass
-class Desk:
-    """A reader at work: a folder, a yard's home, a shell, and a Python that keeps its names."""
+class PageRunner:
+    """Executes blocks with a folder, a home folder, a shell, and a Python session."""
 
     folder: Path
     home: Path
@@ -82,10 +84,10 @@ class Desk:
     printed: str = ""
     _session: subprocess.Popen[str] | None = None
 
-    def work_through(self, wanted: list[Block]) -> None:
+    def run(self, selected: list[Block]) -> None:
         try:
-            for block in wanted:
-                self._do(block)
+            for block in selected:
+                self._run_block(block)
         finally:
             self.close()
 
@@ -94,7 +96,7 @@ class Desk:
             self._session.communicate()
             self._session = None
 
-    def _do(self, block: Block) -> None:
+    def _run_block(self, block: Block) -> None:
         if block.language == "output":
             self._compare(block, "the block before it", block.text, self.printed)
         elif block.file:
@@ -108,10 +110,10 @@ class Desk:
                 self._shell(block, command, expected)
 
     def _shell(self, block: Block, command: str, expected: str) -> None:
-        # a page says ~/.runyard, as its reader's is; this reader's home is elsewhere
-        here = command.replace("~/.runyard", '"$RUNYARD_HOME"')
-        done = subprocess.run(
-            ["bash", "-c", f"(exit {self.exit_code}); {here}"],
+        # pages use ~/.runyard; the home of this test is elsewhere
+        adapted = command.replace("~/.runyard", '"$RUNYARD_HOME"')
+        process = subprocess.run(
+            ["bash", "-c", f"(exit {self.exit_code}); {adapted}"],
             cwd=self.folder,
             env=self._variables(),
             stdin=subprocess.DEVNULL,
@@ -120,12 +122,12 @@ class Desk:
             timeout=_COMMAND_S,
             check=False,
         )
-        self.exit_code = done.returncode
-        printed = done.stdout.decode(errors="replace")
+        self.exit_code = process.returncode
+        printed = process.stdout.decode(errors="replace")
         if expected.strip():
             self._compare(block, command, expected, printed)
-        elif done.returncode:
-            self.problems.append(f"{block}: {command}\nexit code {done.returncode}\n{printed}")
+        elif process.returncode:
+            self.problems.append(f"{block}: {command}\nexit code {process.returncode}\n{printed}")
 
     def _python(self, block: Block) -> None:
         if self._session is None:
@@ -142,9 +144,9 @@ class Desk:
         assert self._session.stdout is not None
         self._session.stdin.write(json.dumps([block.text, str(block)]) + "\n")
         self._session.stdin.flush()
-        self.printed, trouble = json.loads(self._session.stdout.readline())
-        if trouble:
-            self.problems.append(f"{block}:\n{self.printed}{trouble}")
+        self.printed, error = json.loads(self._session.stdout.readline())
+        if error:
+            self.problems.append(f"{block}:\n{self.printed}{error}")
 
     def _variables(self) -> dict[str, str]:
         bin_folder = str(Path(sys.executable).parent)
@@ -155,23 +157,23 @@ class Desk:
             "COLUMNS": "120",
         }
 
-    def _compare(self, block: Block, what: str, expected: str, printed: str) -> None:
-        wanted, got = self._plain(expected), self._plain(printed)
-        if not _matches(wanted, got):
-            told = "\n".join(difflib.unified_diff(wanted, got, "the page", "printed", lineterm="", n=9))
-            self.problems.append(f"{block}: {what}\n{told}\n--- printed as it was:\n{printed}")
+    def _compare(self, block: Block, source: str, expected: str, printed: str) -> None:
+        documented, actual = self._normalize(expected), self._normalize(printed)
+        if not _matches(documented, actual):
+            diff = "\n".join(difflib.unified_diff(documented, actual, "the page", "printed", lineterm="", n=9))
+            self.problems.append(f"{block}: {source}\n{diff}\n--- unmodified output:\n{printed}")
 
-    def _plain(self, text: str) -> list[str]:
-        text = text.replace("/home/me/", "~/")  # a page's reader, where an address needs the whole path
-        for path, shown in ((self.home, "~/.runyard"), (self.folder, "~/hello")):
-            text = text.replace(str(path.resolve()), shown).replace(str(path), shown)
-        for pattern, word in _NORMAL:
+    def _normalize(self, text: str) -> list[str]:
+        text = text.replace("/home/me/", "~/")  # for URLs that need an absolute path
+        for path, placeholder in ((self.home, "~/.runyard"), (self.folder, "~/hello")):
+            text = text.replace(str(path.resolve()), placeholder).replace(str(path), placeholder)
+        for pattern, word in _PLACEHOLDERS:
             text = pattern.sub(word, text)
         lines = [re.sub(r"\s+", " ", line).strip() for line in text.strip().splitlines()]
-        return [line for line in lines if not _PASSING.fullmatch(line)]
+        return [line for line in lines if not _OPTIONAL.fullmatch(line)]
 
 
-_NORMAL = [
+_PLACEHOLDERS = [
     (re.compile(pattern, re.MULTILINE), word)
     for pattern, word in (
         (r"\b([A-Za-z0-9-]+)_\d{10}_[0-9a-f]{8}\b", r"\1_ID"),
@@ -186,17 +188,17 @@ _NORMAL = [
         (r"\bPython \d+\.\d+\.\d+\w*", "Python VERSION"),
         (r"\) by \S+", ") by USER"),
         (r", after TIME of (preparing|waiting)", ""),
-        (r"\b(Preparing|Starting|Running)\b(\s+TIME)*", "UNDER WAY"),  # of a run that was submitted a moment ago
+        (r"\b(Preparing|Starting|Running)\b(\s+TIME)*", "UNDER WAY"),  # a run that was submitted a moment ago
         (r"\bstep \d+$", "step N"),
     )
 ]
-# which part of a line a traceback underlines differs between Pythons; what is waited for is said on a slow machine only
-_PASSING = re.compile(r"[~^ ]+|(submitted|preparing|queued|starting)(: .*| the script)?")
+# Python versions underline different parts of a line; progress is printed on slow machines only
+_OPTIONAL = re.compile(r"[~^ ]+|(submitted|preparing|queued|starting)(: .*| the script)?")
 
 
-def _matches(wanted: list[str], got: list[str]) -> bool:
-    pattern = "".join(".*" if line == "…" else re.escape(line + "\n").replace("…", "[^\n]*") for line in wanted)
-    return re.fullmatch(pattern, "".join(line + "\n" for line in got), re.DOTALL) is not None
+def _matches(documented: list[str], actual: list[str]) -> bool:
+    pattern = "".join(".*" if line == "…" else re.escape(line + "\n").replace("…", "[^\n]*") for line in documented)
+    return re.fullmatch(pattern, "".join(line + "\n" for line in actual), re.DOTALL) is not None
 
 
 def _commands(block: Block) -> Iterator[tuple[str, str]]:
@@ -214,15 +216,15 @@ def _commands(block: Block) -> Iterator[tuple[str, str]]:
 
 _SESSION = """
 import contextlib, io, json, sys, traceback
-names, answers = {"__name__": "__main__"}, sys.stdout
+names, output = {"__name__": "__main__"}, sys.stdout
 for line in sys.stdin:
-    text, where = json.loads(line)
-    printed, trouble = io.StringIO(), ""
+    text, name = json.loads(line)
+    printed, error = io.StringIO(), ""
     with contextlib.redirect_stdout(printed):
         try:
-            exec(compile(text, where, "exec"), names)
+            exec(compile(text, name, "exec"), names)
         except Exception:
-            trouble = traceback.format_exc()
-    answers.write(json.dumps([printed.getvalue(), trouble]) + "\\n")
-    answers.flush()
+            error = traceback.format_exc()
+    output.write(json.dumps([printed.getvalue(), error]) + "\\n")
+    output.flush()
 """

@@ -71,7 +71,7 @@ def test_the_studio_command_prints_a_url_that_signs_in(home: Path, port: int) ->
         assert json.loads(response.read())["studio"] == f"http://127.0.0.1:{port}/"
     with pytest.raises(urllib.error.HTTPError, match="401"):
         fetch(f"http://127.0.0.1:{port}/api/health")
-    assert "not listen" in command(home, "studio", "--close").stderr
+    assert "no longer listens" in command(home, "studio", "--close").stderr
     with pytest.raises(urllib.error.URLError):
         fetch(f"http://127.0.0.1:{port}/")
 

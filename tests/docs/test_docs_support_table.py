@@ -1,4 +1,4 @@
-"""README's table of what works where is that of the code, and behind each tick of it is a test that really runs it."""
+"""The support table of the README equals that of the code, and every supported combination has a test."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ from docs_pages import ROOT
 GANGS = "tests/journeys/test_gangs.py"
 SSH = "tests/ssh/test_ssh_gangs.py"
 SLURM = "tests/slurm/test_slurm_gangs.py"
-PLAYED = "a cluster of nodes played on this machine"
+SIMULATED = "simulated nodes on this machine"
 
-PROOFS = {
+TESTS = {
     ("local", "single"): "tests/journeys/test_one_run.py::test_a_run_goes_from_submit_to_metrics_and_files",
     ("local", "mpi"): "tests/agent/test_gang_mpi.py::test_one_node_with_more_ranks_than_cores",
     ("local", "parameter-server"): "tests/examples/test_worked_examples.py::test_a_parameter_server_serves_two_workers",
     ("local", "torch"): "tests/examples/test_examples.py::test_torch_ddp_agrees_with_one_process_on_the_same_batches",
-    (PLAYED, "single"): "tests/journeys/test_cluster.py::test_a_run_waits_for_nodes_and_says_so",
-    (PLAYED, "mpi"): "tests/agent/test_gang_mpi.py::test_ranks_compute_together_each_with_its_own_log_and_variables",
-    (PLAYED, "parameter-server"): f"{GANGS}::test_parameter_servers_get_tf_config_and_the_run_ends_with_its_workers",
-    (PLAYED, "torch"): f"{GANGS}::test_torch_processes_get_the_variables_of_env_and_one_log_each",
+    (SIMULATED, "single"): "tests/journeys/test_cluster.py::test_a_run_waits_for_nodes_and_says_so",
+    (SIMULATED, "mpi"): "tests/agent/test_gang_mpi.py::test_ranks_compute_together_each_with_its_own_log_and_variables",
+    (SIMULATED, "parameter-server"): f"{GANGS}::test_parameter_servers_get_tf_config_and_the_run_ends_with_its_workers",
+    (SIMULATED, "torch"): f"{GANGS}::test_torch_processes_get_the_variables_of_env_and_one_log_each",
     ("SSH hosts", "single"): "tests/ssh/test_ssh_runs.py::test_a_run_on_a_host_goes_from_submit_to_metrics_and_files",
     ("SSH hosts", "mpi"): f"{SSH}::test_ranks_under_mpi_compute_together_without_keys_between_the_hosts",
-    ("SSH hosts", "parameter-server"): f"{SSH}::"
-    "test_parameter_servers_and_workers_find_each_other_by_the_addresses_of_their_hosts",
-    ("SSH hosts", "torch"): f"{SSH}::test_processes_of_a_gang_meet_each_on_its_own_host",
+    ("SSH hosts", "parameter-server"): f"{SSH}::test_parameter_servers_and_workers_get_the_addresses_of_their_hosts",
+    ("SSH hosts", "torch"): f"{SSH}::test_processes_of_a_gang_connect_from_separate_hosts",
     ("Slurm", "single"): "tests/slurm/test_slurm_runs.py::test_a_run_is_one_job_with_its_log_metrics_and_files",
     ("Slurm", "mpi"): f"{SLURM}::test_mpi_ranks_compute_together_across_nodes",
     ("Slurm", "parameter-server"): f"{SLURM}::test_parameter_servers_find_their_workers_on_other_nodes",
@@ -45,17 +44,17 @@ def works_where() -> Any:
     return module
 
 
-def test_the_table_of_the_readme_is_that_of_the_code(works_where: Any) -> None:
+def test_the_readme_has_the_table_of_the_code(works_where: Any) -> None:
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     assert works_where.with_table(page) == page, "python scripts/works_where.py writes it"
 
 
-def test_behind_every_tick_is_a_test(works_where: Any) -> None:
-    ticks = {(name, launch) for name, launches in works_where.rows().items() for launch in launches}
-    assert ticks == set(PROOFS)
-    for proof in PROOFS.values():
-        path, _, name = proof.partition("::")
+def test_every_supported_combination_has_a_test(works_where: Any) -> None:
+    supported = {(name, launch) for name, launches in works_where.rows().items() for launch in launches}
+    assert supported == set(TESTS)
+    for test in TESTS.values():
+        path, _, name = test.partition("::")
         functions = [
             node.name for node in ast.parse((ROOT / path).read_text()).body if isinstance(node, ast.FunctionDef)
         ]
-        assert name in functions, proof
+        assert name in functions, test
