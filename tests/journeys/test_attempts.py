@@ -156,9 +156,9 @@ def test_a_canceled_run_has_no_further_attempt(experiment: Experiment, config: S
     ("name", "value", "complaint"),
     [
         ("max_attempts", 0, "max_attempts must be at least 1"),
-        ("max_attempts", "2", "max_attempts takes a whole number"),
-        ("retry_on", ["bad luck"], "retry_on takes a list of 'node lost', 'preempted'"),
-        ("retry_on", ["canceled"], "retry_on takes a list of"),
+        ("max_attempts", "2", "max_attempts must be a whole number"),
+        ("retry_on", ["bad luck"], "retry_on must be a list of 'node lost', 'preempted'"),
+        ("retry_on", ["canceled"], "retry_on must be a list of"),
     ],
 )
 def test_invalid_retry_settings_are_refused(project, name: str, value: object, complaint: str) -> None:

@@ -58,7 +58,7 @@ def test_an_existing_name_is_refused_unless_the_configuration_is_the_same(
 ) -> None:
     same = AmlCompute.provisioning_configuration(vm_size="STANDARD_NC6", max_nodes=4)
     assert ComputeTarget.create(workspace, cluster.name, same).name == cluster.name
-    with pytest.raises(ComputeTargetException, match="already"):
+    with pytest.raises(ComputeTargetException, match="a different compute target named"):
         ComputeTarget.create(workspace, cluster.name, AmlCompute.provisioning_configuration(max_nodes=9))
     with pytest.raises(UserErrorException, match="cannot be named 'local'"):
         ComputeTarget.create(workspace, "local", same)
@@ -74,7 +74,7 @@ def test_more_nodes_than_the_cluster_can_ever_have_are_refused(
         node_count=5,
         distributed_backend="gloo",
     )
-    with pytest.raises(ComputeTargetException, match=r"asks for 5 nodes; cluster '.*' has 4 at most"):
+    with pytest.raises(ComputeTargetException, match=r"requests 5 nodes; cluster '.*' has at most 4"):
         experiment.submit(estimator)
     assert list(experiment.get_runs()) == []
 
@@ -87,7 +87,7 @@ def test_a_local_run_has_one_node(experiment: Experiment, project) -> None:
         node_count=2,
         distributed_backend="gloo",
     )
-    with pytest.raises(ComputeTargetException, match="asks for 2 nodes; 'local' is one machine"):
+    with pytest.raises(ComputeTargetException, match="requests 2 nodes; 'local' is one machine"):
         experiment.submit(estimator)
 
 

@@ -338,9 +338,9 @@ def test_invalid_inputs_are_refused_before_anything_starts(
         Dataset.File.from_files("s3://bucket/data")
     with pytest.raises(UserErrorException, match="no files at"):
         Dataset.File.from_files((store, f"{folder_name}/none/"))
-    gone = Dataset.File.from_files((store, f"{folder_name}/none/"), validate=False)
+    missing = Dataset.File.from_files((store, f"{folder_name}/none/"), validate=False)
     with pytest.raises(UserErrorException, match="no files at"):
-        experiment.submit(with_this_python(folder, arguments=[gone.as_named_input("x").as_mount()]))
+        experiment.submit(with_this_python(folder, arguments=[missing.as_named_input("x").as_mount()]))
     twice = [dataset.as_named_input("x").as_mount(), dataset.take(1).as_named_input("x").as_mount()]
     with pytest.raises((UserErrorException, ExperimentExecutionException), match="the name 'x'"):
         experiment.submit(with_this_python(folder, arguments=twice))

@@ -115,7 +115,7 @@ def test_a_process_killed_before_it_locked_its_run_is_detected(experiment: Exper
     experiment.workspace.connection.post("/api/runs/begin", request)
     run = Run(experiment, request["run_id"])
     assert run.get_status() == "Running"
-    eventually(lambda: run.get_status() == "Failed", "the run that nobody holds is failed", within_s=30)
+    eventually(lambda: run.get_status() == "Failed", "the run without a process to fail", within_s=30)
 
 
 def test_two_runs_of_one_process_are_two_runs(experiment: Experiment, tmp_path: Path, monkeypatch) -> None:

@@ -164,7 +164,7 @@ def test_tags_change_and_properties_do_not(experiment: Experiment) -> None:
         assert run.get_tags() == {"n": "4"}
         run.add_properties({"p": "1"})
         run.add_properties({"p": "1"})
-        with pytest.raises(UserErrorException, match="cannot become"):
+        with pytest.raises(UserErrorException, match="cannot be set to"):
             run.add_properties({"p": "2", "q": "new"})
         assert run.get_properties() == {"p": "1"}
 
@@ -279,4 +279,4 @@ def test_outside_of_a_run_the_context_is_offline(capsys: pytest.CaptureFixture[s
 def test_partial_files_of_a_killed_yard_are_deleted_when_the_run_ends(experiment, project, home) -> None:
     run = experiment.submit(with_this_python(project(train="open('../stop.json.1.draft', 'w').close()")))
     run.wait_for_completion()
-    eventually(lambda: not list((home / "runs" / run.id).glob("*.draft")), "the half file is gone")
+    eventually(lambda: not list((home / "runs" / run.id).glob("*.draft")), "the partial file to be deleted")

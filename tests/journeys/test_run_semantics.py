@@ -101,7 +101,7 @@ def test_ctrl_c_while_streaming_reports_that_the_run_continues(
             return super().write(text)
 
     monkeypatch.setattr("sys.stdout", Screen())
-    with pytest.raises(ExperimentExecutionException, match="the run goes on"):
+    with pytest.raises(ExperimentExecutionException, match="the run continues"):
         run.wait_for_completion(show_output=True)
     go.touch()
     assert run.wait_for_completion()["status"] == "Completed"

@@ -1,4 +1,4 @@
-"""What every process of a distributed run would get, compared as text."""
+"""Commands and variables of every process of a distributed run, compared as text."""
 
 import json
 from dataclasses import replace
@@ -8,7 +8,7 @@ import pytest
 
 from runyard.launch import mpi
 from runyard.launch.order import Node, WorkOrder
-from runyard.launch.plan import World, describe, all_ranks, plan, ports_needed
+from runyard.launch.plan import World, all_ranks, describe, plan, ports_needed
 from runyard.spec.launch import Mpi, ParameterServer, Single, TorchDistributed
 
 NODES = (Node("node-0", "10.0.0.1"), Node("node-1", "10.0.0.2"))

@@ -122,7 +122,7 @@ LOST = End(EndReason.NODE_LOST, "n3: its agent has died", node="n3")
 
 @pytest.mark.parametrize("reason", [EndReason.NODE_LOST, EndReason.AGENT_LOST])
 def test_a_run_that_lost_a_node_is_queued_again_up_to_max_attempts(reason: EndReason) -> None:
-    lost = End(reason, "gone")
+    lost = End(reason, "lost")
     life, actions = step(RETRIED, on.ScriptEnded(lost, attempt=1))
     assert (life.state, life.attempt, life.end, actions) == (RunState.QUEUED, 2, None, [do.Requeue()])
     assert [attempt.end for attempt in life.earlier_attempts] == [lost]
