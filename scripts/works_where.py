@@ -20,7 +20,7 @@ NOT_YET = ("Kubernetes",)
 def rows() -> dict[str, tuple[str, ...]]:
     """Target -> the ways of launching that work there. Kinds that are one thing by two names have one row."""
     found = {"local": tuple(LAUNCHES)}
-    ordered = sorted(KINDS.values(), key=lambda kind: ("played" not in kind.title, kind.title))
+    ordered = sorted(KINDS.values(), key=lambda kind: (not kind.resizable, kind.title))
     found.update((kind.title, kind.launches) for kind in ordered)
     found.update((name, ()) for name in NOT_YET)
     return found

@@ -38,7 +38,7 @@ _ENGINES = ("local", "slurm")
 
 
 class AmlComputeKind(TargetKind):
-    title = "a cluster of nodes played on this machine"
+    title = "simulated nodes on this machine"
     resizable = True
 
     def create(self, name: str, configuration: Configuration, deps: TargetDeps) -> tuple[Compute, Queue]:

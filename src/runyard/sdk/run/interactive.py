@@ -28,6 +28,7 @@ class InteractiveSession:
         self._outputs = outputs.absolute() if outputs else None
         if self._outputs is not None:
             self._outputs.mkdir(parents=True, exist_ok=True)
+        run.folder.mkdir(parents=True, exist_ok=True)  # missing for a child run that is opened on an SSH host
         self._lock = file_lock.acquire(RunFolder(run.folder).client_lock, timeout_s=None)
         _sessions.add(self)
         _ExitWatcher.install()
