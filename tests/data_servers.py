@@ -1,4 +1,4 @@
-"""Real blob stores for tests: rclone as an S3 server, Azurite for Azure, and a wire between that can be cut."""
+"""Blob stores for tests: rclone as an S3 server, Azurite for Azure, and a proxy whose connections can be cut."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from support import eventually
 
 PROJECT = Path(__file__).parents[1]
 AZURE_ACCOUNT = "devstoreaccount1"
-# Azurite's well-known key, the same for everybody: it opens nothing but an emulator
+# the well-known key of all Azurite emulators
 AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 S3_KEY, S3_SECRET = "the-key", "the-secret-of-the-key"
 
@@ -33,14 +33,14 @@ class S3Server:
     root: Path
 
     def bucket(self, name: str) -> dict[str, str]:
-        """A new bucket, as it is registered."""
+        """Create a bucket and return its configuration for a datastore."""
         import boto3
 
         endpoint = f"http://127.0.0.1:{self.port}"
         keys = {"aws_access_key_id": S3_KEY, "aws_secret_access_key": S3_SECRET, "region_name": "us-east-1"}
         client = boto3.client("s3", endpoint_url=endpoint, **keys)
         client.create_bucket(Bucket=name)
-        client.close()  # else its connection is found open in some other test
+        client.close()  # otherwise another test reports its open connection
         return {
             "bucket": name,
             "endpoint": endpoint,
@@ -72,9 +72,9 @@ def s3_server() -> Iterator[S3Server]:
     root = Path(tempfile.mkdtemp(prefix="ry-s3-"))
     program = Path(sys.executable).with_name("rclone")
     port = free_port()
-    words = ["serve", "s3", "--addr", f"127.0.0.1:{port}", "--auth-key", f"{S3_KEY},{S3_SECRET}"]
-    words += ["--dir-cache-time", "100h", str(root)]
-    with _serving([str(program), *words], port, root):
+    arguments = ["serve", "s3", "--addr", f"127.0.0.1:{port}", "--auth-key", f"{S3_KEY},{S3_SECRET}"]
+    arguments += ["--dir-cache-time", "100h", str(root)]
+    with _run_server([str(program), *arguments], port, root):
         yield S3Server(port, root)
 
 
@@ -82,8 +82,8 @@ def s3_server() -> Iterator[S3Server]:
 def azure_server() -> Iterator[AzureServer]:
     root = Path(tempfile.mkdtemp(prefix="ry-az-"))
     program, port = _azurite(), free_port()
-    words = ["--blobPort", str(port), "--location", str(root), "--silent", "--skipApiVersionCheck"]
-    with _serving(["node", program, *words, "--disableTelemetry"], port, root):
+    arguments = ["--blobPort", str(port), "--location", str(root), "--silent", "--skipApiVersionCheck"]
+    with _run_server(["node", program, *arguments, "--disableTelemetry"], port, root):
         yield AzureServer(port)
 
 
@@ -94,23 +94,23 @@ def free_port() -> int:
 
 
 def _azurite() -> str:
-    """Installed once per machine, by whichever process of the tests comes first."""
+    """Install Azurite once per machine; concurrent test processes wait."""
     cache = Path.home() / ".cache" / "runyard"
     cache.mkdir(parents=True, exist_ok=True)
     with open(cache / "azurite.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        done = subprocess.run([PROJECT / "scripts" / "install-azurite"], capture_output=True, text=True)
-    if done.returncode != 0:
-        reason = (done.stderr.strip().splitlines() or ["scripts/install-azurite failed"])[-1]
+        process = subprocess.run([PROJECT / "scripts" / "install-azurite"], capture_output=True, text=True)
+    if process.returncode != 0:
+        reason = (process.stderr.strip().splitlines() or ["scripts/install-azurite failed"])[-1]
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(reason)
-    return done.stdout.strip().splitlines()[-1]
+    return process.stdout.strip().splitlines()[-1]
 
 
 @contextmanager
-def _serving(argv: list[str], port: int, root: Path) -> Iterator[None]:
+def _run_server(argv: list[str], port: int, root: Path) -> Iterator[None]:
     process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=root)
     try:
-        eventually(lambda: process.poll() is not None or _answers(port), f"{argv[0]} listens", 60)
+        eventually(lambda: process.poll() is not None or _is_listening(port), f"{argv[0]} listens", 60)
         assert process.poll() is None, f"{argv[0]} ended with {process.returncode}"
         yield
     finally:
@@ -119,25 +119,25 @@ def _serving(argv: list[str], port: int, root: Path) -> Iterator[None]:
         shutil.rmtree(root, ignore_errors=True)
 
 
-def _answers(port: int) -> bool:
+def _is_listening(port: int) -> bool:
     with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
         return True
     return False
 
 
 @dataclass
-class Wire:
-    """A port that leads to another one, until it is cut; what is on its way then is lost."""
+class CuttableProxy:
+    """A TCP proxy to a local port whose connections can be cut."""
 
-    to: int
+    target_port: int
     port: int = 0
-    passed: int = 0  # bytes, from the server to its clients and back
-    cut_after: int | None = None  # bytes, once
+    passed: int = 0  # bytes in both directions
+    cut_after: int | None = None  # cut when this number of bytes has passed
     _open: list[socket.socket] = field(default_factory=list)
     _is_cut: bool = False
     _closed: bool = False
 
-    def __enter__(self) -> Wire:
+    def __enter__(self) -> CuttableProxy:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = self._listening.getsockname()[1]
         self._thread = threading.Thread(target=self._accept, daemon=True)
@@ -154,35 +154,35 @@ class Wire:
 
     def cut(self) -> None:
         self._is_cut = True
-        for one in list(self._open):
+        for connection in list(self._open):
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
 
-    def mend(self) -> None:
+    def restore(self) -> None:
         self._is_cut, self.cut_after = False, None
 
     def _accept(self) -> None:
         while not self._closed:
             try:
-                near, _ = self._listening.accept()
+                client, _ = self._listening.accept()
             except OSError:
                 return
             if self._is_cut:
-                near.close()
+                client.close()
                 continue
-            threading.Thread(target=self._carry, args=(near,), daemon=True).start()
+            threading.Thread(target=self._forward, args=(client,), daemon=True).start()
 
-    def _carry(self, near: socket.socket) -> None:
-        with near, suppress(OSError), socket.create_connection(("127.0.0.1", self.to)) as far:
-            self._open += [near, far]
+    def _forward(self, client: socket.socket) -> None:
+        with client, suppress(OSError), socket.create_connection(("127.0.0.1", self.target_port)) as server:
+            self._open += [client, server]
             while True:
-                ready, _, _ = select.select([near, far], [], [], 60)
-                for one in ready:
-                    data = one.recv(1 << 16)
+                ready, _, _ = select.select([client, server], [], [], 60)
+                for connection in ready:
+                    data = connection.recv(1 << 16)
                     if not data:
                         return
                     self.passed += len(data)
                     if self.cut_after is not None and self.passed > self.cut_after:
                         self.cut()
                         return
-                    (far if one is near else near).sendall(data)
+                    (server if connection is client else client).sendall(data)

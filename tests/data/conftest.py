@@ -25,5 +25,5 @@ def azure() -> Iterator[AzureServer]:
 
 @pytest.fixture
 def new_name() -> Callable[[], str]:
-    """That no other test has, in whichever process."""
+    """Creates names that are unique among all tests and processes."""
     return lambda: f"data-{os.getpid()}-{next(_numbers)}"

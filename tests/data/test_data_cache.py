@@ -1,4 +1,4 @@
-"""The cache of contents: each once, in trees for runs, with a limit that spares what runs read."""
+"""The content cache: contents are stored once, shared by trees, and evicted except for trees in use."""
 
 from __future__ import annotations
 
@@ -12,62 +12,62 @@ from runyard.data.cache import LIMIT, Cache, Leaf, copy_tree, key_of, record_tre
 from runyard.spec.folder import RunFolder
 
 
-def taken(cache: Cache, *contents: bytes) -> list[Leaf]:
+def add_contents(cache: Cache, *contents: bytes) -> list[Leaf]:
     leaves = []
     for number, content in enumerate(contents):
         digest = hashlib.sha256(content).hexdigest()
-        arriving = cache.incoming_path(f"{number}-{digest}")
-        arriving.write_bytes(content)
-        cache.add(digest, arriving)
+        path = cache.incoming_path(f"{number}-{digest}")
+        path.write_bytes(content)
+        cache.add(digest, path)
         leaves.append(Leaf(f"folder/{number}.bin", digest, len(content)))
     return leaves
 
 
-def never(leaf: Leaf) -> None:
-    raise AssertionError(f"{leaf.path} was asked for")
+def fail(leaf: Leaf) -> None:
+    raise AssertionError(f"{leaf.path} is missing")
 
 
-def used_at(cache_root: Path, leaves: list[Leaf], when: float) -> None:
-    os.utime(cache_root / "trees" / f"{key_of(leaves)}.json", (when, when))
+def set_last_use(cache_root: Path, leaves: list[Leaf], time: float) -> None:
+    os.utime(cache_root / "trees" / f"{key_of(leaves)}.json", (time, time))
 
 
-def test_the_same_files_are_one_tree_and_take_room_once(tmp_path: Path) -> None:
+def test_equal_files_share_a_tree(tmp_path: Path) -> None:
     cache = Cache(tmp_path)
-    leaves = taken(cache, b"one", b"two", b"two")
-    tree = cache.tree(leaves, never)
-    assert cache.tree(list(reversed(leaves)), never) == tree
+    leaves = add_contents(cache, b"one", b"two", b"two")
+    tree = cache.tree(leaves, fail)
+    assert cache.tree(list(reversed(leaves)), fail) == tree
     assert (tree / "folder" / "1.bin").read_bytes() == b"two"
     assert cache.size() == len(b"one") + len(b"two")
 
 
-def test_a_file_that_was_written_to_is_fetched_anew(tmp_path: Path) -> None:
+def test_a_modified_file_is_fetched_again(tmp_path: Path) -> None:
     cache = Cache(tmp_path)
-    leaves = taken(cache, b"right")
-    file = cache.tree(leaves, never) / "folder" / "0.bin"
+    leaves = add_contents(cache, b"right")
+    file = cache.tree(leaves, fail) / "folder" / "0.bin"
     file.chmod(0o600)
     file.write_bytes(b"wrong")
-    asked = []
+    fetched = []
 
-    def again(leaf: Leaf) -> None:
-        asked.append(leaf.path)
-        taken(cache, b"right")
+    def fetch(leaf: Leaf) -> None:
+        fetched.append(leaf.path)
+        add_contents(cache, b"right")
 
-    assert (cache.tree(leaves, again) / "folder" / "0.bin").read_bytes() == b"right"
-    assert asked == ["folder/0.bin"]
+    assert (cache.tree(leaves, fetch) / "folder" / "0.bin").read_bytes() == b"right"
+    assert fetched == ["folder/0.bin"]
 
 
-def test_above_the_limit_what_was_least_used_goes_and_what_runs_read_stays(
+def test_evict_removes_the_least_recently_used_trees_except_those_in_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home"
     cache = Cache(tmp_path / "cache", lambda: trees_in_use(home))
-    sets = [taken(cache, bytes([number]) * 1000, b"shared" * 10) for number in range(4)]
-    trees = [cache.tree(leaves, never) for leaves in sets]
-    for age, number in enumerate((2, 0, 3, 1)):  # the second is the one that was used last
-        used_at(tmp_path / "cache", sets[number], 1_000_000 + age)
+    sets = [add_contents(cache, bytes([number]) * 1000, b"shared" * 10) for number in range(4)]
+    trees = [cache.tree(leaves, fail) for leaves in sets]
+    for age, number in enumerate((2, 0, 3, 1)):  # the second one was used last
+        set_last_use(tmp_path / "cache", sets[number], 1_000_000 + age)
     run = RunFolder(home / "runs" / "live")
     run.root.mkdir(parents=True)
-    record_trees(run, [key_of(sets[2])])  # least used, and a run reads it
+    record_trees(run, [key_of(sets[2])])  # least recently used, but in use by a run
     monkeypatch.setenv(LIMIT, str(2200 / 1e9))
     assert cache.evict() == [key_of(sets[0]), key_of(sets[3])]
     assert [tree.exists() for tree in trees] == [False, True, True, False]
@@ -79,11 +79,11 @@ def test_above_the_limit_what_was_least_used_goes_and_what_runs_read_stays(
     assert cache.size() == 0
 
 
-def test_a_tree_that_is_being_handed_over_is_spared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_held_tree_is_not_evicted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = Cache(tmp_path)
-    leaves = taken(cache, b"x" * 1000)
+    leaves = add_contents(cache, b"x" * 1000)
     cache.hold(key_of(leaves))
-    tree = cache.tree(leaves, never)
+    tree = cache.tree(leaves, fail)
     monkeypatch.setenv(LIMIT, "0")
     assert cache.evict() == []
     cache.release(key_of(leaves))
@@ -91,73 +91,69 @@ def test_a_tree_that_is_being_handed_over_is_spared(tmp_path: Path, monkeypatch:
     assert not tree.exists()
 
 
-def test_a_tree_that_a_run_was_given_while_others_go_is_spared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tree_that_is_used_during_an_eviction_is_not_evicted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def in_use() -> set[str]:
-        for action in meanwhile:  # after the answer was found, before anything is removed
+        for action in concurrent_actions:  # after the trees in use are known, before any is removed
             action()
         return set()
 
     cache = Cache(tmp_path, in_use)
-    sets = [taken(cache, bytes([number]) * 1000) for number in range(4)]
-    trees = [cache.tree(leaves, never) for leaves in sets]
+    sets = [add_contents(cache, bytes([number]) * 1000) for number in range(4)]
+    trees = [cache.tree(leaves, fail) for leaves in sets]
     for age, leaves in enumerate(sets):
-        used_at(tmp_path, leaves, 1_000_000 + age)
-    spoiled = trees[2] / "folder" / "0.bin"
-    meanwhile = [
+        set_last_use(tmp_path, leaves, 1_000_000 + age)
+    modified = trees[2] / "folder" / "0.bin"
+    concurrent_actions = [
         lambda: cache.hold(key_of(sets[0])),
-        lambda: cache.tree(sets[1], never),
-        lambda: spoiled.unlink(),
-        lambda: cache.tree(sets[2], never),
+        lambda: cache.tree(sets[1], fail),
+        lambda: modified.unlink(),
+        lambda: cache.tree(sets[2], fail),
     ]
     monkeypatch.setenv(LIMIT, "0")
     assert cache.evict() == [key_of(sets[3])]
     assert [tree.exists() for tree in trees] == [True, True, True, False]
-    meanwhile.clear()
+    concurrent_actions.clear()
     cache.release(key_of(sets[0]))
     assert sorted(cache.evict()) == sorted(key_of(leaves) for leaves in sets[:3])
 
 
-def test_room_is_made_by_one_at_a_time_and_what_vanishes_meanwhile_is_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_evict_is_not_reentrant_and_ignores_deleted_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def in_use() -> set[str]:
-        asked.append(cache.evict())
+        nested.append(cache.evict())
         return set()
 
-    asked: list[list[str]] = []
+    nested: list[list[str]] = []
     cache = Cache(tmp_path, in_use)
-    leaves = taken(cache, b"x" * 1000)
-    cache.tree(leaves, never)
-    # listed, and then not there: a link that leads nowhere is just that
+    leaves = add_contents(cache, b"x" * 1000)
+    cache.tree(leaves, fail)
+    # dangling links behave like files that are deleted after they are listed
     (tmp_path / "trees" / "vanished.json").symlink_to("nowhere")
     next((tmp_path / "content").iterdir()).joinpath("vanished").symlink_to("nowhere")
     monkeypatch.setenv(LIMIT, "0")
     assert cache.evict() == [key_of(leaves)]
-    assert asked == [[]]
+    assert nested == [[]]
     assert cache.size() == 0
 
 
-def test_what_came_while_room_was_made_is_counted_the_next_time(
+def test_contents_added_during_an_eviction_are_counted_next_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def in_use() -> set[str]:
         if not late:
-            late.extend(taken(cache, b"late" * 1000))
+            late.extend(add_contents(cache, b"late" * 1000))
         return set()
 
     late: list[Leaf] = []
     cache = Cache(tmp_path, in_use)
-    cache.tree(taken(cache, b"a" * 2000), never)
-    cache.tree(taken(cache, b"b" * 2000), never)
+    cache.tree(add_contents(cache, b"a" * 2000), fail)
+    cache.tree(add_contents(cache, b"b" * 2000), fail)
     monkeypatch.setenv(LIMIT, str(2500 / 1e9))
     for _ in range(2):
         cache.evict()
     assert cache.size() <= 2500
 
 
-def test_a_tree_is_removed_though_its_maker_was_killed_at_the_last_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tree_is_evicted_although_its_creator_was_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Killed(BaseException):
         pass
 
@@ -167,23 +163,23 @@ def test_a_tree_is_removed_though_its_maker_was_killed_at_the_last_step(
         raise Killed
 
     cache = Cache(tmp_path)
-    sets = [taken(cache, b"a" * 1000), taken(cache, b"b" * 1000)]  # just before it is in place, and just after
+    sets = [add_contents(cache, b"a" * 1000), add_contents(cache, b"b" * 1000)]  # killed before and after the rename
     with monkeypatch.context() as patched:
         patched.setattr(Path, "rename", kill)
         for leaves in sets:
             with pytest.raises(Killed):
-                cache.tree(leaves, never)
-    used_at(tmp_path, sets[0], 1_000_000)
+                cache.tree(leaves, fail)
+    set_last_use(tmp_path, sets[0], 1_000_000)
     monkeypatch.setenv(LIMIT, "0")
     cache.evict()
     assert cache.size() == 0
     assert list((tmp_path / "trees").iterdir()) == []
 
 
-def test_a_copy_is_whole_and_may_be_written_to(tmp_path: Path) -> None:
+def test_a_copy_is_writable_and_independent(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache")
-    leaves = taken(cache, b"one", b"two")
-    tree = cache.tree(leaves, never)
+    leaves = add_contents(cache, b"one", b"two")
+    tree = cache.tree(leaves, fail)
     copy_tree(tree, leaves, tmp_path / "copy")
-    (tmp_path / "copy" / "folder" / "0.bin").write_bytes(b"mine")
+    (tmp_path / "copy" / "folder" / "0.bin").write_bytes(b"changed")
     assert (tree / "folder" / "0.bin").read_bytes() == b"one"

@@ -1,4 +1,4 @@
-"""Every kind of datastore keeps the contract: with real files, and real servers."""
+"""Every kind of datastore fulfills the contract, with real files and servers."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class TestFolder(DataStoreContract):
         (tmp_path / "store").mkdir()
         return FolderStore(tmp_path / "store")
 
-    def test_of_two_who_put_one_path_none_notes_its_digest_for_the_others_file(
-        self, place: NamedStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    def test_concurrent_puts_do_not_record_a_wrong_digest(
+        self, named_store: NamedStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def replace(half: Path, target: Path) -> Path:
-            if half.name != "other":
-                os.replace(half, target)  # noqa: PTH105 - the method itself is what was replaced
-                half = tmp_path / "other"
-            os.replace(half, target)  # noqa: PTH105
+        def replace(draft: Path, target: Path) -> Path:
+            if draft.name != "other":
+                os.replace(draft, target)  # noqa: PTH105 - the method is patched
+                draft = tmp_path / "other"
+            os.replace(draft, target)  # noqa: PTH105
             return target
 
         (tmp_path / "other").write_bytes(b"theirs")
@@ -36,11 +36,11 @@ class TestFolder(DataStoreContract):
         with monkeypatch.context() as patched:
             patched.setattr(Path, "replace", replace)
             files = [Upload(tmp_path / "source", "file", 4)]
-            upload(place, files, overwrite=True, progress=Progress(), canceled=threading.Event())
+            upload(named_store, files, overwrite=True, progress=Progress(), canceled=threading.Event())
         assert (tmp_path / "store" / "file").read_bytes() == b"theirs"
-        assert place.digests.below(place.name, "") == {}
+        assert named_store.digests.in_folder(named_store.name, "") == {}
 
-    def test_what_vanishes_and_links_that_lead_nowhere_are_passed_over(self, store: DataStore, tmp_path: Path) -> None:
+    def test_deleted_files_and_dangling_links_are_skipped(self, store: DataStore, tmp_path: Path) -> None:
         (tmp_path / "store" / "loop").symlink_to("loop")
         (tmp_path / "store" / "nothing").symlink_to("nowhere")
         for name in ("a", "b", "c"):
@@ -48,7 +48,7 @@ class TestFolder(DataStoreContract):
         assert sorted(stored.path for stored in store.list()) == ["a", "b", "c"]
         listing = store.list()
         first = next(listing).path
-        for name in {"a", "b", "c"} - {first}:  # their names were read already
+        for name in {"a", "b", "c"} - {first}:  # already listed
             (tmp_path / "store" / name).unlink()
         assert list(listing) == []
 

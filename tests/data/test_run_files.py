@@ -1,4 +1,4 @@
-"""What runs left, as a datastore: listed, downloaded, given to other runs; and never written to."""
+"""The stored files of runs as a read-only datastore."""
 
 from __future__ import annotations
 
@@ -55,29 +55,29 @@ def printed_by(run: Run, tmp_path: Path) -> list[str]:
     return (tmp_path / "log").read_text().split("\n")[:-1]
 
 
-def test_the_files_of_a_run_are_listed_and_downloaded(earlier: Run, store, tmp_path: Path) -> None:
-    place = outputs_of(earlier)
-    assert store.list(place) == [f"{place}/model/weights", f"{place}/notes.txt"]
-    assert store.list(f"{place}/model", recursive=False) == [f"{place}/model/weights"]
-    assert store.list("ExperimentRun/dcid.nobody") == store.list("elsewhere") == []
-    assert store.download(str(tmp_path / "down"), prefix=place, show_progress=False) == 2
-    assert (tmp_path / "down" / place / "model" / "weights").read_text() == "seven"
+def test_files_of_a_run_can_be_listed_and_downloaded(earlier: Run, store, tmp_path: Path) -> None:
+    path = outputs_of(earlier)
+    assert store.list(path) == [f"{path}/model/weights", f"{path}/notes.txt"]
+    assert store.list(f"{path}/model", recursive=False) == [f"{path}/model/weights"]
+    assert store.list("ExperimentRun/dcid.unknown") == store.list("elsewhere") == []
+    assert store.download(str(tmp_path / "down"), prefix=path, show_progress=False) == 2
+    assert (tmp_path / "down" / path / "model" / "weights").read_text() == "seven"
 
 
-@pytest.mark.parametrize("way", ["as_mount", "as_download"])
-def test_another_run_reads_them_under_their_own_names(
-    experiment: Experiment, project: Callable[..., Path], earlier: Run, store, way: str, tmp_path: Path
+@pytest.mark.parametrize("method", ["as_mount", "as_download"])
+def test_another_run_reads_them_with_their_names(
+    experiment: Experiment, project: Callable[..., Path], earlier: Run, store, method: str, tmp_path: Path
 ) -> None:
     script = project(train=READ)
-    folder = getattr(store.path(outputs_of(earlier)), way)()
-    file = getattr(store.path(f"{outputs_of(earlier)}/model/weights"), way)()
+    folder = getattr(store.path(outputs_of(earlier)), method)()
+    file = getattr(store.path(f"{outputs_of(earlier)}/model/weights"), method)()
     of_folder = experiment.submit(with_this_python(script, arguments=[folder]))
     of_file = experiment.submit(with_this_python(script, arguments=[file]))
     assert printed_by(of_folder, tmp_path) == ["weights seven", "notes.txt good"]
     assert printed_by(of_file, tmp_path) == ["weights seven"]
 
 
-def test_a_copy_may_be_written_to_and_the_earlier_run_keeps_its_files(
+def test_writing_to_a_download_does_not_change_the_stored_files(
     experiment: Experiment, project: Callable[..., Path], earlier: Run, store, tmp_path: Path
 ) -> None:
     copy = store.path(outputs_of(earlier)).as_download()
@@ -85,9 +85,9 @@ def test_a_copy_may_be_written_to_and_the_earlier_run_keeps_its_files(
     assert store.list(outputs_of(earlier)) == [f"{outputs_of(earlier)}/{n}" for n in ("model/weights", "notes.txt")]
 
 
-@pytest.mark.parametrize("way", ["as_mount", "as_download"])
-def test_files_keep_their_names_whatever_letters_they_have(
-    experiment: Experiment, project: Callable[..., Path], store, way: str, tmp_path: Path
+@pytest.mark.parametrize("method", ["as_mount", "as_download"])
+def test_unusual_names_are_kept(
+    experiment: Experiment, project: Callable[..., Path], store, method: str, tmp_path: Path
 ) -> None:
     names = ["back\\slash.txt", "new\nline.txt", "sub dir/ünï 日本?*.txt", "empty"]
     script = f"""
@@ -101,16 +101,16 @@ def test_files_keep_their_names_whatever_letters_they_have(
     odd.wait_for_completion(raise_on_error=True)
     look = "import pathlib, sys\nfolder = pathlib.Path(sys.argv[1])\n"
     look += "print(sorted(str(p.relative_to(folder)) for p in folder.rglob('*') if p.is_file()))\n"
-    given = getattr(store.path(outputs_of(odd)), way)()
-    run = experiment.submit(with_this_python(project(train=look), arguments=[given]))
+    use = getattr(store.path(outputs_of(odd)), method)()
+    run = experiment.submit(with_this_python(project(train=look), arguments=[use]))
     assert printed_by(run, tmp_path) == [str(sorted(names))]
 
 
-@pytest.mark.parametrize("way", ["as_mount", "as_download"])
-def test_a_file_that_the_disk_has_changed_is_not_handed_on(
-    home: Path, experiment: Experiment, project: Callable[..., Path], store, way: str, tmp_path: Path
+@pytest.mark.parametrize("method", ["as_mount", "as_download"])
+def test_a_damaged_file_is_not_used(
+    home: Path, experiment: Experiment, project: Callable[..., Path], store, method: str, tmp_path: Path
 ) -> None:
-    text = f"left for {way}"
+    text = f"left for {method}"
     writing = f"import pathlib\npathlib.Path('outputs/model').write_text({text!r})\n"
     earlier = experiment.submit(with_this_python(project(train=writing)))
     earlier.wait_for_completion(raise_on_error=True)
@@ -118,61 +118,63 @@ def test_a_file_that_the_disk_has_changed_is_not_handed_on(
     content = home / "artifacts" / digest[:2] / digest[2:]
     content.chmod(0o600)
     content.write_text(text.replace("left", "lost"))
-    use = getattr(store.path(outputs_of(earlier)), way)()
+    use = getattr(store.path(outputs_of(earlier)), method)()
     run = experiment.submit(with_this_python(project(train=READ), arguments=[use]))
     assert run.wait_for_completion(raise_on_error=False)["status"] == "Failed"
     assert "model is damaged: its content is not what the run stored" in run.get_details()["error"]["message"]
-    content.write_text(text)  # somebody has found the right one again
+    content.write_text(text)  # restored
     assert printed_by(experiment.submit(with_this_python(project(train=READ), arguments=[use])), tmp_path) == [
         f"model {text}"
     ]
 
 
-def test_what_a_run_was_given_of_another_is_in_the_lineage_of_both(
+def test_lineage_connects_both_runs(
     workspace: Workspace, experiment: Experiment, project: Callable[..., Path], earlier: Run, store
 ) -> None:
     config = with_this_python(project(train=READ), arguments=[store.path(outputs_of(earlier), "former").as_mount()])
     later = experiment.submit(config)
     later.wait_for_completion(raise_on_error=True)
-    place = f"data:workspaceartifactstore/{outputs_of(earlier)}"
+    node = f"data:workspaceartifactstore/{outputs_of(earlier)}"
     for run in (earlier, later):
         edges = workspace.connection.get("/api/lineage", run=run.id)["edges"]
         assert {(edge["source"], edge["target"], edge["kind"]) for edge in edges} == {
-            (f"run:{earlier.id}", place, "wrote"),
-            (place, f"run:{later.id}", "used"),
+            (f"run:{earlier.id}", node, "wrote"),
+            (node, f"run:{later.id}", "used"),
         }
 
 
-def test_a_file_and_a_folder_of_one_name_are_named(
+def test_a_file_and_a_folder_of_one_name_are_refused(
     experiment: Experiment, project: Callable[..., Path], store, tmp_path: Path
 ) -> None:
     script = "import os\nfrom runyard import Run\nos.makedirs('outputs/model')\nopen('outputs/model/w', 'w').close()\n"
     script += "open('single', 'w').close()\nRun.get_context().upload_file('outputs/model', 'single')\n"
     both = experiment.submit(with_this_python(project(train=script)))
     both.wait_for_completion(raise_on_error=True)
-    said = f"'{outputs_of(both)}/model' is a file in the datastore, and '{outputs_of(both)}/model/w' is below it"
-    with pytest.raises(UserErrorException, match=re.escape(said)):
+    message = (
+        f"'{outputs_of(both)}/model' is a file in the datastore, but also the folder of '{outputs_of(both)}/model/w'"
+    )
+    with pytest.raises(UserErrorException, match=re.escape(message)):
         store.download(str(tmp_path / "down"), prefix=outputs_of(both), show_progress=False)
     copy = store.path(outputs_of(both)).as_download()
     run = experiment.submit(with_this_python(project(train=READ), arguments=[copy]))
     assert run.wait_for_completion(raise_on_error=False)["status"] == "Failed"
-    assert said in run.get_details()["error"]["message"]
+    assert message in run.get_details()["error"]["message"]
 
 
-def test_they_can_be_a_dataset(earlier: Run, store, tmp_path: Path) -> None:
-    found = Dataset.File.from_files((store, f"{outputs_of(earlier)}/*.txt")).download(str(tmp_path / "set"))
-    assert [Path(path).read_text() for path in found] == ["good"]
+def test_stored_files_can_be_a_dataset(earlier: Run, store, tmp_path: Path) -> None:
+    paths = Dataset.File.from_files((store, f"{outputs_of(earlier)}/*.txt")).download(str(tmp_path / "set"))
+    assert [Path(path).read_text() for path in paths] == ["good"]
 
 
-def test_what_is_not_there_is_refused_before_a_run_exists(
+def test_missing_files_are_refused_before_the_run_is_created(
     experiment: Experiment, project: Callable[..., Path], store
 ) -> None:
-    missing = store.path("ExperimentRun/dcid.nobody/outputs").as_mount()
+    missing = store.path("ExperimentRun/dcid.unknown/outputs").as_mount()
     with pytest.raises(UserErrorException, match="no files at 'ExperimentRun"):
         experiment.submit(with_this_python(project(train=READ), arguments=[missing]))
 
 
-def test_nobody_writes_there(
+def test_the_datastore_is_read_only(
     workspace: Workspace, experiment: Experiment, project: Callable[..., Path], earlier: Run, store, tmp_path: Path
 ) -> None:
     (tmp_path / "up").mkdir()
@@ -190,6 +192,6 @@ def test_nobody_writes_there(
         lambda: store.unregister(),
         lambda: Datastore.register_folder(workspace, "workspaceartifactstore", tmp_path),
     ):
-        with pytest.raises(UserErrorException, match="the yard's own datastore"):
+        with pytest.raises(UserErrorException, match="built-in datastore"):
             change()
     assert store.list(outputs_of(earlier))

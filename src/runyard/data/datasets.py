@@ -142,7 +142,9 @@ class Datasets:
         paths: dict[str, list[str]] = defaultdict(list)
         for file in dataset.files:
             paths[file.datastore].append(file.stored.path)
-        records = {datastore: self._stager.stores.digests.for_paths(datastore, names) for datastore, names in paths.items()}
+        records = {
+            datastore: self._stager.stores.digests.for_paths(datastore, names) for datastore, names in paths.items()
+        }
         leaves, unread = [], []
         for file in dataset.files:
             digest = recorded_digest(records[file.datastore].get(file.stored.path), file.stored)

@@ -1,4 +1,4 @@
-"""A dataset in a blob store: its digest is that of the content, and a run reads it from the cache."""
+"""A dataset in a blob store has the digest of its content, and a run reads it from the cache."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Run.get_context().log("content", " ".join(path.read_text() for path in files))
 """
 
 
-def test_the_same_files_have_the_same_digest_wherever_they_are(
+def test_equal_files_have_equal_digests_in_all_datastores(
     workspace: Workspace,
     experiment: Experiment,
     project: Callable[..., Path],
@@ -33,13 +33,13 @@ def test_the_same_files_have_the_same_digest_wherever_they_are(
     (tmp_path / "letters" / "a.txt").write_text("A")
     (tmp_path / "letters" / "deep" / "b.txt").write_text("B")
     name = new_name()
-    far = Datastore.register_s3(workspace, name, **s3.bucket(name))
-    here = workspace.get_default_datastore()
+    remote = Datastore.register_s3(workspace, name, **s3.bucket(name))
+    local = workspace.get_default_datastore()
     datasets = [
         Dataset.File.upload_directory(str(tmp_path / "letters"), (store, name), show_progress=False).register(
             workspace, f"{name}-{number}"
         )
-        for number, store in enumerate((far, here))
+        for number, store in enumerate((remote, local))
     ]
     assert datasets[0].digest == datasets[1].digest
     run = experiment.submit(

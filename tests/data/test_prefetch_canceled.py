@@ -1,4 +1,4 @@
-"""A run that is canceled while its data comes holds nothing in the cache afterwards."""
+"""A run that is canceled during the prefetch of its data does not keep trees in the cache."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ from runyard.store.open_store import open_database
 from runyard.store.runs import RunRecord, RunStore
 
 
-class FarAway(FolderStore):
+class RemoteStore(FolderStore):
+    """A folder that counts as remote."""
+
     def local_path(self, path: str) -> Path | None:
         return None
 
@@ -34,16 +36,16 @@ class FarAway(FolderStore):
 def components(tmp_path: Path) -> Iterator[Components]:
     database = open_database(tmp_path / "yard.db")
     stager = Stager(Datastores(database, tmp_path), Cache(tmp_path / "cache"))
-    stager.open = lambda name: FarAway(tmp_path / "far")
-    (tmp_path / "far" / "set").mkdir(parents=True)
-    (tmp_path / "far" / "set" / "a").write_text("a")
-    here = SimpleNamespace(get=lambda name: SimpleNamespace(compute=None))
+    stager.open = lambda name: RemoteStore(tmp_path / "remote")
+    (tmp_path / "remote" / "set").mkdir(parents=True)
+    (tmp_path / "remote" / "set" / "a").write_text("a")
+    targets = SimpleNamespace(get=lambda name: SimpleNamespace(compute=SimpleNamespace(remote_data=None)))
     needed = {"home": tmp_path, "database": database, "runs": RunStore(database), "stager": stager}
-    yield Components(**{**dict.fromkeys(Components.__dataclass_fields__), **needed, "targets": here})
+    yield Components(**{**dict.fromkeys(Components.__dataclass_fields__), **needed, "targets": targets})
     database.close()
 
 
-def a_run(components: Components, *uses: DataUse) -> RunRecord:
+def insert_run(components: Components, *uses: DataUse) -> RunRecord:
     record = RunRecord("run", "e", Life(RunState.PREPARING), clock.now(), spec={"data": [to_json(u) for u in uses]})
     inserted = components.runs.insert(record, {}, {})
     assert inserted is not None
@@ -53,39 +55,39 @@ def a_run(components: Components, *uses: DataUse) -> RunRecord:
 
 def cancel(components: Components, record: RunRecord) -> None:
     components.runs.save(replace(record, life=Life(RunState.CANCELED)))
-    data.forget(components, record)
+    data.discard(components, record)
 
 
-def canceling_once(components: Components) -> Callable[[str], None]:
-    """At the first word: that data has come."""
+def cancel_on_report(components: Components) -> Callable[[str], None]:
+    """A progress callback that cancels the run at the first message."""
 
-    def say(text: str) -> None:
+    def report(text: str) -> None:
         record = components.runs.load("run")
         if not record.life.state.is_terminal:
             cancel(components, record)
 
-    return say
+    return report
 
 
-def test_its_trees_are_in_use_until_it_ends(components: Components) -> None:
-    record = a_run(components, DataUse("a", "far", "set"))
-    data.fill(components, record, lambda text: None, threading.Event())
+def test_trees_are_in_use_until_the_run_ends(components: Components) -> None:
+    record = insert_run(components, DataUse("a", "remote", "set"))
+    data.prefetch(components, record, lambda text: None, threading.Event())
     assert len(trees_in_use(components.home)) == len(components.stager.prefetched) == 1
     cancel(components, record)
     assert not trees_in_use(components.home)
     assert not components.stager.prefetched
 
 
-def test_a_run_that_is_canceled_just_as_its_data_has_come_holds_nothing(components: Components) -> None:
-    record = a_run(components, DataUse("a", "far", "set"))
-    data.fill(components, record, canceling_once(components), threading.Event())
+def test_trees_are_released_if_the_run_is_canceled_during_the_prefetch(components: Components) -> None:
+    record = insert_run(components, DataUse("a", "remote", "set"))
+    data.prefetch(components, record, cancel_on_report(components), threading.Event())
     assert not trees_in_use(components.home)
     assert not components.stager.prefetched
 
 
-def test_nor_does_one_whose_other_data_did_not_come(components: Components) -> None:
-    record = a_run(components, DataUse("a", "far", "set"), DataUse("b", "far", "nothing"))
+def test_trees_are_released_if_other_data_is_missing(components: Components) -> None:
+    record = insert_run(components, DataUse("a", "remote", "set"), DataUse("b", "remote", "nothing"))
     with pytest.raises(UserErrorException):
-        data.fill(components, record, canceling_once(components), threading.Event())
+        data.prefetch(components, record, cancel_on_report(components), threading.Event())
     assert not trees_in_use(components.home)
     assert not components.stager.prefetched
