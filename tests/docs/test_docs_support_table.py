@@ -30,7 +30,7 @@ TESTS = {
     ("Slurm", "single"): "tests/slurm/test_slurm_runs.py::test_a_run_is_one_job_with_its_log_metrics_and_files",
     ("Slurm", "mpi"): f"{SLURM}::test_mpi_ranks_compute_together_across_nodes",
     ("Slurm", "parameter-server"): f"{SLURM}::test_parameter_servers_find_their_workers_on_other_nodes",
-    ("Slurm", "torch"): f"{SLURM}::test_torch_processes_meet_across_nodes",
+    ("Slurm", "torch"): f"{SLURM}::test_torch_processes_connect_across_nodes",
 }
 
 

@@ -1,4 +1,4 @@
-"""Who decides, under several hands at once and after a restart; with a real store and line, and nothing that starts."""
+"""The conductor with a real store and queue, without starting anything."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from runyard.compute.base import Capacity
-from runyard.compute.scheduling.local_queue import LocalQueue
+from runyard.compute.scheduling.machine_pool import YardMachine
+from runyard.compute.scheduling.queue import Queue
 from runyard.environments.manager import Prepared
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import Life, RunState
@@ -26,8 +27,10 @@ from runyard.store.runs import RunRecord, RunStore
 READY = Prepared(key="known", python="/usr/bin/python")
 
 
-class Desk:
-    """A yard's rooms with as much in them as deciding needs."""
+class TestYard:
+    """The components that decisions need."""
+
+    __test__ = False
 
     def __init__(self, home: Path) -> None:
         self.database = open_database(home / "yard.db")
@@ -36,12 +39,12 @@ class Desk:
         self.open()
 
     def open(self) -> None:
-        self.queue = LocalQueue(Capacity(2, 8.0))
+        self.queue = Queue(YardMachine("local", Capacity(2, 8.0)))
         target = SimpleNamespace(queue=self.queue, name="local")
-        rooms: Any = SimpleNamespace(
+        components: Any = SimpleNamespace(
             runs=self.runs, target=lambda _: target, folder=lambda run_id: RunFolder(self.home / "runs" / run_id)
         )
-        self.conductor = Conductor(rooms)
+        self.conductor = Conductor(components)
         self.started: list[str] = []
         self.prepared: list[str] = []
         self.conductor._start = lambda record: self.started.append(record.run_id)  # type: ignore[method-assign]
@@ -58,62 +61,62 @@ class Desk:
         )
         return self.conductor.admit(record, on.Submitted(), {}, {}, READY)
 
-    def settle(self) -> None:
+    def wait_for_actions(self) -> None:
         for pool in (self.conductor._acting, self.conductor._preparing):
             pool.shutdown(wait=True)
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    desk = Desk(tmp_path)
-    yield desk
-    desk.conductor.close()
-    desk.database.close()
+def yard(tmp_path: Path) -> Iterator[TestYard]:
+    yard = TestYard(tmp_path)
+    yield yard
+    yard.conductor.close()
+    yard.database.close()
 
 
-def test_a_run_whose_environment_is_there_is_decided_to_its_start_and_saved_once(desk: Desk) -> None:
-    assert [desk.admit(name).life.state for name in ("a", "b", "c")] == [
+def test_a_run_with_an_existing_environment_is_decided_to_its_start_and_saved_once(yard: TestYard) -> None:
+    assert [yard.admit(name).life.state for name in ("a", "b", "c")] == [
         RunState.STARTING,
         RunState.STARTING,
         RunState.QUEUED,
     ]
-    assert desk.runs.load("a").version == 0
-    assert desk.queue.runs() == ["a", "b", "c"]
-    desk.settle()
-    assert sorted(desk.started) == ["a", "b"]
+    assert yard.runs.load("a").version == 0
+    assert yard.queue.runs() == ["a", "b", "c"]
+    yard.wait_for_actions()
+    assert sorted(yard.started) == ["a", "b"]
 
 
-def test_the_same_submission_again_is_the_same_run_and_takes_no_second_place(desk: Desk) -> None:
-    first = desk.admit("a")
-    assert desk.admit("a").number == first.number
-    assert desk.queue.runs() == ["a"]
+def test_a_repeated_submission_is_the_same_run_and_enqueued_once(yard: TestYard) -> None:
+    first = yard.admit("a")
+    assert yard.admit("a").number == first.number
+    assert yard.queue.runs() == ["a"]
 
 
-def test_a_run_that_could_not_be_saved_gives_its_place_back(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_could_not_be_saved_leaves_the_queue(yard: TestYard, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> None:
         raise OperationalError("insert", {}, sqlite3.OperationalError("database or disk is full"))
 
     with monkeypatch.context() as patch:
-        patch.setattr(desk.runs, "insert", full)
+        patch.setattr(yard.runs, "insert", full)
         with pytest.raises(OperationalError):
-            desk.admit("a")
-    assert desk.queue.runs() == []
-    assert desk.admit("a").life.state is RunState.STARTING
+            yard.admit("a")
+    assert yard.queue.runs() == []
+    assert yard.admit("a").life.state is RunState.STARTING
 
 
-def test_one_in_line_that_was_never_taken_in_troubles_nobody(desk: Desk) -> None:
-    desk.admit("a")
-    desk.queue.ask("nobody", RunSpec(script="train.py").resources)
-    desk.conductor.post("a", on.CancelRequested())
-    desk.conductor.place_waiting(desk.conductor.rooms.target(desk.runs.load("a")))
-    assert desk.queue.runs() == ["a"]
+def test_an_enqueued_run_that_was_never_stored_is_removed(yard: TestYard) -> None:
+    yard.admit("a")
+    yard.queue.enqueue("unknown", RunSpec(script="train.py").resources)
+    yard.conductor.post("a", on.CancelRequested())
+    yard.conductor.place_waiting(yard.conductor.components.target(yard.runs.load("a")))
+    assert yard.queue.runs() == ["a"]
 
 
-def test_a_run_that_nobody_was_asked_to_start_asks_for_its_place_again_after_a_restart(desk: Desk) -> None:
-    desk.admit("a")
-    desk.settle()
-    desk.open()  # the next yard, whose line knows of nobody
-    desk.conductor.recover()
-    assert desk.runs.load("a").life.state is RunState.PREPARING
-    desk.settle()
-    assert (desk.started, desk.prepared) == ([], ["a"])
+def test_a_run_that_was_not_started_is_enqueued_again_after_a_restart(yard: TestYard) -> None:
+    yard.admit("a")
+    yard.wait_for_actions()
+    yard.open()  # the next yard, with an empty queue
+    yard.conductor.recover()
+    assert yard.runs.load("a").life.state is RunState.PREPARING
+    yard.wait_for_actions()
+    assert (yard.started, yard.prepared) == ([], ["a"])

@@ -1,4 +1,4 @@
-"""One real Slurm for all tests of a session, and a target on it for each test."""
+"""One real Slurm for all tests of a session, and one target per test."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def slurm_folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def slurm_home(slurm_folder: Path) -> Iterator[Path]:
-    """For a yard that was started where this Slurm is: one that other tests have started before knows nothing of it."""
+    """For a yard that is started with the variables of this Slurm; yards of other tests do not have them."""
     with a_home() as folder:
         yield folder
-        said = complaints(folder)
-    assert said == []
+        errors = complaints(folder)
+    assert errors == []
 
 
 @pytest.fixture
@@ -38,15 +38,15 @@ def home(slurm_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def partition(slurm_folder: Path, workspace: Workspace) -> Iterator[SlurmCompute]:
-    made = ComputeTarget.attach(workspace, next(_names), SlurmCompute.attach_configuration("main"))
-    assert isinstance(made, SlurmCompute)
-    yield made
-    made.detach()
+    target = ComputeTarget.attach(workspace, next(_names), SlurmCompute.attach_configuration("main"))
+    assert isinstance(target, SlurmCompute)
+    yield target
+    target.detach()
 
 
 @pytest.fixture
 def submit(experiment: Experiment, partition: SlurmCompute, project: Callable[..., Path]) -> Callable[..., Run]:
-    def submitted(script: str, *arguments: object, job: object = None, **asked: object) -> Run:
+    def submit_script(script: str, *arguments: object, job: object = None, **settings: object) -> Run:
         config = ScriptRunConfig(
             project(train=script),
             script="train.py",
@@ -55,8 +55,8 @@ def submit(experiment: Experiment, partition: SlurmCompute, project: Callable[..
             distributed_job_config=job,
         )
         config.run_config.environment.python.user_managed_dependencies = True
-        for name, value in asked.items():
+        for name, value in settings.items():
             setattr(config.run_config, name, value)
         return experiment.submit(config)
 
-    return submitted
+    return submit_script

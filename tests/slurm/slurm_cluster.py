@@ -18,7 +18,7 @@ SCRIPTS = Path(__file__).parents[2] / "scripts"
 
 @contextmanager
 def four_nodes() -> Iterator[Path]:
-    """The folder of the cluster; SLURM_CONF is set meanwhile. Skips, with the reason, where it cannot be had."""
+    """Yield the folder of the cluster, with SLURM_CONF set. Skips if Slurm cannot be installed."""
     installed = subprocess.run([SCRIPTS / "install-slurm"], capture_output=True, text=True, timeout=280)
     if installed.returncode != 0:
         pytest.skip(installed.stderr.strip().splitlines()[-1])
@@ -38,22 +38,22 @@ def four_nodes() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def slurm(*words: str) -> str:
-    """A command of Slurm, as a person would type it."""
-    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout
+def slurm(*argv: str) -> str:
+    """Run a Slurm command and return its output."""
+    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True).stdout
 
 
 def _free_ports() -> int:
-    """The first of five neighbours that nobody listens on."""
+    """The first of five consecutive free ports."""
     for first in range(17000 + os.getpid() % 500 * 10, 32000, 10):
         sockets = [socket.socket() for _ in range(5)]
         try:
-            for number, one in enumerate(sockets):
-                one.bind(("0.0.0.0", first + number))
+            for offset, probe in enumerate(sockets):
+                probe.bind(("0.0.0.0", first + offset))
             return first
         except OSError:
             continue
         finally:
-            for one in sockets:
-                one.close()
+            for probe in sockets:
+                probe.close()
     raise AssertionError("no free ports")

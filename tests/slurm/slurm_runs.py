@@ -1,4 +1,4 @@
-"""What tests ask of a run on Slurm."""
+"""Facts about runs on Slurm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slurm passes the contract of every target, on a real cluster of four nodes."""
+"""The contract of all compute targets, on a real Slurm cluster of four nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data on Slurm: the nodes share the yard's files, so what is there is read in place."""
+"""Data on Slurm: the nodes share the yard's files, so local data is read in place."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ pytestmark = [pytest.mark.real, pytest.mark.xdist_group("slurm")]
 
 LOOK = """
 import json, os, pathlib, sys
-seen = {}
+inputs = {}
 for name, value in zip(sys.argv[1::2], sys.argv[2::2]):
     path = pathlib.Path(value)
-    seen[name] = {str(p.relative_to(path)): p.read_text() for p in sorted(path.rglob('*')) if p.is_file()}
+    inputs[name] = {str(p.relative_to(path)): p.read_text() for p in sorted(path.rglob('*')) if p.is_file()}
 rank = os.environ['RUNYARD_RANK']
 (pathlib.Path(os.environ['AZUREML_DATAREFERENCE_results']) / rank).write_text('made')
-(pathlib.Path('outputs') / f'seen_{rank}.json').write_text(json.dumps(seen))
+(pathlib.Path('outputs') / f'inputs_{rank}.json').write_text(json.dumps(inputs))
 """
 
 
-def test_every_node_of_a_run_reads_the_data_and_what_they_wrote_is_uploaded(
+def test_every_node_reads_the_data_and_outputs_are_uploaded(
     workspace: Workspace, submit: Callable[..., Run], tmp_path: Path
 ) -> None:
     folder = tmp_path / "data"
@@ -37,7 +37,7 @@ def test_every_node_of_a_run_reads_the_data_and_what_they_wrote_is_uploaded(
     run = submit(LOOK, *arguments, "--out", out, job=PyTorchConfiguration("Gloo", process_count=2, node_count=2))
     assert run.wait_for_completion(raise_on_error=False)["status"] == "Completed", run.get_details()["error"]
     for rank in range(2):
-        run.download_file(f"outputs/seen_{rank}.json", str(tmp_path / "seen"))
-        seen = json.loads((tmp_path / "seen").read_text())
-        assert seen["--data"] == seen["--copy"] == {"sub/b.txt": "the b"}
+        run.download_file(f"outputs/inputs_{rank}.json", str(tmp_path / "inputs"))
+        inputs = json.loads((tmp_path / "inputs").read_text())
+        assert inputs["--data"] == inputs["--copy"] == {"sub/b.txt": "the b"}
     assert store.list("made") == ["made/0", "made/1"]

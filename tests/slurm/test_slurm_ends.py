@@ -1,4 +1,4 @@
-"""What Slurm itself does to runs: it preempts them, loses nodes, ends them after its own time, or does not answer."""
+"""Preemption, lost nodes, scancel, and a controller that does not respond."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from support import eventually, is_alive
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("slurm")]
 
-# Goes on from where an earlier attempt stopped; the first one waits for its end.
+# Continues from the outputs of an earlier attempt; the first attempt waits until it is stopped.
 RESUMES = """
 import os, sys, time
 from runyard import Run
 run = Run.get_context()
 attempt = int(os.environ['RUNYARD_ATTEMPT'])
-before = os.environ.get('RUNYARD_RESUME_FROM')
-seen = open(os.path.join(before, 'seen.txt')).read() if before else ''
+outputs = os.environ.get('RUNYARD_RESUME_FROM')
+attempts = open(os.path.join(outputs, 'attempts.txt')).read() if outputs else ''
 run.log('attempt', attempt)
-open('outputs/seen.txt', 'w').write(seen + str(attempt))
-print('attempt', attempt, 'after', repr(seen), flush=True)
+open('outputs/attempts.txt', 'w').write(attempts + str(attempt))
+print('attempt', attempt, 'after', repr(attempts), flush=True)
 while attempt < int(sys.argv[1]): time.sleep(0.01)
 """
 
@@ -37,7 +37,7 @@ def log_of(run: Run, name: str = "70_driver_log.txt") -> str:
 
 
 def preempt(nodes: int = 4) -> None:
-    """A job of a more important partition takes the nodes, for a moment."""
+    """A job of a partition with a higher priority takes the nodes for a second."""
     slurm("sbatch", "--partition=urgent", f"--nodes={nodes}", "--exclusive", "--output=/dev/null", "--wrap=sleep 1")
 
 
@@ -50,7 +50,7 @@ def test_a_preempted_run_ends_with_that_reason(submit) -> None:
     assert run.end.reason == "preempted"
 
 
-def test_a_preempted_run_is_tried_again_where_that_was_asked_for(submit) -> None:
+def test_a_preempted_run_is_retried_if_attempts_are_left(submit) -> None:
     run = submit(RESUMES, 2, max_attempts=2)
     eventually(lambda: "attempt 1" in log_of(run), "it runs")
     preempt()
@@ -63,7 +63,7 @@ def test_a_preempted_run_is_tried_again_where_that_was_asked_for(submit) -> None
     assert run.get_metrics() == {"attempt": [1, 2]}
 
 
-def test_a_preempted_gang_is_tried_again_on_all_its_nodes(submit) -> None:
+def test_a_preempted_gang_is_retried_on_all_nodes(submit) -> None:
     script = (
         "import os, time\nattempt = int(os.environ['RUNYARD_ATTEMPT'])\nprint('attempt', attempt, flush=True)\n"
         "while attempt < 2: time.sleep(0.01)\n"
@@ -77,7 +77,7 @@ def test_a_preempted_gang_is_tried_again_on_all_its_nodes(submit) -> None:
     assert all("attempt 2" in log_of(run, name) for name in ranks)
 
 
-def test_a_node_that_is_lost_ends_the_run_or_begins_the_next_attempt(submit, slurm_folder: Path) -> None:
+def test_a_lost_node_starts_the_next_attempt(submit, slurm_folder: Path) -> None:
     script = (
         "import os, time\nattempt = int(os.environ['RUNYARD_ATTEMPT'])\n"
         "print('attempt', attempt, os.environ['SLURMD_NODENAME'], flush=True)\n"
@@ -100,21 +100,21 @@ def test_a_node_that_is_lost_ends_the_run_or_begins_the_next_attempt(submit, slu
 
 
 def kill_node(name: str, slurm_folder: Path, run: Run) -> None:
-    """As when the power fails: its daemon, and every process of the run on it."""
+    """Simulate a power failure: kill the node's daemon and every process of the run on it."""
     os.kill(int((slurm_folder / f"slurmd-{name}.pid").read_text()), signal.SIGKILL)
     mark, node = f"RUNYARD_RUN_ID={run.id}".encode(), f"SLURMD_NODENAME={name}".encode()
-    for place in Path("/proc").glob("[0-9]*"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            environment = (place / "environ").read_bytes().split(b"\0")
-            command = (place / "cmdline").read_bytes()
+            environment = (process / "environ").read_bytes().split(b"\0")
+            command = (process / "cmdline").read_bytes()
         except OSError:
             continue
         is_agent = node in environment and run.id.encode() in command
         if is_agent or (mark in environment and node in environment):
-            os.kill(int(place.name), signal.SIGKILL)
+            os.kill(int(process.name), signal.SIGKILL)
 
 
-def test_slurm_that_does_not_answer_harms_no_run(submit, slurm_folder: Path, tmp_path: Path, home: Path) -> None:
+def test_a_run_completes_while_slurm_does_not_respond(submit, slurm_folder: Path, tmp_path: Path, home: Path) -> None:
     gate = tmp_path / "gate"
     run = submit(
         "import os, sys, time\nprint('up', flush=True)\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)", gate
@@ -129,19 +129,19 @@ def test_slurm_that_does_not_answer_harms_no_run(submit, slurm_folder: Path, tmp
         os.kill(controller, signal.SIGCONT)
 
 
-def test_a_cancel_that_slurm_did_not_hear_is_said_again(submit, slurm_folder: Path) -> None:
+def test_a_cancel_request_is_repeated_when_slurm_responds_again(submit, slurm_folder: Path) -> None:
     run = submit("import time\nprint('up', flush=True)\ntime.sleep(600)")
     eventually(lambda: run.get_status() == "Running", "it runs")
     stop_controller(slurm_folder)
     run.cancel()
     stop = run.folder / "stop.json"
-    eventually(stop.exists, "the yard tried")
+    eventually(stop.exists, "the yard writes the stop request")
     subprocess.run([SCRIPTS / "start-slurm", "controller", slurm_folder], check=True)
     assert run.wait_for_completion(raise_on_error=False)["status"] == "Canceled"
 
 
 def stop_controller(slurm_folder: Path) -> None:
-    """In its own way: killed, it would come back with what it knew seconds ago, and revive jobs of other tests."""
+    """With SIGTERM: after SIGKILL it would restore an older state, with jobs of other tests."""
     pid = int((slurm_folder / "slurmctld.pid").read_text())
     os.kill(pid, signal.SIGTERM)
     eventually(lambda: not is_alive(pid), "the controller has stopped")
@@ -155,7 +155,7 @@ def test_scancel_by_hand_cancels_the_run(submit, home: Path, tmp_path: Path) -> 
     assert "scancel" in run.end.message
 
 
-def test_a_job_that_is_cancelled_while_it_waits_is_a_cancelled_run(submit, home: Path, tmp_path: Path) -> None:
+def test_canceling_a_waiting_job_cancels_the_run(submit, home: Path, tmp_path: Path) -> None:
     slurm("scontrol", "update", "PartitionName=main", "State=DOWN")
     try:
         run = submit("print(1)")

@@ -1,4 +1,4 @@
-"""Slurm behind a login node: a yard that has no Slurm of its own, and reaches one by SSH, as an ordinary user there."""
+"""Slurm behind a login node: a yard without Slurm that reaches one by SSH as an ordinary user."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ class Login:
     pid_file: Path
     start: list[str]
 
-    def cut(self) -> None:
-        """The server and all its connections go; whatever runs on the cluster stays."""
+    def disconnect(self) -> None:
+        """Kill the server and its connections. Jobs continue."""
         server = int(self.pid_file.read_text())
         children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
         for pid in (server, *map(int, children)):
             with suppress(ProcessLookupError):  # a connection may have ended since
                 os.kill(pid, signal.SIGKILL)
 
-    def mend(self) -> None:
+    def reconnect(self) -> None:
         subprocess.run(self.start, check=True)
 
 
 @pytest.fixture(scope="module")
 def login(slurm_folder: Path) -> Iterator[Login]:
-    """A real sshd on this machine, whose sessions know the cluster; the yard's own environment does not."""
+    """A real sshd on this machine, whose sessions have SLURM_CONF; the yard does not."""
     require_sshd()
     base = Path(tempfile.mkdtemp(prefix="login-", dir="/var/tmp"))
     base.chmod(0o755)
@@ -69,44 +69,48 @@ def login(slurm_folder: Path) -> Iterator[Login]:
         f"  IdentityAgent none\n  UserKnownHostsFile {base}/known_hosts\n"
     )
     Path("/run/sshd").mkdir(exist_ok=True)
-    found = Login("login", home, home / "there", base / "sshd.pid", ["/usr/sbin/sshd", "-f", str(base / "sshd_config")])
-    found.mend()
+    login_node = Login(
+        "login", home, home / "runyard", base / "sshd.pid", ["/usr/sbin/sshd", "-f", str(base / "sshd_config")]
+    )
+    login_node.reconnect()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RUNYARD_SSH", f"ssh -F {base}/ssh_config")
-        yield found
-    found.cut()
-    eventually(lambda: subprocess.run(["userdel", user], capture_output=True).returncode in (0, 6), "the user is gone")
+        yield login_node
+    login_node.disconnect()
+    eventually(
+        lambda: subprocess.run(["userdel", user], capture_output=True).returncode in (0, 6), "the user is deleted"
+    )
     shutil.rmtree(base, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")
-def far(login: Login) -> Iterator[tuple[Workspace, Path]]:
-    """A yard without Slurm: only the login node has one."""
+def remote(login: Login) -> Iterator[tuple[Workspace, Path]]:
+    """A yard without Slurm."""
     with a_home() as home, pytest.MonkeyPatch.context() as patch:
         patch.setenv("RUNYARD_HOME", str(home))
         patch.delenv("SLURM_CONF")
         workspace = Workspace()
-        wanted = SlurmCompute.attach_configuration("main", login=login.address, folder=str(login.folder))
-        ComputeTarget.attach(workspace, "far", wanted)
+        configuration = SlurmCompute.attach_configuration("main", login=login.address, folder=str(login.folder))
+        ComputeTarget.attach(workspace, "remote", configuration)
         yield workspace, home
 
 
-def submitted(workspace: Workspace, folder: Path, *arguments: object, job: object = None) -> Run:
+def submit(workspace: Workspace, folder: Path, *arguments: object, job: object = None) -> Run:
     config = ScriptRunConfig(
-        folder, script="train.py", arguments=list(arguments), compute_target="far", distributed_job_config=job
+        folder, script="train.py", arguments=list(arguments), compute_target="remote", distributed_job_config=job
     )
     config.run_config.environment.python.user_managed_dependencies = True
-    return Experiment(workspace, "far").submit(config)
+    return Experiment(workspace, "remote").submit(config)
 
 
-def test_a_run_goes_there_and_what_it_made_comes_back(far, login: Login, project) -> None:
-    workspace, home = far
+def test_a_run_behind_a_login_node_has_metrics_and_files(remote, login: Login, project) -> None:
+    workspace, home = remote
     script = (
         "import os\nfrom runyard import Run\nrun = Run.get_context()\nrun.log('loss', 0.5)\n"
         "open('outputs/model.txt', 'w').write('m')\nprint('in', os.getcwd(), 'on', os.environ['SLURMD_NODENAME'])\n"
         "assert os.getuid() != 0"
     )
-    run = submitted(workspace, project(train=script))
+    run = submit(workspace, project(train=script))
     assert run.wait_for_completion()["status"] == "Completed"
     assert run.get_metrics() == {"loss": 0.5}
     assert "outputs/model.txt" in run.get_file_names()
@@ -115,9 +119,9 @@ def test_a_run_goes_there_and_what_it_made_comes_back(far, login: Login, project
     assert " on n" in log
 
 
-def test_a_gang_runs_across_the_nodes(far, project) -> None:
-    workspace, home = far
-    run = submitted(
+def test_a_gang_runs_across_the_nodes(remote, project) -> None:
+    workspace, home = remote
+    run = submit(
         workspace,
         project(train="import os\nprint('rank', os.environ['RANK'], os.environ['SLURMD_NODENAME'])"),
         job=PyTorchConfiguration("Gloo", process_count=2, node_count=2),
@@ -128,49 +132,46 @@ def test_a_gang_runs_across_the_nodes(far, project) -> None:
     assert len(nodes) == 2
 
 
-def test_a_run_is_cancelled_there(far, project) -> None:
-    workspace, _ = far
-    run = submitted(workspace, project(train="import time\nprint('up', flush=True)\ntime.sleep(600)"))
+def test_a_run_behind_a_login_node_is_canceled(remote, project) -> None:
+    workspace, _ = remote
+    run = submit(workspace, project(train="import time\nprint('up', flush=True)\ntime.sleep(600)"))
     eventually(lambda: run.get_status() == "Running", "it runs")
     run.cancel()
     assert run.wait_for_completion(raise_on_error=False)["status"] == "Canceled"
 
 
-def test_a_cut_and_a_killed_yard_lose_nothing(far, login: Login, project) -> None:
-    workspace, home = far
+def test_nothing_is_lost_when_the_network_fails_and_the_yard_is_killed(remote, login: Login, project) -> None:
+    workspace, home = remote
     gate = login.home / "gate"
     script = (
         "import os, sys, time\nfrom runyard import Run\nrun = Run.get_context()\n"
         "for step in range(200):\n    print('line', step)\n    run.log('step', step)\n    time.sleep(0.01)\n"
         "while not os.path.exists(sys.argv[1]): time.sleep(0.01)"
     )
-    run = submitted(workspace, project(train=script), gate)
+    run = submit(workspace, project(train=script), gate)
     log = home / "runs" / run.id / "azureml-logs" / "70_driver_log.txt"
-    eventually(lambda: log.exists() and "line 20" in log.read_text(), "it is under way")
-    login.cut()
+    eventually(lambda: log.exists() and "line 20" in log.read_text(), "it runs")
+    login.disconnect()
     stop_yard(home, signal.SIGKILL)
-    there = login.folder.rglob(f"runs/{run.id}/azureml-logs/70_driver_log.txt")
-    path = next(there)
-    eventually(lambda: "line 199" in path.read_text(), "it goes on there")
-    login.mend()
+    remote_log = next(login.folder.rglob(f"runs/{run.id}/azureml-logs/70_driver_log.txt"))
+    eventually(lambda: "line 199" in remote_log.read_text(), "the job continues")
+    login.reconnect()
     gate.touch()
     assert run.wait_for_completion()["status"] == "Completed"
     assert log.read_text().splitlines() == [f"line {step}" for step in range(200)]
     assert run.get_metrics()["step"] == list(range(200))
 
 
-def test_a_login_node_without_slurm_says_so(far, login: Login) -> None:
-    workspace, _ = far
-    with pytest.raises(ComputeTargetException, match="this Slurm has no partition 'nope'"):
+def test_an_invalid_login_node_or_partition_is_refused(remote, login: Login) -> None:
+    workspace, _ = remote
+    with pytest.raises(ComputeTargetException, match="Slurm has no partition 'nope'"):
         ComputeTarget.attach(workspace, "b", SlurmCompute.attach_configuration("nope", login=login.address))
     with pytest.raises(ComputeTargetException, match="elsewhere"):
         ComputeTarget.attach(workspace, "c", SlurmCompute.attach_configuration("main", login="me@elsewhere.invalid"))
 
 
-def test_data_goes_to_the_login_node_once_and_what_was_written_there_comes_to_the_datastore(
-    far, project, tmp_path: Path
-) -> None:
-    workspace, home = far
+def test_data_is_sent_to_the_login_node_once_and_outputs_are_uploaded(remote, project, tmp_path: Path) -> None:
+    workspace, home = remote
     (tmp_path / "data" / "sub").mkdir(parents=True)
     (tmp_path / "data" / "sub" / "b.txt").write_text("the b")
     store = workspace.get_default_datastore()
@@ -181,7 +182,7 @@ def test_data_goes_to_the_login_node_once_and_what_was_written_there_comes_to_th
     )
     out = store.path("made", "results").as_upload()
     for mode in (store.path("far").as_mount(), store.path("far").as_download()):
-        run = submitted(workspace, project(train=script), mode, out)
+        run = submit(workspace, project(train=script), mode, out)
         assert run.wait_for_completion(raise_on_error=False)["status"] == "Completed", run.get_details()["error"]
         assert (home / "runs" / run.id / "azureml-logs" / "70_driver_log.txt").read_text() == "read the b\n"
     assert "sent to" not in (home / "runs" / run.id / "azureml-logs" / "30_data_log.txt").read_text()
