@@ -35,7 +35,7 @@ def find_service(name: str) -> cloud_services.Service | None:
 
 
 def test_every_rule_has_the_description_of_the_code() -> None:
-    assert {code_names(rule)[0]: words for rule, words in table("rule", "what it finds")} == RULES
+    assert {code_names(rule)[0]: words for rule, words in table("rule", "meaning")} == RULES
 
 
 @pytest.mark.parametrize("name", [name for row in table("name", "here") for name in code_names(row[0])])
@@ -45,7 +45,7 @@ def test_names_with_another_meaning_exist(name: str) -> None:
         assert known.has_module(name)
         return
     kind, _, member = name.partition(".")
-    assert kind in known.kinds
+    assert kind in known.classes
     assert not member or member in known.members_of(kind)
 
 
@@ -99,7 +99,7 @@ def test_importing_an_unsupported_module_names_the_alternative() -> None:
     lines = process.stdout.splitlines()
     assert len(lines) == len(modules)
     for name, line in zip(modules, lines):
-        service = cloud_services.of_module(name)
+        service = cloud_services.find_service(name)
         assert service is not None, name
         assert name.rpartition(".")[0] in line
         assert line.endswith(f"it belongs to {service.description}. Instead: {service.alternative}")

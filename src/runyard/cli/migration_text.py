@@ -19,15 +19,15 @@ def print_report(report: Report) -> None:
         (UNREADABLE, "is not Python", "are not Python"),
     )
     parts = [
-        f"{len(report.of(v))} {singular if len(report.of(v)) == 1 else plural}"
+        f"{len(report.with_verdict(v))} {singular if len(report.with_verdict(v)) == 1 else plural}"
         for v, singular, plural in counts
-        if report.of(v)
+        if report.with_verdict(v)
     ]
     print(f"{count_text(len(report.files), 'file')}: {', '.join(parts)}")
     for file in report.files:
         if file.verdict != RUNS:
             _print_file(file)
-    unchanged = report.of(RUNS)
+    unchanged = report.with_verdict(RUNS)
     if unchanged:
         print("\nruns unchanged:")
         for file in unchanged:

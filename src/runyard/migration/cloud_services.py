@@ -1,17 +1,15 @@
-"""What Azure did and nothing here does: by module, class, member and command."""
+"""Services that only Azure provides, by module, class, member and command."""
 
 from __future__ import annotations
 
 from runyard.sdk.azureml import refused
 from runyard.sdk.azureml.refused import CLASSES, KEYS, RENAMED, SPARK, Service
 
-__all__ = ["CLASSES", "COMMANDS", "MEMBERS", "MODULES", "RENAMED", "Service", "of_module"]
+__all__ = ["CLASSES", "COMMANDS", "MEMBERS", "MODULES", "RENAMED", "Service", "find_service"]
 
-_STORAGE = Service(
-    "Azure's storage by its own client", "a datastore: ws.get_default_datastore(), or one registered under a name"
-)
-_LOGIN = Service("signing in to Azure", "leave it out: a yard is opened by the user who owns it")
-_V2 = Service("the SDK v2", "only the SDK v1 is here")
+_STORAGE = Service("Azure's storage client", "use a datastore: ws.get_default_datastore(), or one that you register")
+_LOGIN = Service("signing in to Azure", "remove it: a yard belongs to the user who started it")
+_V2 = Service("the SDK v2", "Runyard has only the SDK v1")
 
 MODULES = {
     **refused.MODULES,
@@ -20,7 +18,7 @@ MODULES = {
     "azure.keyvault": KEYS,
     "azure.storage": _STORAGE,
     "azure.datalake": _STORAGE,
-    "azure.mgmt": Service("resources of Azure", "there are none to manage"),
+    "azure.mgmt": Service("resources of Azure", "remove it: there are no resources to manage"),
     "azure.cli": _LOGIN,
     "azure.common": _LOGIN,
     "msrest": _LOGIN,
@@ -32,11 +30,11 @@ MEMBERS = {
 }
 
 COMMANDS = {
-    "az": Service("Azure's command line", "leave it out: there is no account, and `runyard` is the command line here"),
+    "az": Service("Azure's command line", "remove it: there is no account; `runyard` is the command line here"),
     "azcopy": _STORAGE,
     "databricks": SPARK,
 }
 
 
-def of_module(path: str) -> Service | None:
+def find_service(path: str) -> Service | None:
     return refused.find_module(path, MODULES)

@@ -1,8 +1,7 @@
-"""What the names of a file stand for, as far as that can be said without running it.
+"""Resolves the names of a file to modules, classes and instances of the SDK, without running it.
 
-All cells of a notebook share their names. A name that is bound in several ways may be any of them, and one that is
-bound in a way which is not understood may be anything: nothing is said about it, since a false alarm costs more than a
-miss.
+All cells of a notebook share their names. A name with several bindings may have any of their values. A name with a
+binding that cannot be resolved is unknown and never reported: a false alarm is worse than a missed problem.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from runyard.migration.sdk_surface import Callable, Surface
 
 @dataclass(frozen=True)
 class Module:
-    """Of the SDK."""
+    """A module of the SDK."""
 
     path: str
 
@@ -35,115 +34,115 @@ class Instance:
 @dataclass(frozen=True)
 class Function:
     title: str
-    gives: str
+    returns: str
 
 
 @dataclass(frozen=True)
-class Foreign:
+class ExternalName:
     """A name of another package: tensorflow.train."""
 
     path: str
 
 
 @dataclass(frozen=True)
-class Anything:
+class Unknown:
     pass
 
 
-ANYTHING = Anything()
-Value = Union[Module, Class, Instance, Function, Foreign, Anything]
-_Bound = Union[Value, ast.expr]
-_AS_THEIR_ARGUMENT = {"Experiment.submit", "Run.submit_child"}
+UNKNOWN = Unknown()
+Value = Union[Module, Class, Instance, Function, ExternalName, Unknown]
+_Binding = Union[Value, ast.expr]
+_RESULT_DEPENDS_ON_ARGUMENT = {"Experiment.submit", "Run.submit_child"}
 
 
 class Names(ast.NodeVisitor):
+    """The bindings of all names in some syntax trees."""
+
     def __init__(self, surface: Surface, trees: Iterable[ast.AST]) -> None:
         self._surface = surface
-        self._bound: dict[str, list[_Bound]] = {}
-        self._known: dict[str, frozenset[Value]] = {}
-        self._asked: dict[str, set[Value]] = {}  # those whose bindings are being looked at
+        self._bindings: dict[str, list[_Binding]] = {}
+        self._resolved: dict[str, frozenset[Value]] = {}
+        self._resolving: dict[str, set[Value]] = {}  # partial results, to stop at recursive bindings
         for tree in trees:
             self.visit(tree)
 
     def values(self, node: ast.expr) -> frozenset[Value]:
-        """All that an expression may stand for; empty when its names are bound nowhere in the file."""
+        """Return the possible values of an expression; empty if its names are not bound in the file."""
         if isinstance(node, ast.Name):
-            return self._of_name(node.id)
+            return self._resolve(node.id)
         if isinstance(node, ast.Attribute):
             return frozenset(self.member(value, node.attr) for value in self.values(node.value))
         if isinstance(node, ast.Call):
-            return frozenset(self._called(value, node) for value in self.values(node.func))
-        return frozenset((ANYTHING,))
+            return frozenset(self._result(value, node) for value in self.values(node.func))
+        return frozenset((UNKNOWN,))
 
     def member(self, owner: Value, name: str) -> Value:
-        if isinstance(owner, Foreign):
-            return Foreign(f"{owner.path}.{name}")
+        if isinstance(owner, ExternalName):
+            return ExternalName(f"{owner.path}.{name}")
         if isinstance(owner, Module):
-            return self._of_module(owner.path, name)
+            return self._module_member(owner.path, name)
         if isinstance(owner, (Class, Instance)):
-            found = self._surface.members_of(owner.name).get(name)
-            return _member(found, owner) if found else ANYTHING
-        return ANYTHING
+            member = self._surface.members_of(owner.name).get(name)
+            return _member_value(member, owner) if member else UNKNOWN
+        return UNKNOWN
 
-    def _of_name(self, name: str) -> frozenset[Value]:
-        if name not in self._known:
-            if name in self._asked:
-                return frozenset(self._asked[name])  # `tf = tf.compat.v1`: of what it was before
-            found = self._asked[name] = set()
-            for bound in self._bound.get(name, []):
-                found |= self.values(bound) if isinstance(bound, ast.expr) else {bound}
-            self._known[name] = frozenset(self._asked.pop(name))
-        return self._known[name]
+    def _resolve(self, name: str) -> frozenset[Value]:
+        if name not in self._resolved:
+            if name in self._resolving:
+                return frozenset(self._resolving[name])  # `tf = tf.compat.v1`: the earlier bindings
+            values = self._resolving[name] = set()
+            for binding in self._bindings.get(name, []):
+                values |= self.values(binding) if isinstance(binding, ast.expr) else {binding}
+            self._resolved[name] = frozenset(self._resolving.pop(name))
+        return self._resolved[name]
 
-    def _of_module(self, path: str, name: str) -> Value:
+    def _module_member(self, path: str, name: str) -> Value:
         surface = self._surface
         key = surface.modules.get(path, {}).get(name)
         if key is None:
-            return Module(f"{path}.{name}") if surface.has_module(f"{path}.{name}") else ANYTHING
-        if key in surface.kinds:
+            return Module(f"{path}.{name}") if surface.has_module(f"{path}.{name}") else UNKNOWN
+        if key in surface.classes:
             return Class(key)
-        return Function(key, surface.functions[key].gives) if key in surface.functions else ANYTHING
+        return Function(key, surface.functions[key].returns) if key in surface.functions else UNKNOWN
 
-    def _called(self, value: Value, node: ast.Call) -> Value:
+    def _result(self, value: Value, node: ast.Call) -> Value:
         if isinstance(value, Class):
-            gives = self._surface.kinds[value.name].made.gives or value.name
-            return Instance(gives) if gives in self._surface.kinds else ANYTHING
-        if isinstance(value, Foreign):
-            return Foreign(f"{value.path}()")
-        if not isinstance(value, Function) or not value.gives:
-            return ANYTHING
-        if value.title in _AS_THEIR_ARGUMENT and not self._is_ours(node):
-            return ANYTHING
-        return Instance(value.gives)
+            returns = self._surface.classes[value.name].constructor.returns or value.name
+            return Instance(returns) if returns in self._surface.classes else UNKNOWN
+        if isinstance(value, ExternalName):
+            return ExternalName(f"{value.path}()")
+        if not isinstance(value, Function) or not value.returns:
+            return UNKNOWN
+        if value.title in _RESULT_DEPENDS_ON_ARGUMENT and not self._submits_sdk_object(node):
+            return UNKNOWN
+        return Instance(value.returns)
 
-    def _is_ours(self, node: ast.Call) -> bool:
-        """Whether what is submitted is one of our classes: what comes back of another is another's as well."""
-        given = [*node.args[:1], *(keyword.value for keyword in node.keywords if keyword.arg == "config")]
-        values = [value for each in given for value in self.values(each)]
+    def _submits_sdk_object(self, node: ast.Call) -> bool:
+        """True if the submitted object is of an SDK class; otherwise the type of the result is unknown."""
+        arguments = [*node.args[:1], *(keyword.value for keyword in node.keywords if keyword.arg == "config")]
+        values = [value for argument in arguments for value in self.values(argument)]
         return bool(values) and all(isinstance(value, Instance) for value in values)
 
-    # how names are bound
-
-    def _bind(self, name: str, what: _Bound) -> None:
-        self._bound.setdefault(name, []).append(what)
+    def _bind(self, name: str, binding: _Binding) -> None:
+        self._bindings.setdefault(name, []).append(binding)
 
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
             path = alias.name if alias.asname else alias.name.partition(".")[0]
-            self._bind(alias.asname or path, Module(path) if is_sdk(path) else Foreign(path))
+            self._bind(alias.asname or path, Module(path) if is_sdk(path) else ExternalName(path))
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         path = node.module or ""
         for alias in node.names:
             if alias.name == "*":
                 for name in self._surface.modules.get(path, {}):
-                    self._bind(name, self._of_module(path, name))
+                    self._bind(name, self._module_member(path, name))
             elif node.level or not path:
-                self._bind(alias.asname or alias.name, ANYTHING)
+                self._bind(alias.asname or alias.name, UNKNOWN)
             elif is_sdk(path):
-                self._bind(alias.asname or alias.name, self._of_module(path, alias.name))
+                self._bind(alias.asname or alias.name, self._module_member(path, alias.name))
             else:
-                self._bind(alias.asname or alias.name, Foreign(f"{path}.{alias.name}"))
+                self._bind(alias.asname or alias.name, ExternalName(f"{path}.{alias.name}"))
 
     def visit_Assign(self, node: ast.Assign) -> None:
         for target in node.targets:
@@ -161,7 +160,7 @@ class Names(ast.NodeVisitor):
 
     def visit_withitem(self, node: ast.withitem) -> None:
         if node.optional_vars is not None:
-            self._bind_target(node.optional_vars, node.context_expr)  # those of the SDK give themselves
+            self._bind_target(node.optional_vars, node.context_expr)  # context managers of the SDK return themselves
         self.visit(node.context_expr)
 
     def _bind_target(self, target: ast.expr, value: ast.expr) -> None:
@@ -171,27 +170,27 @@ class Names(ast.NodeVisitor):
             self.visit(target)
 
     def visit_Name(self, node: ast.Name) -> None:
-        if isinstance(node.ctx, ast.Store):  # by a loop, a tuple, a comprehension, `+=`
-            self._bind(node.id, ANYTHING)
+        if isinstance(node.ctx, ast.Store):  # in a loop, a tuple, a comprehension or `+=`
+            self._bind(node.id, UNKNOWN)
 
     def visit_arg(self, node: ast.arg) -> None:
-        self._bind(node.arg, ANYTHING)
+        self._bind(node.arg, UNKNOWN)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        self._bind(node.name, ANYTHING)
+        self._bind(node.name, UNKNOWN)
         self.generic_visit(node)
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        self._bind(node.name, ANYTHING)
+        self._bind(node.name, UNKNOWN)
         self.generic_visit(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        self._bind(node.name, ANYTHING)
+        self._bind(node.name, UNKNOWN)
         self.generic_visit(node)
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
         if node.name:
-            self._bind(node.name, ANYTHING)
+            self._bind(node.name, UNKNOWN)
         self.generic_visit(node)
 
 
@@ -199,7 +198,7 @@ def is_sdk(path: str) -> bool:
     return path == "azureml" or path.startswith("azureml.")
 
 
-def _member(found: Callable, owner: Class | Instance) -> Value:
-    if found.takes is not None:
-        return Function(found.title, found.gives)
-    return Instance(found.gives) if found.gives and isinstance(owner, Instance) else ANYTHING
+def _member_value(member: Callable, owner: Class | Instance) -> Value:
+    if member.parameters is not None:
+        return Function(member.title, member.returns)
+    return Instance(member.returns) if member.returns and isinstance(owner, Instance) else UNKNOWN

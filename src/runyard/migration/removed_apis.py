@@ -1,14 +1,14 @@
-"""What the packages of training scripts no longer have, and hosts that no longer answer."""
+"""APIs that packages have removed, and hosts that no longer exist."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from importlib.resources import files
 
-# Names that stood directly in `numpy`. A test asks the NumPy that is installed whether they are really gone.
+# Names of the module `numpy` itself. A test checks them against the installed NumPy.
 NUMPY = {
-    **{name: f"{name}, Python's own" for name in ("float", "int", "complex", "object", "str")},
-    "unicode": "str, Python's own",
+    **{name: f"{name}, the built-in type" for name in ("float", "int", "complex", "object", "str")},
+    "unicode": "str, the built-in type",
     "float_": "np.float64",
     "complex_": "np.complex128",
     "longfloat": "np.longdouble",
@@ -32,22 +32,22 @@ NUMPY = {
     "issubsctype": "np.issubdtype",
     "safe_eval": "ast.literal_eval",
 }
-NUMPY_2_4 = {"trapz": "np.trapezoid", "in1d": "np.isin"}  # gone only there
-# Gone from 1.24 on and back since 2.0, where they are NumPy's own types and not Python's.
-NUMPY_BACK = {"bool": "bool, or np.bool_", "long": "int, or np.int64"}
+NUMPY_2_4 = {"trapz": "np.trapezoid", "in1d": "np.isin"}  # removed in 2.4
+# Removed in 1.24 as aliases of built-in types; since 2.0 they are NumPy types.
+NUMPY_REINTRODUCED = {"bool": "bool, or np.bool_", "long": "int, or np.int64"}
 
-TENSORFLOW_WITHOUT_A_WAY = {
-    "contrib": "its parts live on in packages of their own: tensorflow-addons, tf-slim, tensorflow-probability",
+TENSORFLOW_REMOVED = {
+    "contrib": "its parts are separate packages: tensorflow-addons, tf-slim, tensorflow-probability",
     "layers": "tf.keras.layers",
-    "nn.rnn_cell": "tf.keras.layers.LSTMCell and its kin",
-    "estimator": "tf.keras, or a loop of your own",
-    "examples": "sklearn.datasets or tf.keras.datasets bring such data",
+    "nn.rnn_cell": "tf.keras.layers.LSTMCell and similar classes",
+    "estimator": "tf.keras, or a custom training loop",
+    "examples": "use sklearn.datasets or tf.keras.datasets",
 }
 
 PACKAGES = {
-    "cntk": "CNTK ended in 2019 with Python 3.6: its models are read by ONNX Runtime after an export",
-    "chainer": "Chainer ended in 2022, and its last release does not run with today's NumPy: PyTorch is its heir",
-    "mxnet": "MXNet was retired in 2023, and its last release does not run with today's NumPy",
+    "cntk": "CNTK ended in 2019 with Python 3.6; ONNX Runtime runs its models after an export",
+    "chainer": "Chainer ended in 2022, and its last release does not run with a current NumPy; use PyTorch",
+    "mxnet": "MXNet was retired in 2023, and its last release does not run with a current NumPy",
     "caffe2": "it became a part of PyTorch, and was then removed",
     "fastai.vision.transform": "fastai 2 has no such module: its names are in fastai.vision.all",
     "mlflow.azureml": "MLflow removed it: register the model with Model.register, deploy with Model.deploy",
@@ -59,10 +59,10 @@ PACKAGES = {
     "pandas.Panel": "a DataFrame with a MultiIndex",
     "scipy.misc": "imageio or Pillow for images; scipy.datasets for its samples",
     "sklearn.cross_validation": "sklearn.model_selection",
-    "sklearn.datasets.fetch_mldata": "fetch_openml; its host is gone as well",
-    "sklearn.datasets.load_boston": "another set, such as load_diabetes",
-    "sklearn.externals.joblib": "import joblib by itself",
-    "sklearn.externals.six": "Python 3 needs none",
+    "sklearn.datasets.fetch_mldata": "fetch_openml; the host of fetch_mldata no longer exists",
+    "sklearn.datasets.load_boston": "another dataset, such as load_diabetes",
+    "sklearn.externals.joblib": "import joblib",
+    "sklearn.externals.six": "not necessary in Python 3",
     "sklearn.grid_search": "sklearn.model_selection",
     "sklearn.preprocessing.Imputer": "sklearn.impute.SimpleImputer",
     "time.clock": "time.perf_counter",
@@ -71,7 +71,7 @@ PACKAGES = {
     "torchvision.transforms.Scale": "Resize",
 }
 
-# the oldest release with wheels for a Python that runs can use, 3.9
+# the oldest release with wheels for Python 3.9, the oldest that runs can use
 OLDEST_RELEASES = {
     "numpy": "1.19.3",
     "onnxruntime": "1.7.0",
@@ -82,25 +82,25 @@ OLDEST_RELEASES = {
     "torch": "1.7.1",
     "torchvision": "0.8.2",
 }
-# what the release that an estimator brings needs of others, where old scripts asked for less
-NEEDED_BY = {"SKLearn": {"joblib": "1.4.0"}}
+# dependencies of the release that an estimator installs, where old scripts pin older versions
+REQUIRED_BY = {"SKLearn": {"joblib": "1.4.0"}}
 NOT_INSTALLABLE = {
-    "sklearn": "the package is called scikit-learn",
-    "tensorflow-gpu": "tensorflow itself has the GPU's parts; the TensorFlow estimator brings it",
+    "sklearn": "the package is named scikit-learn",
+    "tensorflow-gpu": "tensorflow includes GPU support; the TensorFlow estimator installs it",
     "cntk": PACKAGES["cntk"],
     "cntk-gpu": PACKAGES["cntk"],
 }
 
 HOSTS = {
     "yann.lecun.com": "closed to downloads since 2024; storage.googleapis.com/cvdf-datasets/mnist has the same files",
-    "mldata.org": "it is gone; openml.org has its sets",
-    "www.cntk.ai": "it was taken down with CNTK",
-    "cntk.ai": "it was taken down with CNTK",
-    "onnxzoo.blob.core.windows.net": "it is gone; the ONNX model zoo is on GitHub and Hugging Face",
-    "s3.amazonaws.com/onnx-model-zoo": "it is gone; the ONNX model zoo is on GitHub and Hugging Face",
-    "s3.amazonaws.com/download.onnx": "it is gone; the ONNX model zoo is on GitHub and Hugging Face",
-    "batchaisamples.blob.core.windows.net": "it went with Batch AI",
-    "pipelinedata.blob.core.windows.net": "it is gone",
+    "mldata.org": "closed; openml.org has its datasets",
+    "www.cntk.ai": "closed together with CNTK",
+    "cntk.ai": "closed together with CNTK",
+    "onnxzoo.blob.core.windows.net": "closed; the ONNX model zoo is on GitHub and Hugging Face",
+    "s3.amazonaws.com/onnx-model-zoo": "closed; the ONNX model zoo is on GitHub and Hugging Face",
+    "s3.amazonaws.com/download.onnx": "closed; the ONNX model zoo is on GitHub and Hugging Face",
+    "batchaisamples.blob.core.windows.net": "closed together with Batch AI",
+    "pipelinedata.blob.core.windows.net": "closed",
     "dl.bintray.com": "Bintray was shut down in 2021",
     "rawgit.com": "RawGit was shut down; raw.githubusercontent.com has the same files",
     "cdn.rawgit.com": "RawGit was shut down; raw.githubusercontent.com has the same files",
@@ -110,5 +110,5 @@ STORAGE_HOST = ".blob.core.windows.net"
 
 @lru_cache(maxsize=1)
 def tensorflow_1() -> frozenset[str]:
-    """What `tf.compat.v1` of TensorFlow 2.21 has and `tf` has not."""
+    """Return the names that `tf.compat.v1` of TensorFlow 2.21 has and `tf` does not have."""
     return frozenset((files("runyard.migration") / "tensorflow_1.txt").read_text(encoding="ascii").split())

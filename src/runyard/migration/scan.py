@@ -1,4 +1,4 @@
-"""Reads a project that was written for the SDK v1 and says what of it runs here. Nothing of it is run."""
+"""Scans a project for the SDK v1 and reports which files run unchanged. No code of it is executed."""
 
 from __future__ import annotations
 
@@ -9,63 +9,65 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from runyard.migration.behavior_changes import never_submitted, surprises
+from runyard.migration.behavior_changes import find_behavior_changes, find_unsubmitted_estimators
 from runyard.migration.magics import parse
 from runyard.migration.names import Names
 from runyard.migration.report import ERROR, FileReport, Finding, Report
-from runyard.migration.script_rules import ScriptRules, commands
+from runyard.migration.script_rules import ScriptRules, check_commands
 from runyard.migration.sdk_rules import SdkRules
 from runyard.migration.sdk_surface import surface
 from runyard.migration.sources import Piece, Source, sources
 
 
-def examine(path: Path) -> Report:
+def scan(path: Path) -> Report:
+    """Scan a script, a notebook, or all scripts and notebooks of a folder."""
     root = path if path.is_dir() else path.parent
-    return Report(str(path), tuple(_examined(source, root) for source in sources(path)))
+    return Report(str(path), tuple(_scan_file(source, root) for source in sources(path)))
 
 
-def _examined(source: Source, root: Path) -> FileReport:
+def _scan_file(source: Source, root: Path) -> FileReport:
     name = Path(os.path.relpath(source.path, root)).as_posix()
     if source.problem:
         return FileReport(name, source.kind, (Finding("syntax", ERROR, "", source.problem),), ())
     findings: list[Finding] = []
     used: set[str] = set()
-    together = [piece for piece in source.pieces if not piece.apart]
-    for group in (together, *([piece] for piece in source.pieces if piece.apart)):
-        findings += _of_group(group, used)
+    shared = [piece for piece in source.pieces if not piece.standalone]
+    for group in (shared, *([piece] for piece in source.pieces if piece.standalone)):
+        findings += _scan_group(group, used)
     ordered = sorted(set(findings), key=lambda f: (f.cell or 0, f.line, f.rule, f.name))
     return FileReport(name, source.kind, tuple(ordered), tuple(sorted(used)))
 
 
-def _of_group(pieces: list[Piece], used: set[str]) -> Iterator[Finding]:
-    """Pieces that share their names."""
+def _scan_group(pieces: list[Piece], used: set[str]) -> Iterator[Finding]:
+    """Scan pieces that share their variables."""
     parsed: list[tuple[Piece, ast.Module]] = []
     for piece in pieces:
-        yield from (_at(piece, finding) for finding in commands(piece.commands))
-        tree = _parsed(piece.text)
+        yield from (_located(piece, finding) for finding in check_commands(piece.commands))
+        tree = _parse(piece.text)
         if isinstance(tree, Finding):
-            yield _at(piece, tree)
+            yield _located(piece, tree)
         else:
             parsed.append((piece, tree))
     names = Names(surface(), [tree for _, tree in parsed])
-    of_sdk, of_scripts = SdkRules(surface(), names), ScriptRules(names)
+    sdk_rules, script_rules = SdkRules(surface(), names), ScriptRules(names)
     for piece, tree in parsed:
-        for finding in (*of_sdk.findings(tree), *of_scripts.findings(tree), *surprises(tree, names)):
-            yield _at(piece, finding)
-    yield from never_submitted([(piece.cell, piece.first_line - 1, tree) for piece, tree in parsed], names, surface())
-    used |= of_sdk.used
+        for finding in (*sdk_rules.findings(tree), *script_rules.findings(tree), *find_behavior_changes(tree, names)):
+            yield _located(piece, finding)
+    trees = [(piece.cell, piece.first_line - 1, tree) for piece, tree in parsed]
+    yield from find_unsubmitted_estimators(trees, names, surface())
+    used |= sdk_rules.used
 
 
-def _at(piece: Piece, finding: Finding) -> Finding:
+def _located(piece: Piece, finding: Finding) -> Finding:
     return replace(finding, line=finding.line + piece.first_line - 1, cell=piece.cell)
 
 
-def _parsed(text: str) -> ast.Module | Finding:
+def _parse(text: str) -> ast.Module | Finding:
     try:
         return parse(text)
     except SyntaxError as error:
-        what = error.msg or "not Python"
-        remedy = "this is Python 2: 2to3, or by hand" if re.search(r"call to '(print|exec)'", what) else ""
-        return Finding("syntax", ERROR, "", what, remedy, error.lineno or 1)
+        message = error.msg or "not Python"
+        remedy = "this is Python 2: convert it with 2to3" if re.search(r"call to '(print|exec)'", message) else ""
+        return Finding("syntax", ERROR, "", message, remedy, error.lineno or 1)
     except (ValueError, RecursionError, MemoryError) as error:
-        return Finding("syntax", ERROR, "", f"Python cannot read it: {error}")
+        return Finding("syntax", ERROR, "", f"cannot parse it: {error}")

@@ -25,9 +25,9 @@ def migrate(
     its line and notebook cell (counted from 1). The exit code is 1 if something needs attention.
     """
     from runyard.cli.migration_text import print_report
-    from runyard.migration.scan import examine
+    from runyard.migration.scan import scan
 
-    report = examine(Path(path).expanduser())
+    report = scan(Path(path).expanduser())
     if as_json:
         print_json(report.as_json())
     else:

@@ -1,4 +1,4 @@
-"""What changed around training scripts: frameworks, packages, hosts."""
+"""Checks of frameworks, packages and hosts in training scripts."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from migrating_support import notebook, script, told
+from migration_support import notebook, script, summary
 
 from runyard.migration import removed_apis
 
 
-def test_names_of_tensorflow_1_under_any_name_of_the_module(tmp_path: Path) -> None:
+def test_tensorflow_1_names_are_reported_under_any_module_alias(tmp_path: Path) -> None:
     report = script(
         tmp_path,
         """
@@ -25,7 +25,7 @@ def test_names_of_tensorflow_1_under_any_name_of_the_module(tmp_path: Path) -> N
         flow.keras.layers.Dense(10)
         """,
     )
-    assert told(report) == [
+    assert summary(report) == [
         ("tensorflow-1", "tensorflow.placeholder", 2),
         ("tensorflow-1", "flow.placeholder", 3),
         ("tensorflow-1", "flow.Session", 4),
@@ -44,17 +44,17 @@ def test_names_of_tensorflow_1_under_any_name_of_the_module(tmp_path: Path) -> N
         "import tensorflow as tf\ntf = tf.compat.v1",
     ],
 )
-def test_a_script_that_asks_for_the_names_of_tensorflow_1_has_them(head: str, tmp_path: Path) -> None:
+def test_tensorflow_1_names_are_allowed_with_compat_v1(head: str, tmp_path: Path) -> None:
     report = script(tmp_path, f"{head}\nwith tf.Session():\n    tf.global_variables_initializer()\n")
-    assert told(report) == []
+    assert summary(report) == []
 
 
-def test_layers_are_gone_from_the_old_names_as_well(tmp_path: Path) -> None:
+def test_tf_layers_is_reported_even_with_compat_v1(tmp_path: Path) -> None:
     report = script(tmp_path, "import tensorflow.compat.v1 as tf\ntf.layers.dense(x, 10)\n")
-    assert told(report) == [("tensorflow-1", "tf.layers", 2)]
+    assert summary(report) == [("tensorflow-1", "tf.layers", 2)]
 
 
-def test_names_that_numpy_removed(tmp_path: Path) -> None:
+def test_removed_numpy_names_are_reported(tmp_path: Path) -> None:
     report = script(
         tmp_path,
         """
@@ -72,17 +72,17 @@ def test_names_that_numpy_removed(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_said_to_be_gone_from_numpy_is_gone_from_the_one_installed() -> None:
+def test_the_installed_numpy_lacks_all_listed_names() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert [name for name in removed_apis.NUMPY if hasattr(np, name)] == []
         if np.lib.NumpyVersion(np.__version__) >= "2.4.0":
             assert [name for name in removed_apis.NUMPY_2_4 if hasattr(np, name)] == []
         if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
-            assert [name for name in removed_apis.NUMPY_BACK if not hasattr(np, name)] == []
+            assert [name for name in removed_apis.NUMPY_REINTRODUCED if not hasattr(np, name)] == []
 
 
-def test_modules_that_packages_removed(tmp_path: Path) -> None:
+def test_removed_modules_are_reported(tmp_path: Path) -> None:
     report = script(
         tmp_path,
         """
@@ -94,7 +94,7 @@ def test_modules_that_packages_removed(tmp_path: Path) -> None:
         start = time.clock()
         """,
     )
-    assert told(report) == [
+    assert summary(report) == [
         ("package-removed", "cntk", 1),
         ("package-removed", "sklearn.externals.joblib", 2),
         ("package-removed", "sklearn.datasets.load_boston", 3),
@@ -103,7 +103,7 @@ def test_modules_that_packages_removed(tmp_path: Path) -> None:
     ]
 
 
-def test_downloads_from_hosts_that_are_gone_in_code_and_in_commands(tmp_path: Path) -> None:
+def test_downloads_from_closed_hosts_are_reported(tmp_path: Path) -> None:
     report = notebook(
         tmp_path,
         """
@@ -124,8 +124,8 @@ def test_downloads_from_hosts_that_are_gone_in_code_and_in_commands(tmp_path: Pa
     ]
 
 
-def test_code_for_a_gpu_alone_is_told_unless_it_asks_whether_there_is_one(tmp_path: Path) -> None:
+def test_gpu_only_code_is_reported_unless_it_checks_for_a_gpu(tmp_path: Path) -> None:
     report = script(tmp_path, "import torch\nmodel = torch.nn.Linear(2, 2)\nmodel.cuda()\n")
-    assert told(report) == [("gpu-only", "model.cuda", 3)]
+    assert summary(report) == [("gpu-only", "model.cuda", 3)]
     careful = "import torch\nmodel = torch.nn.Linear(2, 2)\nif torch.cuda.is_available():\n    model.cuda()\n"
-    assert told(script(tmp_path, careful)) == []
+    assert summary(script(tmp_path, careful)) == []

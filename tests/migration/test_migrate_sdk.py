@@ -1,13 +1,13 @@
-"""Names of the SDK: which are here, which are Azure's alone, which keywords are taken."""
+"""Checks of names and keywords of the SDK."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from migrating_support import notebook, script, told
+from migration_support import notebook, script, summary
 
 
-def test_what_is_here_runs_as_it_is_and_its_names_are_counted(tmp_path: Path) -> None:
+def test_supported_names_are_counted(tmp_path: Path) -> None:
     report = script(
         tmp_path,
         """
@@ -24,12 +24,12 @@ def test_what_is_here_runs_as_it_is_and_its_names_are_counted(tmp_path: Path) ->
         print(run.get_metrics())
         """,
     )
-    assert told(report) == []
+    assert summary(report) == []
     assert report.verdict == "runs"
     assert {"azureml.train.dnn.PyTorch", "Workspace.from_config", "Run.get_metrics"} <= set(report.sdk_names)
 
 
-def test_modules_of_services_that_only_azure_had(tmp_path: Path) -> None:
+def test_azure_services_are_reported(tmp_path: Path) -> None:
     report = script(
         tmp_path,
         """
@@ -39,7 +39,7 @@ def test_modules_of_services_that_only_azure_had(tmp_path: Path) -> None:
         from azure.storage.blob import BlockBlobService
         """,
     )
-    assert told(report) == [
+    assert summary(report) == [
         ("azure-only", "azureml.train.automl", 1),
         ("azure-only", "azureml.pipeline.core", 2),
         ("azure-only", "azureml.core.compute.AksCompute", 3),
@@ -49,7 +49,7 @@ def test_modules_of_services_that_only_azure_had(tmp_path: Path) -> None:
     assert report.verdict == "attention"
 
 
-def test_a_member_that_is_not_here_is_found_through_the_names_of_a_whole_notebook(tmp_path: Path) -> None:
+def test_an_unknown_member_is_found_across_cells(tmp_path: Path) -> None:
     report = notebook(
         tmp_path,
         "# A notebook",
@@ -68,7 +68,7 @@ def test_a_member_that_is_not_here_is_found_through_the_names_of_a_whole_noteboo
     assert (finding.rule, finding.name, finding.cell, finding.line) == ("unknown-name", "Run.log_everything", 5, 2)
 
 
-def test_a_keyword_that_nothing_takes_is_told_with_the_one_that_was_meant(tmp_path: Path) -> None:
+def test_an_unknown_keyword_is_reported_with_a_suggestion(tmp_path: Path) -> None:
     report = script(
         tmp_path,
         """
@@ -83,7 +83,7 @@ def test_a_keyword_that_nothing_takes_is_told_with_the_one_that_was_meant(tmp_pa
     assert "'entry_script'" in finding.remedy
 
 
-def test_keywords_that_the_sdk_itself_removed_are_told_and_one_that_it_never_had_is_taken_here(tmp_path: Path) -> None:
+def test_removed_keywords_are_reported_and_attach_config_is_accepted(tmp_path: Path) -> None:
     report = script(
         tmp_path,
         """
@@ -102,7 +102,7 @@ def test_keywords_that_the_sdk_itself_removed_are_told_and_one_that_it_never_had
     assert "enable_app_insights" in report.findings[1].remedy
 
 
-def test_what_a_subclass_takes_may_be_asked_of_what_came_back_as_its_base(tmp_path: Path) -> None:
+def test_keywords_of_subclasses_are_accepted(tmp_path: Path) -> None:
     report = script(
         tmp_path,
         """
@@ -113,10 +113,10 @@ def test_what_a_subclass_takes_may_be_asked_of_what_came_back_as_its_base(tmp_pa
         print(run.get_best_run_by_primary_metric().get_details())
         """,
     )
-    assert told(report) == []
+    assert summary(report) == []
 
 
-def test_a_name_that_may_be_anything_is_left_alone(tmp_path: Path) -> None:
+def test_unknown_values_are_not_reported(tmp_path: Path) -> None:
     report = script(
         tmp_path,
         """
@@ -128,10 +128,10 @@ def test_a_name_that_may_be_anything_is_left_alone(tmp_path: Path) -> None:
         run.something_else()
         """,
     )
-    assert told(report) == []
+    assert summary(report) == []
 
 
-def test_names_of_a_star_import_and_of_a_module_are_known(tmp_path: Path) -> None:
+def test_star_imports_and_module_attributes_are_resolved(tmp_path: Path) -> None:
     report = script(
         tmp_path,
         """
@@ -141,13 +141,13 @@ def test_names_of_a_star_import_and_of_a_module_are_known(tmp_path: Path) -> Non
         policy = BanditPolicy(evaluation_interval=2, slack=0.1)
         """,
     )
-    assert told(report) == [
+    assert summary(report) == [
         ("unknown-name", "azureml.core.Universe", 3),
         ("unknown-keyword", "BanditPolicy(slack=…)", 4),
     ]
 
 
-def test_a_class_whose_work_is_done_otherwise_here_is_not_taken_for_one_of_a_like_name(tmp_path: Path) -> None:
+def test_a_replaced_class_has_its_own_remedy(tmp_path: Path) -> None:
     report = script(
         tmp_path,
         """
@@ -158,18 +158,18 @@ def test_a_class_whose_work_is_done_otherwise_here_is_not_taken_for_one_of_a_lik
         azureml.data.OutputFileDatasetConfig
         """,
     )
-    assert told(report) == [
+    assert summary(report) == [
         ("unknown-name", "azureml.core.model.ModelPackage", 1),
         ("unknown-name", "azureml.data.OutputFileDatasetConfig", 2),
         ("unknown-name", "azureml.data.OutputFileDatasetConfig", 5),
     ]
     served, sent, same = (finding.remedy for finding in report.findings)
-    assert "Model.deploy(…) serves them here" in served
+    assert "Model.deploy(…) serves models" in served
     assert sent == same
     assert "datastore.path('results').as_upload()" in sent
 
 
-def test_an_attribute_that_a_configuration_would_refuse_is_found_where_it_is_set(tmp_path: Path) -> None:
+def test_setting_an_unknown_attribute_of_a_configuration_is_reported(tmp_path: Path) -> None:
     report = script(
         tmp_path,
         """
@@ -179,10 +179,10 @@ def test_an_attribute_that_a_configuration_would_refuse_is_found_where_it_is_set
         config.taget = "local"
         """,
     )
-    assert told(report) == [("unknown-name", "RunConfiguration.taget", 4)]
+    assert summary(report) == [("unknown-name", "RunConfiguration.taget", 4)]
 
 
-def test_a_version_of_a_framework_that_cannot_be_had(tmp_path: Path) -> None:
+def test_an_uninstallable_framework_version_is_reported(tmp_path: Path) -> None:
     report = script(
         tmp_path,
         """
@@ -197,7 +197,7 @@ def test_a_version_of_a_framework_that_cannot_be_had(tmp_path: Path) -> None:
         SKLearn(source_directory=".", compute_target="local", pip_packages=["joblib==0.13.2"])
         """,
     )
-    assert told(report) == [
+    assert summary(report) == [
         ("framework-version", "framework_version='1.4'", 5),
         ("framework-version", "numpy==1.16.2", 6),
         ("framework-version", "scikit-learn=0.20.3", 7),
@@ -207,7 +207,7 @@ def test_a_version_of_a_framework_that_cannot_be_had(tmp_path: Path) -> None:
     ]
 
 
-def test_what_comes_back_of_something_unknown_may_be_anything(tmp_path: Path) -> None:
+def test_results_of_unknown_functions_are_not_reported(tmp_path: Path) -> None:
     report = script(
         tmp_path,
         """

@@ -1,4 +1,4 @@
-"""`runyard migrate` as people call it."""
+"""The `runyard migrate` command."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def migrate(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env={**os.environ, "COLUMNS": "80"}, capture_output=True, text=True)
 
 
-def test_the_sum_comes_first_then_each_file_with_lines_and_remedies(tmp_path: Path) -> None:
+def test_the_report_lists_totals_then_files_with_lines_and_remedies(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAIN)
     (tmp_path / "hello.py").write_text("from azureml.core import Run\nRun.get_context().log('x', 1)\n")
     done = migrate(tmp_path, ".")
@@ -49,7 +49,7 @@ def test_the_sum_comes_first_then_each_file_with_lines_and_remedies(tmp_path: Pa
     ]
 
 
-def test_json_has_a_shape_that_other_programs_can_rely_on(tmp_path: Path) -> None:
+def test_the_json_report_has_stable_keys(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAIN)
     done = migrate(tmp_path, "train.py", "--json")
     assert done.returncode == 1
@@ -74,13 +74,13 @@ def test_json_has_a_shape_that_other_programs_can_rely_on(tmp_path: Path) -> Non
     assert [finding["line"] for finding in file["findings"]] == [5, 6, 7]
 
 
-def test_a_project_that_runs_as_it_is_exits_with_0(tmp_path: Path) -> None:
+def test_the_exit_code_is_0_if_everything_runs_unchanged(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print(1)\n")
     done = migrate(tmp_path, ".")
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, "1 file: 1 runs as it is")
 
 
-def test_a_path_that_is_not_there_is_one_error(tmp_path: Path) -> None:
+def test_a_missing_path_is_an_error(tmp_path: Path) -> None:
     done = migrate(tmp_path, "nowhere")
     assert done.returncode == 1
     assert done.stderr.startswith("error: there is no 'nowhere'")

@@ -1,4 +1,4 @@
-"""Notebooks as they are: magics, files that cells write, cells that are not Python, and code that surprises."""
+"""Notebooks: magics, files that cells write, cells that are not Python, and misleading code."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from migrating_support import notebook, script, told
+from migration_support import notebook, script, summary
 
 from runyard.errors import UserErrorException
-from runyard.migration.scan import examine
+from runyard.migration.scan import scan
 
 
-def test_magics_and_commands_are_no_errors(tmp_path: Path) -> None:
+def test_magics_and_commands_are_not_errors(tmp_path: Path) -> None:
     report = notebook(
         tmp_path,
         """
@@ -38,7 +38,7 @@ def test_magics_and_commands_are_no_errors(tmp_path: Path) -> None:
     assert [(f.rule, f.cell, f.line) for f in report.findings] == [("numpy-removed", 2, 2)]
 
 
-def test_a_script_that_a_cell_writes_is_read_with_names_of_its_own(tmp_path: Path) -> None:
+def test_a_script_that_a_cell_writes_has_separate_names(tmp_path: Path) -> None:
     report = notebook(
         tmp_path,
         "import tensorflow as tf",
@@ -55,7 +55,7 @@ def test_a_script_that_a_cell_writes_is_read_with_names_of_its_own(tmp_path: Pat
     assert [(f.rule, f.cell, f.line) for f in report.findings] == [("numpy-removed", 2, 6)]
 
 
-def test_a_cell_that_is_not_python_is_told_and_the_others_are_read(tmp_path: Path) -> None:
+def test_an_invalid_cell_is_reported_and_the_others_are_scanned(tmp_path: Path) -> None:
     report = notebook(
         tmp_path,
         "from azureml.core import Run",
@@ -66,7 +66,7 @@ def test_a_cell_that_is_not_python_is_told_and_the_others_are_read(tmp_path: Pat
     assert report.verdict == "attention"
 
 
-def test_a_script_in_python_2_says_so(tmp_path: Path) -> None:
+def test_a_python_2_script_is_recognized(tmp_path: Path) -> None:
     report = script(tmp_path, "x = 1\nprint 'loss', x\n")
     (finding,) = report.findings
     assert (finding.rule, finding.line, report.verdict) == ("syntax", 2, "unreadable")
@@ -86,20 +86,20 @@ def test_a_script_in_python_2_says_so(tmp_path: Path) -> None:
         ("encoding.py", b"# -*- coding: klingon -*-\nx = 1\n"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_told_and_nothing_breaks(name: str, content: bytes, tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported(name: str, content: bytes, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
-    (file,) = examine(tmp_path).files
+    (file,) = scan(tmp_path).files
     assert [finding.rule for finding in file.findings] == ["syntax"]
 
 
-def test_the_third_version_of_the_format_is_read_too(tmp_path: Path) -> None:
+def test_notebook_format_3_is_supported(tmp_path: Path) -> None:
     cells = [{"cell_type": "code", "input": ["import numpy as np\n", "np.float(1)"]}]
     (tmp_path / "old.ipynb").write_text(json.dumps({"worksheets": [{"cells": cells}], "nbformat": 3}))
-    (file,) = examine(tmp_path).files
-    assert told(file) == [("numpy-removed", "np.float", 2)]
+    (file,) = scan(tmp_path).files
+    assert summary(file) == [("numpy-removed", "np.float", 2)]
 
 
-def test_installing_the_retired_sdk_is_told(tmp_path: Path) -> None:
+def test_installing_the_retired_sdk_is_reported(tmp_path: Path) -> None:
     report = notebook(
         tmp_path,
         "!pip install --upgrade azureml-sdk[notebooks]",
@@ -116,7 +116,7 @@ def test_installing_the_retired_sdk_is_told(tmp_path: Path) -> None:
     ]
 
 
-def test_a_child_run_that_nothing_is_logged_to(tmp_path: Path) -> None:
+def test_an_unused_child_run_is_reported(tmp_path: Path) -> None:
     report = notebook(
         tmp_path,
         "from azureml.core import Experiment, Workspace",
@@ -127,12 +127,12 @@ def test_a_child_run_that_nothing_is_logged_to(tmp_path: Path) -> None:
     assert [(f.rule, f.cell, f.line) for f in report.findings] == [("surprise", 3, 1)]
 
 
-def test_a_finished_process_that_is_compared_with_a_number(tmp_path: Path) -> None:
+def test_comparing_a_process_with_a_number_is_reported(tmp_path: Path) -> None:
     report = notebook(tmp_path, "import subprocess\nif subprocess.run(['docker', '-v']) == 0:\n    print('docker')")
     assert [(f.rule, f.line) for f in report.findings] == [("surprise", 2)]
 
 
-def test_an_estimator_that_is_built_again_and_not_submitted_again(tmp_path: Path) -> None:
+def test_an_estimator_that_is_never_submitted_is_reported(tmp_path: Path) -> None:
     report = notebook(
         tmp_path,
         "from azureml.core import Experiment, Workspace\nfrom azureml.train.dnn import Gloo, Nccl, PyTorch",
@@ -144,18 +144,18 @@ def test_an_estimator_that_is_built_again_and_not_submitted_again(tmp_path: Path
     assert report.verdict == "runs"
 
 
-def test_a_folder_is_read_without_environments_and_hidden_folders(tmp_path: Path) -> None:
+def test_environments_and_hidden_folders_are_skipped(tmp_path: Path) -> None:
     for place in ("a.py", "sub/b.ipynb", ".ipynb_checkpoints/b.ipynb", "venv/x.py", "mine/lib/y.py", "notes.txt"):
         path = tmp_path / place
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text('{"cells": []}' if path.suffix == ".ipynb" else "x = 1\n")
     (tmp_path / "mine" / "pyvenv.cfg").touch()
-    assert [file.path for file in examine(tmp_path).files] == ["a.py", "sub/b.ipynb"]
+    assert [file.path for file in scan(tmp_path).files] == ["a.py", "sub/b.ipynb"]
 
 
 @pytest.mark.parametrize("name", ["nowhere.py", "notes.txt", "empty"])
-def test_a_path_that_is_nothing_to_read_is_one_error(name: str, tmp_path: Path) -> None:
+def test_a_path_without_scripts_is_an_error(name: str, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").touch()
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserErrorException, match=name):
-        examine(tmp_path / name)
+        scan(tmp_path / name)
