@@ -219,17 +219,17 @@ def test_a_suspended_yard_is_waited_for(home: Path, experiment: Experiment, proj
     check_whole(home, run, 0)
 
 
-def test_kill_9_of_the_nursery_is_not_noticed(home: Path, experiment: Experiment, project) -> None:
+def test_kill_9_of_the_fork_server_does_not_affect_runs(home: Path, experiment: Experiment, project) -> None:
     config = with_this_python(project(train=TRAIN), arguments=[0])
     first = experiment.submit(config)
     pid = yard_pid(home)
-    nurseries = [
+    forkservers = [
         int(entry.name)
         for entry in Path("/proc").iterdir()
-        if entry.name.isdigit() and _parent(int(entry.name)) == pid and b"nursery" in _command(int(entry.name))
+        if entry.name.isdigit() and _parent(int(entry.name)) == pid and b"forkserver" in _command(int(entry.name))
     ]
-    assert nurseries
-    for forkserver in nurseries:
+    assert forkservers
+    for forkserver in forkservers:
         os.kill(forkserver, signal.SIGKILL)
     second = experiment.submit(config)
     for run in (first, second):
