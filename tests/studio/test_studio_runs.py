@@ -101,7 +101,7 @@ def test_a_query_error_is_marked_and_the_last_result_stays(studio, many) -> None
     page.keyboard.type("lr>abc")
     page.keyboard.press("Enter")
     alert = page.get_by_role("alert")
-    expect(alert).to_contain_text("'abc' is no number")
+    expect(alert).to_contain_text("expected a number, got 'abc'")
     expect(alert.locator(".pointer")).to_have_attribute("style", re.compile(r"--at:\s*3ch"))
     expect(page.get_by_label("Query", exact=True)).to_have_attribute("aria-invalid", "true")
     assert page.get_by_role("row").count() > 10

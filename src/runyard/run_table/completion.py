@@ -37,9 +37,8 @@ _BEFORE_CURSOR = re.compile(
 
 def fields(table: RunTable) -> list[FieldView]:
     total = table.page(limit=0).total
-    run_fields = [FieldView(name, kind, total) for name, kind in FIELDS.items()]
     labels = [FieldView(name, "number" if numeric else "text", runs) for name, numeric, runs in table.names()]
-    return run_fields + labels
+    return [*(FieldView(name, kind, total) for name, kind in FIELDS.items()), *labels]
 
 
 def complete(table: RunTable, query: str, cursor: int) -> tuple[int, int, list[CompletionOption]]:
@@ -73,13 +72,11 @@ def _names(typed: str, all_fields: list[FieldView]) -> list[CompletionOption]:
     if typed:
         keywords = (("and", "both"), ("or", "either"), ("not", "the opposite"))
         options += [(3, 0, CompletionOption(word, detail)) for word, detail in keywords if word.startswith(prefix)]
-        exact = next(
-            (field for field in all_fields if canonical(typed) in (field.name, field.name.partition(".")[2])), None
-        )
+        name = canonical(typed)
+        exact = next((field for field in all_fields if name in (field.name, field.name.partition(".")[2])), None)
         if exact is not None:
-            options += [
-                (-1, 0, CompletionOption(f"{typed}{symbol}", detail)) for symbol, detail in _OPERATORS[exact.kind]
-            ]
+            operators = _OPERATORS[exact.kind]
+            options += [(-1, 0, CompletionOption(typed + symbol, detail)) for symbol, detail in operators]
     return [option for _, _, option in sorted(options, key=lambda item: item[:2])][:_MAX_OPTIONS]
 
 
@@ -88,9 +85,7 @@ def _values(table: RunTable, name: str, typed: str) -> list[CompletionOption]:
     kind = FIELDS.get(field, "text")
     if kind in _SAMPLES:
         return [CompletionOption(text, detail) for text, detail in _SAMPLES[kind] if text.startswith(typed.lower())]
-    counts: dict[str, int] = {}
-    if field == "status":
-        counts = {state.value: 0 for state in RunState}
+    counts = {state.value: 0 for state in RunState} if field == "status" else {}
     for column in candidate_columns(field):
         for text, runs in table.values(column):
             counts[text] = counts.get(text, 0) + runs

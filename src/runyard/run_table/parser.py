@@ -124,21 +124,19 @@ class _Parser:
         if field in TIMES:
             timestamp = self._parse_time(value.text)
             if timestamp is None:
-                hint = "for example 2d, 12h, 2026-11-01, today"
-                raise QueryError(f"expected a time, got {value.text!r}", value.begin, hint)
+                raise _wrong_value("a time", value, "for example 2d, 12h, 2026-11-01, today")
             return timestamp
         if field in DURATIONS:
             duration = _parse_duration(value.text)
             if duration is None:
-                hint = "for example 90s, 5min, 1h, 2d"
-                raise QueryError(f"expected a duration, got {value.text!r}", value.begin, hint)
+                raise _wrong_value("a duration", value, "for example 90s, 5min, 1h, 2d")
             return duration
         try:
             return float(value.text)
         except ValueError:
             if (ordered or field in NUMBERS) and not (value.text == "*" and operator == ":"):
-                hint = f"{field.partition('.')[2] or field} is compared with numbers"
-                raise QueryError(f"expected a number, got {value.text!r}", value.begin, hint) from None
+                name = field.partition(".")[2] or field
+                raise _wrong_value("a number", value, f"{name} is compared with numbers") from None
             return None
 
     def _parse_time(self, text: str) -> Union[float, None]:
@@ -171,6 +169,10 @@ class _Parser:
         if token.kind != "end":
             self._index += 1
         return token
+
+
+def _wrong_value(expected: str, value: Token, hint: str) -> QueryError:
+    return QueryError(f"expected {expected}, got {value.text!r}", value.begin, hint)
 
 
 def _parse_duration(text: str) -> Union[float, None]:

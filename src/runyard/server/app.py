@@ -70,54 +70,46 @@ register_url_convertor("any", _AnyText())
 
 def create_app(
     conductor: Conductor,
+    listener: Network,
+    driver: SweepDriver,
+    registry: Models,
+    transfers: Transfers,
+    service_manager: ServiceManager,
+    *,
     on_request: Callable[[], None] = lambda: None,
-    net: Network | None = None,
     stays: bool = False,
-    sweep_driver: SweepDriver | None = None,
-    registry: Models | None = None,
-    transfers: Transfers | None = None,
-    web_services: ServiceManager | None = None,
 ) -> FastAPI:
+    """Build the application of a yard.
+
+    Args:
+        on_request: Called for every request.
+        stays: The yard does not exit when it is idle; only reported in `/api/health`.
+    """
     app = FastAPI(title="Runyard", version=__version__, docs_url="/api/docs", openapi_url="/api/openapi.json")
-    error_handlers.install(app, conductor.components.database.path)
-    table = RunTable(conductor.components.database, conductor.activity_text)
-    app.include_router(run_table.routes(table), prefix="/api")  # before the runs: `table` is not a run id
-    app.include_router(live.routes(conductor, table), prefix="/api")
-    app.include_router(exchange.routes(conductor), prefix="/api")  # nor is `import`
-    for module in (
-        runs,
-        experiments,
-        follow,
-        run_inspection,
-        charts,
-        metrics,
-        logs,
-        files,
-        snapshots,
-        environments,
-        computes,
+    components = conductor.components
+    error_handlers.install(app, components.database.path)
+    table = RunTable(components.database, conductor.activity_text)
+    by_conductor = (runs, experiments, follow, run_inspection, charts, metrics, logs, files, snapshots, environments)
+    for router in (
+        run_table.routes(table),  # before the runs: `table` is not a run id
+        live.routes(conductor, table),
+        exchange.routes(conductor),  # nor is `import`
+        *(module.routes(conductor) for module in (*by_conductor, computes, datasets)),
+        data.routes(conductor, transfers),
+        sweeps.routes(conductor, driver),
+        models.routes(conductor, registry),
+        mlflow_routes(conductor),
+        services.routes(service_manager),
+        images.routes(Images(components, registry)),
+        network.routes(listener, table.page),
     ):
-        app.include_router(module.routes(conductor), prefix="/api")
-    app.include_router(datasets.routes(conductor), prefix="/api")
-    app.include_router(data.routes(conductor, transfers), prefix="/api")
-    app.include_router(sweeps.routes(conductor, sweep_driver), prefix="/api")
-    app.include_router(models.routes(conductor, registry or Models(conductor.components)), prefix="/api")
-    app.include_router(mlflow_routes(conductor), prefix="/api")
-    if web_services is not None and registry is not None:
-        app.include_router(services.routes(web_services), prefix="/api")
-        app.include_router(images.routes(Images(conductor.components, registry)), prefix="/api")
-    if net is not None:
-        app.include_router(network.routes(net, table.page), prefix="/api")
+        app.include_router(router, prefix="/api")
 
     @app.get("/api/health", response_model=Health)
     async def health() -> Response:
-        components = conductor.components
-        address = net.address if net is not None else None
-        url = address.url if address is not None else ""
-        live_runs = len(conductor.live)
-        return json_response(
-            Health(__version__, os.getpid(), str(components.home), live_runs, str(components.node_package), url, stays)
-        )
+        url = listener.address.url if listener.address is not None else ""
+        home, package = str(components.home), str(components.node_package)
+        return json_response(Health(__version__, os.getpid(), home, len(conductor.live), package, url, stays))
 
     openapi.install(app)
     studio_files.install(app)

@@ -26,7 +26,7 @@ from runyard.data.registry import Datastores
 from runyard.data.staging import Stager
 from runyard.data.transfer_jobs import Transfers
 from runyard.environments.manager import EnvironmentManager
-from runyard.environments.node_package import kit
+from runyard.environments.node_package import create_node_package
 from runyard.models.files import delete_stale_uploads
 from runyard.models.registry import Models
 from runyard.orchestrator.change_notifier import ChangeNotifier
@@ -49,7 +49,7 @@ from runyard.sweeps.driver import SweepDriver
 from runyard.tracking.artifacts import Artifacts
 from runyard.tracking.run_files import RunFiles
 from runyard.wire.yard import ListenOptions
-from runyard.yard.tcp_listener import TcpListener
+from runyard.yard.tcp_listener import TcpListener, uvicorn_config
 
 log = logging.getLogger("runyard.yard")
 _BACKUP_CHECK_INTERVAL_S = 600.0
@@ -67,7 +67,7 @@ class Yard:
             folder.mkdir(exist_ok=True)
         database = open_database(files.database)
         compute = LocalCompute(home, ForkserverClient(umask))
-        node_package = kit(files.node_package)
+        node_package = create_node_package(files.node_package)
         self._tcp_listener = TcpListener(home)
         artifacts = Artifacts(database, files.artifacts)
         stager = Stager(Datastores(database, home), Cache(files.data / "cache", lambda: trees_in_use(home)))
@@ -75,7 +75,7 @@ class Yard:
         self._components = Components(
             home=home,
             socket=files.socket,
-            kit=node_package,
+            node_package=node_package,
             database=database,
             runs=RunStore(database),
             snapshots=SnapshotStore(files.snapshots),
@@ -101,22 +101,18 @@ class Yard:
     def serve(self, on_listening: Callable[[], None]) -> None:
         """Serve until the yard is idle or terminated; calls `on_listening` when it accepts requests."""
         components = self._components
-        parts = (self._sweeps, self._models, self._transfers)
         app = create_app(
             self._conductor,
-            self._record_activity,
             self._tcp_listener,
-            self._stays,
-            *parts,
-            web_services=self._services,
+            self._sweeps,
+            self._models,
+            self._transfers,
+            self._services,
+            on_request=self._record_activity,
+            stays=self._stays,
         )
-        config = uvicorn.Config(
+        config = uvicorn_config(
             app,
-            log_level="warning",
-            access_log=False,
-            lifespan="off",
-            http="httptools",
-            ws="none",
             server_header=False,
             headers=[("server", f"runyard/{__version__}")],  # lets a client detect a different version
             timeout_graceful_shutdown=1,

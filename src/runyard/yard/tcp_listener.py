@@ -112,16 +112,7 @@ class TcpListener:
         port, token = listening_socket.getsockname()[1], load_token(self._home)
         app: Any = server.config.app
         self._auth = TokenAuth(app, token, port, (options.host, *options.names))
-        config = uvicorn.Config(
-            self._auth,
-            log_level="warning",
-            access_log=False,
-            lifespan="off",
-            http="httptools",
-            ws="none",
-            proxy_headers=False,
-            interface="asgi3",
-        )
+        config = uvicorn_config(self._auth, proxy_headers=False, interface="asgi3")
         config.load()
         protocol: Any = config.http_protocol_class
         self._stop()
@@ -131,9 +122,7 @@ class TcpListener:
         )
         server.servers.append(self._listener)
         self._address = StudioAddress(options.host, port, _url(options.host, port), token)
-        self._saved_address.write_text(
-            json.dumps(asdict(ListenOptions(options.host, port, options.names))), encoding="utf-8"
-        )
+        self._saved_address.write_text(json.dumps(asdict(replace(options, port=port))), encoding="utf-8")
         log.info("listening on %s", self._address.url)
         return self._address
 
@@ -153,6 +142,12 @@ class TcpListener:
     def _run_in_loop(self, work: Coroutine[Any, Any, T]) -> T:
         assert self._loop is not None
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_TIMEOUT_S)
+
+
+def uvicorn_config(app: Any, **settings: Any) -> uvicorn.Config:
+    return uvicorn.Config(
+        app, log_level="warning", access_log=False, lifespan="off", http="httptools", ws="none", **settings
+    )
 
 
 def _bind_free_port(options: ListenOptions, saved: ListenOptions | None) -> socket.socket:

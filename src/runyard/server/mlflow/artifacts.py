@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 
 from runyard.errors import RunNotFound, RunyardException
 from runyard.orchestrator.conductor import Conductor
-from runyard.orchestrator.run_files import list_files, locate
+from runyard.orchestrator.run_files import find_file, list_files
 from runyard.server.file_responses import file_response
 from runyard.server.mlflow.errors import DOES_NOT_EXIST, INVALID, MlflowError, error_response, require
 from runyard.server.responses import json_response
@@ -31,7 +31,7 @@ def add(router: APIRouter, conductor: Conductor) -> None:
             return error_response(error)
         if stored is None:
             return Response(status_code=CLIENT_CLOSED_REQUEST)
-        conductor.bell.ring(owner)
+        conductor.notifier.notify(owner)
         return json_response({})
 
     def download(path: str) -> Response:
@@ -90,7 +90,7 @@ def _check_owner(conductor: Conductor, owner: str) -> None:
 
 def _locate(conductor: Conductor, owner: str, name: str) -> Path | None:
     try:
-        return locate(conductor.components, conductor.components.runs.load(owner), name)
+        return find_file(conductor.components, conductor.components.runs.load(owner), name)
     except RunNotFound:  # a model without a run
         return conductor.components.artifacts.path_of(owner, name)
 

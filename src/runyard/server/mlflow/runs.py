@@ -201,7 +201,7 @@ def _log(
     if metrics:
         add_points(conductor.components.database, run_id, points)
         models.add_metrics(conductor, run_id, [metric for metric in metrics if metric.get("model_id")])
-        conductor.bell.ring(run_id)
+        conductor.notifier.notify(run_id)
 
 
 def _point(fields: Fields) -> Point:
@@ -239,7 +239,7 @@ def _check_params(conductor: Conductor, record: RunRecord, params: dict[str, str
 
 def _tag(conductor: Conductor, run_id: str, tags: dict[str, str], remove: list[str] | None = None) -> None:
     conductor.components.runs.set_tags(run_id, tags, remove or [])
-    conductor.bell.ring(run_id)
+    conductor.notifier.notify(run_id)
 
 
 def _text(fields: Fields) -> str:

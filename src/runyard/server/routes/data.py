@@ -30,12 +30,11 @@ _KEEP_ALIVE_S = 10.0
 _MAX_ENTRIES = 10_000
 
 
-def routes(conductor: Conductor, transfers: Transfers | None) -> APIRouter:
+def routes(conductor: Conductor, transfers: Transfers) -> APIRouter:
     router = APIRouter(tags=["data"])
     stores = conductor.components.stager.stores
-    jobs = transfers or Transfers(conductor.components.database, stores)
     notifier = ChangeNotifier()
-    jobs.on_end = lambda transfer_id: notifier.notify(transfer_id, urgent=True)
+    transfers.on_end = lambda transfer_id: notifier.notify(transfer_id, urgent=True)
 
     @router.get("/datastores", response_model=list[DatastoreView])
     def datastores() -> Response:
@@ -90,38 +89,38 @@ def routes(conductor: Conductor, transfers: Transfers | None) -> APIRouter:
     @router.get("/transfers", response_model=list[TransferView])
     def newest() -> Response:
         """List transfers, newest first."""
-        return json_response(jobs.newest())
+        return json_response(transfers.newest())
 
     @router.post("/transfers/{transfer_id}", response_model=TransferView)
     def begin(transfer_id: str, request: TransferRequest) -> Response:
         """Start a transfer. Idempotent: the same id yields the same transfer."""
-        return json_response(jobs.begin(transfer_id, request))
+        return json_response(transfers.begin(transfer_id, request))
 
     @router.get("/transfers/{transfer_id}", response_model=TransferView)
     def transfer(transfer_id: str) -> Response:
-        return json_response(jobs.view(transfer_id))
+        return json_response(transfers.view(transfer_id))
 
     @router.post("/transfers/{transfer_id}/cancel", response_model=TransferView)
     def cancel(transfer_id: str) -> Response:
         """Cancel a transfer. Files that were transferred completely are kept."""
-        return json_response(jobs.cancel(transfer_id))
+        return json_response(transfers.cancel(transfer_id))
 
     @router.get("/transfers/{transfer_id}/follow")
     async def follow(transfer_id: str) -> Response:
         """Stream events: `progress` and finally `end`, each with a transfer."""
-        await run_in_threadpool(jobs.view, transfer_id)
-        return event_stream_response(_events(conductor, jobs, notifier, transfer_id))
+        await run_in_threadpool(transfers.view, transfer_id)
+        return event_stream_response(_events(conductor, transfers, notifier, transfer_id))
 
     return router
 
 
 async def _events(
-    conductor: Conductor, jobs: Transfers, notifier: ChangeNotifier, transfer_id: str
+    conductor: Conductor, transfers: Transfers, notifier: ChangeNotifier, transfer_id: str
 ) -> AsyncIterator[bytes]:
     sent_progress, sent_at = None, clock.monotonic()
     async with notifier.subscribe(transfer_id) as subscription:
         while True:
-            view = await run_in_threadpool(jobs.view, transfer_id)
+            view = await run_in_threadpool(transfers.view, transfer_id)
             progress = (view.state, view.files_done, view.bytes_done, view.doing)
             if view.state != RUNNING:
                 yield encode_event("end", view)

@@ -17,7 +17,7 @@ from runyard.wire.runs import RunView
 from runyard.wire.sweeps import Importance, RerunChildren, SubmitSweep, SweepView, TrialView
 
 
-def routes(conductor: Conductor, driver: SweepDriver | None) -> APIRouter:
+def routes(conductor: Conductor, driver: SweepDriver) -> APIRouter:
     router = APIRouter(tags=["sweeps"])
     store = SweepStore(conductor.components.database)
 
@@ -25,16 +25,14 @@ def routes(conductor: Conductor, driver: SweepDriver | None) -> APIRouter:
     def submit(request: SubmitSweep) -> Response:
         """Submit a sweep. The sweep is a run of type `hyperdrive`; its trials are child runs."""
         record = submit_sweep(conductor, store, request)
-        if driver is not None:
-            driver.add(record.run_id)
+        driver.add(record.run_id)
         return json_response(run_view(conductor, record))
 
     @router.post("/sweeps/{sweep_id}/rerun", response_model=RunView)
     def rerun(sweep_id: str, request: RerunChildren) -> Response:
         """Submit a new sweep that repeats exactly these children with the same parameter values."""
         record = rerun_children(conductor, store, sweep_id, request)
-        if driver is not None:
-            driver.add(record.run_id)
+        driver.add(record.run_id)
         return json_response(run_view(conductor, record))
 
     @router.get("/sweeps")
