@@ -10,11 +10,11 @@ from support import a_home, complaints
 
 @pytest.fixture(scope="module")
 def home_of_module() -> Iterator[Path]:
-    """Whatever the tests do to this yard, it must have nothing to complain about."""
+    """A home whose yard must log no errors."""
     with a_home() as folder:
         yield folder
-        said = complaints(folder)
-    assert said == []
+        errors = complaints(folder)
+    assert errors == []
 
 
 @pytest.fixture
@@ -26,9 +26,9 @@ def home(home_of_module: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def own_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A yard of its own, for a test that kills it, fills its disk or counts what it holds."""
+    """A separate yard, for a test that kills it, fills its disk or counts its files."""
     with a_home() as folder:
         monkeypatch.setenv("RUNYARD_HOME", str(folder))
         yield folder
-        said = complaints(folder)
-    assert said == []
+        errors = complaints(folder)
+    assert errors == []

@@ -1,4 +1,4 @@
-"""Requests that no client of ours would send: each gets an answer that a program can read, and the yard goes on."""
+"""Invalid requests: each gets a machine-readable error, and the yard keeps working."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from runyard.errors import RunNotFound, UserErrorException
 from support import with_this_python, yard_pid
 
 
-def say(home: Path, method: str, target: str, body: bytes = b"", headers: dict[str, str] | None = None) -> Any:
-    """(status, answer) of one request, sent as it is."""
-    said = {"Host": "yard", "Content-Length": str(len(body)), "Connection": "close", **(headers or {})}
-    head = f"{method} {target} HTTP/1.1\r\n" + "".join(f"{k}: {v}\r\n" for k, v in said.items()) + "\r\n"
+def send_request(home: Path, method: str, target: str, body: bytes = b"", headers: dict[str, str] | None = None) -> Any:
+    """Send one raw request and return (status, response)."""
+    all_headers = {"Host": "yard", "Content-Length": str(len(body)), "Connection": "close", **(headers or {})}
+    head = f"{method} {target} HTTP/1.1\r\n" + "".join(f"{k}: {v}\r\n" for k, v in all_headers.items()) + "\r\n"
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(20)
         connection.connect(str(home / "yard.sock"))
@@ -146,18 +146,18 @@ def run(experiment: Experiment) -> Run:
         ("PUT", "/api/health", b"{}"),
     ],
 )
-def test_a_wrong_request_is_answered_with_a_problem(yard: Path, method: str, target: str, body: bytes) -> None:
+def test_an_invalid_request_gets_an_error(yard: Path, method: str, target: str, body: bytes) -> None:
     pid = yard_pid(yard)
     before = len(Workspace().connection.get("/api/runs")["runs"])
     headers = {"Content-Type": "application/json"} if body else {}
-    is_problem(say(yard, method, target, body, headers), 400, 404, 405, 409, 422)
+    is_problem(send_request(yard, method, target, body, headers), 400, 404, 405, 409, 422)
     assert yard_pid(yard) == pid
     assert len(Workspace().connection.get("/api/runs")["runs"]) == before
 
 
-@pytest.mark.parametrize("place", ["runs/nobody", "models/nobody", "services/nobody"])
-def test_what_is_not_there_is_not_found(yard: Path, place: str) -> None:
-    assert "nobody" in is_problem(say(yard, "GET", f"/api/{place}"), 404)["message"]
+@pytest.mark.parametrize("path", ["runs/unknown", "models/unknown", "services/unknown"])
+def test_an_unknown_path_is_not_found(yard: Path, path: str) -> None:
+    assert "unknown" in is_problem(send_request(yard, "GET", f"/api/{path}"), 404)["message"]
 
 
 @pytest.mark.parametrize(
@@ -178,18 +178,18 @@ def test_what_is_not_there_is_not_found(yard: Path, place: str) -> None:
         "metrics/loss?after=x",
     ],
 )
-def test_nothing_leads_out_of_a_run(yard: Path, run: Run, query: str) -> None:
-    problem = is_problem(say(yard, "GET", f"/api/runs/{run.id}/{query}"), 400, 404, 422)
+def test_no_path_leads_out_of_a_run(yard: Path, run: Run, query: str) -> None:
+    problem = is_problem(send_request(yard, "GET", f"/api/runs/{run.id}/{query}"), 400, 404, 422)
     assert "SQLite format" not in str(problem)
 
 
-def test_odd_numbers_in_queries_are_numbers(yard: Path, run: Run) -> None:
+def test_extreme_numbers_in_queries_are_accepted(yard: Path, run: Run) -> None:
     run.log_list("loss", [0.5, 0.25, 0.125])
     for query in ("after=-3", "limit=0", "limit=-1", "most=0", "most=-7", "after=99999999999", "most=1"):
-        status, body = say(yard, "GET", f"/api/runs/{run.id}/metrics/loss?{query}")
+        status, body = send_request(yard, "GET", f"/api/runs/{run.id}/metrics/loss?{query}")
         assert status in (200, 400, 422), (query, body)
     for query in ("limit=0", "limit=-1", "limit=99999999999999999999999", "before=-1", "before=0"):
-        status, body = say(yard, "GET", f"/api/runs?{query}")
+        status, body = send_request(yard, "GET", f"/api/runs?{query}")
         assert status in (200, 400, 422), (query, body)
         json.loads(body)
 
@@ -205,19 +205,22 @@ def test_a_file_cannot_be_uploaded_to_outside_of_its_run(run: Run, home: Path, n
 
 
 @pytest.mark.parametrize("run_id", ["a/b", "..", "../health", "a?b", "a#b", "a%2fb", " ", "ü", "x" * 3000, "a\nb"])
-def test_an_odd_run_id_is_a_run_that_is_not_there(experiment: Experiment, run_id: str) -> None:
+def test_an_invalid_run_id_is_not_found(experiment: Experiment, run_id: str) -> None:
     with pytest.raises(RunNotFound):
         Run(experiment, run_id)
 
 
 def test_a_big_body_is_refused_before_it_is_read(yard: Path) -> None:
     problem = is_problem(
-        say(yard, "POST", "/api/runs", b"{", {"Content-Type": "application/json", "Content-Length": str(10**12)}), 413
+        send_request(
+            yard, "POST", "/api/runs", b"{", {"Content-Type": "application/json", "Content-Length": str(10**12)}
+        ),
+        413,
     )
     assert "GB" in problem["message"]
 
 
-def test_a_request_that_breaks_off_is_forgotten(yard: Path, run: Run) -> None:
+def test_an_incomplete_request_has_no_effect(yard: Path, run: Run) -> None:
     for target in (f"/api/runs/{run.id}/files/outputs/half", "/api/runs"):
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(str(yard / "yard.sock"))
@@ -233,12 +236,12 @@ def test_a_thousand_tags_and_very_long_ones_come_back(run: Run, experiment: Expe
     tags[""] = ""
     run.set_tags(tags)
     assert run.get_tags() == tags
-    assert [found.id for found in experiment.get_runs(tags={"tag 7 ü'\"\n": "v" * 50})] == [run.id]
+    assert [match.id for match in experiment.get_runs(tags={"tag 7 ü'\"\n": "v" * 50})] == [run.id]
     run.remove_tags(list(tags))
     assert run.get_tags() == {}
 
 
-def test_text_that_is_no_unicode_is_told_apart_from_a_failure(run: Run, experiment: Experiment, project) -> None:
+def test_text_that_is_not_unicode_is_a_clear_error(run: Run, experiment: Experiment, project) -> None:
     odd = b"caf\xe9".decode("utf-8", "surrogateescape")
     with pytest.raises(UserErrorException):
         run.tag(odd, "x")
@@ -249,8 +252,8 @@ def test_text_that_is_no_unicode_is_told_apart_from_a_failure(run: Run, experime
     assert "caf\\xe9" in submitted.get_details_with_logs()["logFiles"]["azureml-logs/70_driver_log.txt"]
 
 
-def test_a_pack_that_is_not_one_is_refused(yard: Path) -> None:
+def test_an_invalid_pack_is_refused(yard: Path) -> None:
     (yard / "snapshots" / "incoming").mkdir(parents=True, exist_ok=True)
     (yard / "snapshots" / "incoming" / "evil.pack").write_bytes(b"\0" * 100)
     body = json.dumps({"manifest": base64.b64encode(b"{}").decode(), "pack": "evil.pack"}).encode()
-    is_problem(say(yard, "POST", "/api/snapshots", body, {"Content-Type": "application/json"}), 400, 409, 422)
+    is_problem(send_request(yard, "POST", "/api/snapshots", body, {"Content-Type": "application/json"}), 400, 409, 422)

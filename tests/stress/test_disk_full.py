@@ -1,4 +1,4 @@
-"""A home on a disk that is full: one clear error, nothing damaged, and work goes on when there is room again."""
+"""A home on a full disk: a clear error, no damage, and work continues when there is space again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SIZE = 24 * 1024 * 1024
 
 @pytest.fixture
 def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """On a disk of its own of 24 MB."""
+    """A home on a separate disk of 24 MB."""
     folder = Path(tempfile.mkdtemp(prefix="ry-"))
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={SIZE},mode=0700", "tmpfs", folder], capture_output=True, text=True
@@ -45,7 +45,7 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def fill(home: Path, leave: int = 0) -> None:
-    """Until nothing more fits."""
+    """Fill the disk."""
     with open(home / "ballast", "ab", buffering=0) as ballast:
         for size in (1 << 20, 1 << 12, 1):
             try:
@@ -58,7 +58,7 @@ def fill(home: Path, leave: int = 0) -> None:
             ballast.truncate(ballast.tell() - leave)
 
 
-def make_room(home: Path) -> None:
+def free_space(home: Path) -> None:
     (home / "ballast").unlink()
 
 
@@ -68,12 +68,12 @@ def works(experiment: Experiment, project) -> None:
     assert run.get_metrics() == {"x": 1}
 
 
-def test_a_yard_that_cannot_start_says_why(home: Path, project) -> None:
+def test_a_yard_that_cannot_start_reports_the_reason(home: Path, project) -> None:
     fill(home)
     with pytest.raises(RunyardException, match=r"(?i)space") as caught:
         Workspace().connection.get("/api/health")
     assert "free" in caught.value.hint
-    make_room(home)
+    free_space(home)
     works(Experiment(Workspace(), "later"), project)
 
 
@@ -88,7 +88,7 @@ def test_a_submission_is_refused_and_nothing_is_started(home: Path, experiment: 
     with pytest.raises(RunyardException, match=r"(?i)space|full"):
         earlier.set_tags({f"tag {number}": "v" * 10_000 for number in range(1000)})
     assert len(list(experiment.get_runs())) == 1
-    make_room(home)
+    free_space(home)
     (folder / "data.bin").unlink()
     works(experiment, project)
     assert len(list(experiment.get_runs())) == 2
@@ -136,7 +136,7 @@ run.log('after', 1)
 
 
 @pytest.mark.parametrize("moment", ["while it runs", "while it ends"])
-def test_a_run_outlives_a_full_disk(home: Path, experiment: Experiment, project, tmp_path: Path, moment: str) -> None:
+def test_a_run_survives_a_full_disk(home: Path, experiment: Experiment, project, tmp_path: Path, moment: str) -> None:
     full = tmp_path / "full"
     script = (
         HUNGRY
@@ -153,12 +153,12 @@ def test_a_run_outlives_a_full_disk(home: Path, experiment: Experiment, project,
     full.touch()
     if moment == "while it ends":
         lock = home / "runs" / run.id / "agent.lock"
-        eventually(lambda: run.get_status() != "Running" or lock.exists(), "the script is through")
+        eventually(lambda: run.get_status() != "Running" or lock.exists(), "the script has finished")
         time.sleep(3)
     else:
         eventually(lambda: (home / "runs" / run.id / "work" / "outputs" / "model.bin").exists(), "it tries to write")
     assert run.get_status() in ("Running", "Finalizing", "Completed")
-    make_room(home)
+    free_space(home)
     details = run.wait_for_completion()
     assert details["status"] == "Completed"
     assert "outputs/model.bin" in run.get_file_names()
@@ -168,7 +168,7 @@ def test_a_run_outlives_a_full_disk(home: Path, experiment: Experiment, project,
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def test_runs_that_were_waiting_go_on_when_there_is_room(home: Path, experiment: Experiment, project, tmp_path) -> None:
+def test_waiting_runs_continue_when_there_is_space(home: Path, experiment: Experiment, project, tmp_path) -> None:
     gate = tmp_path / "gate"
     folder = project(
         block=f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)",
@@ -182,7 +182,7 @@ def test_runs_that_were_waiting_go_on_when_there_is_room(home: Path, experiment:
     fill(home)
     gate.touch()
     time.sleep(3)
-    make_room(home)
+    free_space(home)
     ends = [run.wait_for_completion(raise_on_error=False) for run in (*holding, *waiting)]
     for details in ends:
         # a run may be refused by a full disk, with that as its reason; none may hang

@@ -1,4 +1,4 @@
-"""Logs of any size and content: streamed, downloaded, followed by several, left in the middle."""
+"""Logs of any size and content: streamed, downloaded, followed by several clients, abandoned."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def follow(experiment: Experiment, run: Run) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env={**os.environ, "PYTHONUTF8": "1"})
 
 
-def streamed(shown: bytes) -> bytes:
-    """What stands below the title of the driver log, up to the summary."""
-    return shown.partition(b"=" * (len(NAME) + 10) + b"\n\n")[2].rpartition(b"\nExecution Summary")[0]
+def streamed(output: bytes) -> bytes:
+    """The lines between the title of the driver log and the summary."""
+    return output.partition(b"=" * (len(NAME) + 10) + b"\n\n")[2].rpartition(b"\nExecution Summary")[0]
 
 
 @pytest.mark.real
@@ -44,18 +44,18 @@ for n in range(1_010_000):
 """
     run = experiment.submit(with_this_python(project(train=script)))
     follower = follow(experiment, run)
-    shown, _ = follower.communicate(timeout=200)
+    output, _ = follower.communicate(timeout=200)
     assert follower.returncode == 0
     line = b"0123456789" * 9 + b" %07d\n"
-    wanted = hashlib.sha256()
+    expected = hashlib.sha256()
     for n in range(1_010_000):
-        wanted.update(line % n)
-    assert hashlib.sha256(streamed(shown)).hexdigest() == wanted.hexdigest()
+        expected.update(line % n)
+    assert hashlib.sha256(streamed(output)).hexdigest() == expected.hexdigest()
     run.download_file(NAME, str(tmp_path / "log"))
-    assert hashlib.sha256((tmp_path / "log").read_bytes()).hexdigest() == wanted.hexdigest()
+    assert hashlib.sha256((tmp_path / "log").read_bytes()).hexdigest() == expected.hexdigest()
 
 
-def test_binary_bytes_and_lines_without_end_survive(experiment: Experiment, project, tmp_path: Path) -> None:
+def test_binary_data_and_endless_lines_are_unchanged(experiment: Experiment, project, tmp_path: Path) -> None:
     script = """
 import sys
 out = sys.stdout.buffer
@@ -68,18 +68,18 @@ out.write(b'\\r50%\\r100% no newline at the end')
 """
     run = experiment.submit(with_this_python(project(train=script)))
     follower = follow(experiment, run)
-    shown, _ = follower.communicate(timeout=100)
+    output, _ = follower.communicate(timeout=100)
     run.download_file(NAME, str(tmp_path / "log"))
-    wanted = bytes(range(256)) * 100 + b"\n" + b"x" * 10_000_000 + b"\n"
-    wanted += b"".join("日本語 ünï 🎈".encode()[: n % 23] + b"|" for n in range(3000))
-    wanted += b"\r50%\r100% no newline at the end"
-    assert (tmp_path / "log").read_bytes() == wanted
-    text = streamed(shown).decode()
-    assert text.replace("\r\n", "\n") == wanted.decode(errors="replace").replace("\r\n", "\n")
+    expected = bytes(range(256)) * 100 + b"\n" + b"x" * 10_000_000 + b"\n"
+    expected += b"".join("日本語 ünï 🎈".encode()[: n % 23] + b"|" for n in range(3000))
+    expected += b"\r50%\r100% no newline at the end"
+    assert (tmp_path / "log").read_bytes() == expected
+    text = streamed(output).decode()
+    assert text.replace("\r\n", "\n") == expected.decode(errors="replace").replace("\r\n", "\n")
 
 
 @pytest.mark.real
-def test_followers_at_any_time_see_the_whole_log(experiment: Experiment, project, tmp_path: Path) -> None:
+def test_followers_see_the_complete_log_at_any_time(experiment: Experiment, project, tmp_path: Path) -> None:
     stop = tmp_path / "stop"
     script = f"""
 import os
@@ -90,28 +90,30 @@ print('last', n)
 """
     run = experiment.submit(with_this_python(project(train=script)))
     first, second = follow(experiment, run), follow(experiment, run)
-    shown: dict[str, bytes] = {}
+    output: dict[str, bytes] = {}
     readers = [
-        threading.Thread(target=lambda who=who, name=name: shown.setdefault(name, who.communicate(timeout=100)[0]))
+        threading.Thread(target=lambda who=who, name=name: output.setdefault(name, who.communicate(timeout=100)[0]))
         for name, who in (("first", first), ("second", second))
     ]
     for reader in readers:
         reader.start()
     eventually(lambda: run.get_status() == "Running", "it runs")
-    time.sleep(1.0)
+    log = run.folder / NAME
+    eventually(lambda: log.stat().st_size > 100_000, "the script writes")
     late = follow(experiment, run)
-    readers.append(threading.Thread(target=lambda: shown.setdefault("late", late.communicate(timeout=100)[0])))
+    readers.append(threading.Thread(target=lambda: output.setdefault("late", late.communicate(timeout=100)[0])))
     readers[-1].start()
-    time.sleep(0.5)
+    size = log.stat().st_size
+    eventually(lambda: log.stat().st_size > size + 100_000, "it writes more while all follow")
     stop.touch()
     for reader in readers:
         reader.join(100)
-    shown["after"] = follow(experiment, run).communicate(timeout=100)[0]
+    output["after"] = follow(experiment, run).communicate(timeout=100)[0]
     run.download_file(NAME, str(tmp_path / "log"))
-    whole = (tmp_path / "log").read_bytes()
-    assert whole.splitlines()[-1] == b"last %d" % (len(whole.splitlines()) - 1)
+    complete_log = (tmp_path / "log").read_bytes()
+    assert complete_log.splitlines()[-1] == b"last %d" % (len(complete_log.splitlines()) - 1)
     for name in ("first", "second", "late", "after"):
-        assert streamed(shown[name]) == whole, name
+        assert streamed(output[name]) == complete_log, name
 
 
 def test_ctrl_c_while_waiting_leaves_the_run_going(experiment: Experiment, project, tmp_path: Path) -> None:
@@ -125,13 +127,13 @@ def test_ctrl_c_while_waiting_leaves_the_run_going(experiment: Experiment, proje
     follower.send_signal(signal.SIGINT)
     follower.communicate(timeout=30)
     assert follower.returncode not in (0, None)
-    eventually(lambda: run.get_status() == "Running", "the yard has heard that it runs")
+    eventually(lambda: run.get_status() == "Running", "the yard reports that it runs")
     go.touch()
     assert run.wait_for_completion()["status"] == "Completed"
 
 
 @pytest.mark.real
-def test_a_slow_reader_slows_nobody_down(experiment: Experiment, project, home: Path) -> None:
+def test_a_slow_reader_does_not_slow_down_others(experiment: Experiment, project, home: Path) -> None:
     script = "import sys\nfor n in range(300_000): print('x' * 80)"
     run = experiment.submit(with_this_python(project(train=script)))
     slow = follow(experiment, run)
@@ -161,6 +163,6 @@ while not os.path.exists({str(go)!r}): time.sleep(0.01)
     while b"from a child\n" not in lines:
         lines.append(follower.stdout.readline())
     assert lines[-4:] == [b"out 1\n", b"err 1\n", b"out 2\n", b"from a child\n"]
-    eventually(lambda: run.get_status() == "Running", "the yard has heard that it runs")
+    eventually(lambda: run.get_status() == "Running", "the yard reports that it runs")
     go.touch()
     follower.communicate(timeout=30)

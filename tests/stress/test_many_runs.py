@@ -1,4 +1,4 @@
-"""Many runs: at once, from threads and processes, and one after another without anything growing."""
+"""Many runs: concurrent, from threads and processes, and in sequence without resource growth."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def home(own_home: Path) -> Path:
     return own_home
 
 
-def test_fifty_runs_at_once_each_have_their_own(home: Path, experiment: Experiment, project, tmp_path: Path) -> None:
+def test_fifty_concurrent_runs_are_independent(home: Path, experiment: Experiment, project, tmp_path: Path) -> None:
     folder = project(train=TRAIN)
     code = f"""
 import sys
@@ -46,7 +46,7 @@ for number in range(int(sys.argv[1]), int(sys.argv[1]) + 5):
     clients = [
         subprocess.Popen([sys.executable, "-c", code, str(first)], stdout=subprocess.PIPE, text=True)
         for first in range(0, 25, 5)
-    ]  # while threads of this process do the same; all of them find no yard yet
+    ]  # concurrently with threads of this process; no yard is running yet
 
     def submit(number: int) -> str:
         return experiment.submit(with_this_python(folder, arguments=[number]), tags={"number": number}).id
@@ -85,22 +85,22 @@ def test_runs_start_in_the_order_of_their_submission(experiment: Experiment, pro
     for run in runs:
         run.wait_for_completion()
     started = sorted(runs, key=lambda run: run_view(run)["timeline"]["Starting"])
-    # as many as there are cores start in the same moment
-    assert [run.id for place, run in enumerate(started) if abs(place - runs.index(run)) > cores] == []
+    # as many as there are CPUs start at the same time
+    assert [run.id for position, run in enumerate(started) if abs(position - runs.index(run)) > cores] == []
 
 
-def test_two_hundred_runs_leave_nothing_behind_in_the_yard(home: Path, experiment: Experiment, project) -> None:
+def test_two_hundred_runs_leak_no_resources_in_the_yard(home: Path, experiment: Experiment, project) -> None:
     config = with_this_python(project(train="print(1)"))
 
-    def some(count: int) -> None:
+    def run_some(count: int) -> None:
         for _ in range(count):
             assert experiment.submit(config).wait_for_completion()["status"] == "Completed"
 
-    some(40)  # pools and caches have their size by now
+    run_some(40)  # pools and caches have reached their size
     pid = yard_pid(home)
     assert pid is not None
     before = held(pid)
-    some(200)
+    run_some(200)
     assert yard_pid(home) == pid
     after = held(pid)
     assert after["descriptors"] <= before["descriptors"] + 4, (before, after)

@@ -1,4 +1,4 @@
-"""Metrics of every kind and number, through the SDK."""
+"""Metrics of all types and in large numbers, through the SDK."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def same(left: object, right: object) -> bool:
     ],
     ids=lambda value: repr(value)[:30],
 )  # fmt: skip
-def test_a_value_comes_back_as_it_was_logged(experiment: Experiment, value: object) -> None:
+def test_a_value_is_read_as_it_was_logged(experiment: Experiment, value: object) -> None:
     with experiment.start_logging(snapshot_directory=None) as run:
         log = run.log_list if isinstance(value, list) else run.log
         log("x", value)
@@ -55,12 +55,12 @@ def test_a_metric_may_have_any_name(experiment: Experiment, name: str) -> None:
         run.log_list(name, [1.0, 2.0])
         assert run.get_metrics() == {name: [1.0, 2.0]}
         assert run.get_metrics(name=name) == {name: [1.0, 2.0]}
-        found = decode_points(run._connection.read(f"/api/runs/{run.id}/metrics/{name}"))
-        assert list(found.values) == [1.0, 2.0]
+        points = decode_points(run._connection.read(f"/api/runs/{run.id}/metrics/{name}"))
+        assert list(points.values) == [1.0, 2.0]
 
 
 @pytest.mark.parametrize("name", ["", "n" * 256, None, 7, b"x", "\udce9"])
-def test_what_is_no_name_is_refused(experiment: Experiment, name: object) -> None:
+def test_an_invalid_name_is_refused(experiment: Experiment, name: object) -> None:
     with experiment.start_logging(snapshot_directory=None) as run:
         for log in (lambda: run.log(name, 1), lambda: run.log_list(name, [1]), lambda: run.log_table(name, {"a": [1]})):
             with pytest.raises(UserErrorException, match="name"):
@@ -69,7 +69,7 @@ def test_what_is_no_name_is_refused(experiment: Experiment, name: object) -> Non
 
 
 class Plot:
-    """As much of matplotlib.pyplot as log_image uses."""
+    """The part of matplotlib.pyplot that log_image uses."""
 
     def savefig(self, target: object, **options: object) -> None:
         assert options["format"] == "png"
@@ -123,10 +123,10 @@ for pid in children:
 
 
 @pytest.mark.real
-def test_many_processes_of_one_run_lose_and_double_nothing(experiment: Experiment, project) -> None:
+def test_many_processes_of_one_run_lose_and_duplicate_nothing(experiment: Experiment, project) -> None:
     run = experiment.submit(with_this_python(project(train=MANY_PROCESSES)))
     while run.get_status() not in ("Completed", "Failed"):
-        run.get_metrics(name="shared")  # read all the while
+        run.get_metrics(name="shared")  # read while they write
     assert run.get_status() == "Completed"
     metrics = run.get_metrics()
     assert sorted(metrics["shared"]) == [worker * 10_000 + n for worker in range(12) for n in range(2000)]
@@ -136,7 +136,7 @@ def test_many_processes_of_one_run_lose_and_double_nothing(experiment: Experimen
 
 
 @pytest.mark.real
-def test_a_million_points_come_back_and_make_a_chart(experiment: Experiment, project) -> None:
+def test_a_million_points_are_read_and_charted(experiment: Experiment, project) -> None:
     script = """
 from runyard import Run
 log = Run.get_context().log

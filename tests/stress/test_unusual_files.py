@@ -1,4 +1,4 @@
-"""Files that nobody sensible would write: odd names, links that lead elsewhere, thousands of them, big ones."""
+"""Unusual files: special names, links out of the run, thousands of files, large files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ODD_NAMES = [
     "+plus+",
 ]
 
-WRITE_ODD = """
+WRITE_FILES = """
 import json, os, sys
 for number, name in enumerate(json.load(open('names.json'))):
     path = os.path.join('outputs', name)
@@ -40,20 +40,20 @@ for number, name in enumerate(json.load(open('names.json'))):
 """
 
 
-def test_files_of_any_name_come_back(experiment: Experiment, project, tmp_path: Path) -> None:
+def test_files_of_any_name_are_stored(experiment: Experiment, project, tmp_path: Path) -> None:
     import json
 
-    folder = project(train=WRITE_ODD)
+    folder = project(train=WRITE_FILES)
     (folder / "names.json").write_text(json.dumps(ODD_NAMES))
     run = experiment.submit(with_this_python(folder))
     run.wait_for_completion()
-    wanted = {f"outputs/{name}" for name in ODD_NAMES}
-    assert wanted <= set(run.get_file_names())
+    expected = {f"outputs/{name}" for name in ODD_NAMES}
+    assert expected <= set(run.get_file_names())
     run.download_files(prefix="outputs", output_directory=str(tmp_path / "all"), append_prefix=False)
     for number, name in enumerate(ODD_NAMES):
         assert (tmp_path / "all" / name).read_text() == str(number)
-        run.download_file(f"outputs/{name}", str(tmp_path / "one"))
-        assert (tmp_path / "one").read_text() == str(number)
+        run.download_file(f"outputs/{name}", str(tmp_path / "file"))
+        assert (tmp_path / "file").read_text() == str(number)
     listed = {path.relative_to(tmp_path / "all").as_posix() for path in (tmp_path / "all").rglob("*") if path.is_file()}
     assert listed == set(ODD_NAMES)
 
@@ -64,8 +64,8 @@ def test_files_of_any_name_can_be_uploaded(experiment: Experiment, tmp_path: Pat
             run.upload_file(f"mine/{name}", io.BytesIO(str(number).encode()))
         assert set(run.get_file_names()) == {f"mine/{name}" for name in ODD_NAMES}
         for number, name in enumerate(ODD_NAMES):
-            run.download_file(f"mine/{name}", str(tmp_path / "one"))
-            assert (tmp_path / "one").read_text() == str(number)
+            run.download_file(f"mine/{name}", str(tmp_path / "file"))
+            assert (tmp_path / "file").read_text() == str(number)
 
 
 LINKS = """
@@ -89,7 +89,7 @@ while not os.path.exists({go!r}):
 """
 
 
-def test_a_link_never_makes_a_foreign_file_readable(experiment: Experiment, project, tmp_path: Path) -> None:
+def test_a_link_never_makes_an_outside_file_readable(experiment: Experiment, project, tmp_path: Path) -> None:
     (tmp_path / "private").mkdir()
     secret = tmp_path / "private" / "secret.txt"
     secret.write_text("secret")
@@ -100,7 +100,7 @@ def test_a_link_never_makes_a_foreign_file_readable(experiment: Experiment, proj
         name = "azureml-logs/70_driver_log.txt"
         return name in run.get_file_names() and b"ready" in run._connection.read(f"/api/runs/{run.id}/files/{name}")
 
-    eventually(says_ready, "the links are there")
+    eventually(says_ready, "the links exist")
     for moment in ("live", "ended"):
         if moment == "ended":
             go.touch()
@@ -112,15 +112,13 @@ def test_a_link_never_makes_a_foreign_file_readable(experiment: Experiment, proj
             with pytest.raises(UserErrorException):
                 run.download_file(name, str(tmp_path / "got"))
     assert {"outputs/inside.txt", "outputs/alias.txt"} <= set(run.get_file_names())
-    said = " ".join(warning["message"] for warning in run.get_details()["warnings"])
-    assert "passwd was left out" in said
+    warnings = " ".join(warning["message"] for warning in run.get_details()["warnings"])
+    assert "passwd was left out" in warnings
     assert secret.read_text() == "secret"
 
 
 @pytest.mark.parametrize("name", ["outputs", "logs"])
-def test_a_folder_that_became_a_link_keeps_its_owner_s_files(
-    experiment: Experiment, project, tmp_path: Path, name: str
-) -> None:
+def test_files_behind_a_linked_folder_are_not_moved(experiment: Experiment, project, tmp_path: Path, name: str) -> None:
     theirs = tmp_path / "theirs"
     theirs.mkdir()
     (theirs / "precious.bin").write_bytes(b"precious" * 1000)
@@ -162,7 +160,7 @@ def test_uploaded_outputs_of_an_interactive_run_leave_links_out(
 
 
 @pytest.mark.real
-def test_five_thousand_small_outputs_are_kept(experiment: Experiment, project, tmp_path: Path) -> None:
+def test_five_thousand_small_outputs_are_stored(experiment: Experiment, project, tmp_path: Path) -> None:
     script = "for n in range(5000):\n    open(f'outputs/{n:04}.txt', 'w').write(str(n % 100))"
     run = experiment.submit(with_this_python(project(train=script)))
     run.wait_for_completion()
@@ -173,7 +171,7 @@ def test_five_thousand_small_outputs_are_kept(experiment: Experiment, project, t
 
 
 @pytest.mark.real
-def test_a_big_file_goes_through_byte_for_byte(experiment: Experiment, project, tmp_path: Path, home: Path) -> None:
+def test_a_large_file_is_stored_byte_for_byte(experiment: Experiment, project, tmp_path: Path, home: Path) -> None:
     size = 200_000_000
     script = f"""
 with open('outputs/big.bin', 'wb') as file:
@@ -212,13 +210,13 @@ while not os.path.exists({str(go)!r}):
     for _ in range(100):
         run.download_file(name, str(tmp_path / "log"))
         lines = (tmp_path / "log").read_bytes().split(b"\n")
-        whole = lines[:-1]
-        assert not whole or int(whole[-1]) == len(whole) - 1
+        complete_lines = lines[:-1]
+        assert not complete_lines or int(complete_lines[-1]) == len(complete_lines) - 1
     go.touch()
     run.wait_for_completion()
 
 
-def test_files_that_come_and_go_do_not_trouble_a_listing(experiment: Experiment, project, tmp_path: Path) -> None:
+def test_a_listing_tolerates_files_that_disappear(experiment: Experiment, project, tmp_path: Path) -> None:
     go = tmp_path / "stop"
     script = f"""
 import os
