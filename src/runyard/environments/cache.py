@@ -69,22 +69,21 @@ def list_environments(root: Path) -> list[EnvironmentInfo]:
     infos = []
     for folder in root.iterdir() if root.is_dir() else ():
         try:
-            metadata = _read(folder)
+            data = _read(folder)
             used_at = (folder / _METADATA).stat().st_mtime
         except (OSError, ValueError, KeyError):
             continue
-        infos.append(
-            EnvironmentInfo(
-                folder.name,
-                metadata.name,
-                folder,
-                metadata.size_bytes,
-                metadata.created_at,
-                used_at,
-                metadata.packages,
-                metadata.python,
-            )
+        info = EnvironmentInfo(
+            key=folder.name,
+            path=folder,
+            last_used_at=used_at,
+            name=data.name,
+            size_bytes=data.size_bytes,
+            created_at=data.created_at,
+            packages=data.packages,
+            python=data.python,
         )
+        infos.append(info)
     return sorted(infos, key=lambda info: (-info.last_used_at, info.key))
 
 

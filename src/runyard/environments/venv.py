@@ -58,22 +58,8 @@ def build(
     """Build the environment at ``root/key``. If it fails or is canceled, no files are left."""
     started_at = clock.monotonic()
     with create_folder(root / key) as folder:
-        uv.check(
-            [
-                "venv",
-                "--relocatable",
-                "--no-project",
-                "--allow-existing",
-                "--prompt",
-                name,
-                "--python",
-                python,
-                str(folder),
-            ],
-            context,
-            activity="creating a virtual environment",
-            cwd=folder,
-        )
+        venv = ["venv", "--relocatable", "--no-project", "--allow-existing", "--prompt", name, "--python", python]
+        uv.check([*venv, str(folder)], context, activity="creating a virtual environment", cwd=folder)
         lock, warnings = fill(uv, folder, plan, gpu=gpu, context=context)
         metadata = env_cache.complete(
             folder,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from runyard import clock
@@ -33,72 +33,64 @@ _NINJA = re.compile(r"^\[(\d+)/(\d+)\] (Building CXX object|Linking CXX \w+ libr
 _COMPILER_ERROR = re.compile(r"(?:^|[:\s])(?:fatal error|error|CMake Error|Error)\b.*", re.MULTILINE)
 
 
-def build_wheel(
-    uv: Uv,
-    prefix: Path,
-    scratch: Path,
-    *,
-    version: str,
-    frameworks: Sequence[str],
-    compiler: Compiler,
-    options: Sequence[str],
-    context: BuildContext,
-) -> Path:
-    """Build a wheel in ``scratch`` for the Python of ``prefix``; ``frameworks`` are "torch" and "tensorflow"."""
-    tools = _install_tools(uv, prefix, scratch, options, context)
-    source = _download_source(uv, tools, scratch, version, options, context)
+@dataclass(frozen=True)
+class BuildJob:
+    uv: Uv
+    prefix: Path  # the environment
+    scratch: Path  # for temporary files
+    version: str  # of Horovod
+    frameworks: tuple[str, ...]  # "torch", "tensorflow"
+    compiler: Compiler
+    options: tuple[str, ...]  # index options of the requirements
+    context: BuildContext
+
+
+def build_wheel(job: BuildJob) -> Path:
+    """Build a wheel in the scratch folder for the Python of the environment."""
+    tools = _install_tools(job)
+    source = _download_source(job, tools)
     patches.patch(source)
-    return _compile(uv, prefix, tools, source, frameworks, compiler, context)
+    return _compile(job, tools, source)
 
 
-def _install_tools(uv: Uv, prefix: Path, scratch: Path, options: Sequence[str], context: BuildContext) -> Path:
-    tools = scratch / "tools"
-    python = str(prefix / "bin" / "python")
-    quiet = ("--quiet", "--no-project")
-    uv.check(
-        ["venv", *quiet, "--python", python, str(tools)],
-        context,
-        activity="creating the build environment",
-        cwd=scratch,
-    )
-    context.report(f"installing the build tools: {', '.join(_BUILD_TOOLS)}")
-    uv.check(
-        ["pip", "install", *_BUILD_TOOLS, "--python", str(tools / "bin" / "python"), *uv.settings.arguments, *options],
-        context,
-        activity="installing the build tools",
-        cwd=scratch,
-    )
+def _install_tools(job: BuildJob) -> Path:
+    tools = job.scratch / "tools"
+    venv = ["venv", "--quiet", "--no-project", "--python", str(job.prefix / "bin" / "python"), str(tools)]
+    job.uv.check(venv, job.context, activity="creating the build environment", cwd=job.scratch)
+    job.context.report(f"installing the build tools: {', '.join(_BUILD_TOOLS)}")
+    install = ["pip", "install", *_BUILD_TOOLS, "--python", str(tools / "bin" / "python")]
+    install += [*job.uv.settings.arguments, *job.options]
+    job.uv.check(install, job.context, activity="installing the build tools", cwd=job.scratch)
     # after the tools' own packages, so that these take precedence over the environment's
-    (site_packages(tools) / "environment.pth").write_text(f"{site_packages(prefix)}\n")
+    (site_packages(tools) / "environment.pth").write_text(f"{site_packages(job.prefix)}\n")
     return tools
 
 
-def _download_source(
-    uv: Uv, tools: Path, scratch: Path, version: str, options: Sequence[str], context: BuildContext
-) -> Path:
-    activity = f"downloading the source of Horovod {version}"
-    context.report(activity)
-    target = scratch / "sdist"
+def _download_source(job: BuildJob, tools: Path) -> Path:
+    activity = f"downloading the source of Horovod {job.version}"
+    job.context.report(activity)
+    target, environ = job.scratch / "sdist", job.uv.environ
     pip = [str(tools / "bin" / "python"), "-m", "pip", "download", "--no-deps", "--no-build-isolation"]
+    pip += ["--no-binary", "horovod", "--dest", str(target), *_pip_options(job.options), f"horovod=={job.version}"]
     process = build_process.run(
-        [*pip, "--no-binary", "horovod", "--dest", str(target), *_pip_options(options), f"horovod=={version}"],
-        context,
+        pip,
+        job.context,
         activity=activity,
-        variables={**pip_variables(uv.pip, uv.environ), "PATH": f"{tools / 'bin'}:{uv.environ.get('PATH', '')}"},
-        cwd=scratch,
+        variables={**pip_variables(job.uv.pip, environ), "PATH": f"{tools / 'bin'}:{environ.get('PATH', '')}"},
+        cwd=job.scratch,
         filter_line=lambda line: None,
     )
     archive = next(iter(target.glob("*.tar.gz")), None)
     if process.code != 0 or archive is None:
         errors = [line for line in process.output.splitlines() if line.startswith("ERROR")] or [process.output[-500:]]
         raise EnvironmentException(
-            f"cannot download the source of Horovod {version}: {errors[-1].removeprefix('ERROR: ')}",
-            hint=f"try it manually: pip download --no-deps --no-binary horovod horovod=={version}",
+            f"cannot download the source of Horovod {job.version}: {errors[-1].removeprefix('ERROR: ')}",
+            hint=f"try it manually: pip download --no-deps --no-binary horovod horovod=={job.version}",
         )
     with tarfile.open(archive) as tar:
         tar.extraction_filter = getattr(tarfile, "data_filter", None)  # safe extraction, if this Python supports it
-        tar.extractall(scratch / "source")
-    return next((scratch / "source").iterdir())
+        tar.extractall(job.scratch / "source")
+    return next((job.scratch / "source").iterdir())
 
 
 def pip_variables(pip: PipConfiguration, environ: Mapping[str, str]) -> dict[str, str]:
@@ -127,29 +119,20 @@ def _pip_options(options: Sequence[str]) -> list[str]:
     return translated
 
 
-def _compile(
-    uv: Uv,
-    prefix: Path,
-    tools: Path,
-    source: Path,
-    frameworks: Sequence[str],
-    compiler: Compiler,
-    context: BuildContext,
-) -> Path:
-    path = f"{prefix / 'bin'}:{tools / 'bin'}:{uv.environ.get('PATH', '')}"
+def _compile(job: BuildJob, tools: Path, source: Path) -> Path:
     jobs = toolchain.jobs()
     variables = {
-        **uv.environ,
-        **build_switches(frameworks),
-        "PATH": path,
-        "CXX": compiler.path,
+        **job.uv.environ,
+        **build_switches(job.frameworks),
+        "PATH": f"{job.prefix / 'bin'}:{tools / 'bin'}:{job.uv.environ.get('PATH', '')}",
+        "CXX": job.compiler.path,
         "CMAKE_GENERATOR": "Ninja",
         "CMAKE_BUILD_PARALLEL_LEVEL": str(jobs),
         "MAKEFLAGS": f"-j{jobs}",  # without it, Horovod starts 8 jobs
         "TF_CPP_MIN_LOG_LEVEL": "2",
     }
     # one attempt: a compilation that failed would fail again
-    long_stall = replace(context, stall_s=max(context.stall_s, _COMPILING_STALL_S), attempts=1)
+    long_stall = replace(job.context, stall_s=max(job.context.stall_s, _COMPILING_STALL_S), attempts=1)
     process = build_process.run(
         [str(tools / "bin" / "python"), "-u", "setup.py", "bdist_wheel", "--dist-dir", str(source / "dist")],
         long_stall,
@@ -162,10 +145,10 @@ def _compile(
     if process.code == 0 and wheel is not None:
         return wheel
     for line in process.output.splitlines()[-60:]:
-        context.report(line)
+        job.context.report(line)
     reason = next((match[0].strip(": ") for match in _COMPILER_ERROR.finditer(process.output)), "")
     raise EnvironmentException(
-        f"cannot build Horovod with {compiler.version}: {reason or f'exit code {process.code}'}",
+        f"cannot build Horovod with {job.compiler.version}: {reason or f'exit code {process.code}'}",
         hint="the run's environment log has the compiler's output; a C++20 compiler is needed (gcc 11, clang 14)",
     )
 

