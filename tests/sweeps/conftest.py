@@ -1,4 +1,4 @@
-"""A sweep of a script that reports what its values are worth, with this Python."""
+"""Fixture that submits sweeps of a small script with the current Python."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ for report in range(4):
 
 @pytest.fixture
 def sweep_of(experiment: Experiment, project: Callable[..., Path]) -> Callable[..., HyperDriveRun]:
-    """`sweep_of(script)` submits one; further arguments are those of HyperDriveConfig."""
+    """`sweep_of(script)` submits a sweep; further arguments go to HyperDriveConfig."""
 
-    def start(script: str = TRAIN, arguments: Any = (), **given: Any) -> HyperDriveRun:
+    def start(script: str = TRAIN, arguments: Any = (), **overrides: Any) -> HyperDriveRun:
         config = with_this_python(project(train=script), "train.py", arguments=list(arguments))
         settings: dict[str, Any] = {
             "hyperparameter_sampling": RandomParameterSampling({"--x": choice(1, 2, 3, 4)}, seed=1),
@@ -46,7 +46,7 @@ def sweep_of(experiment: Experiment, project: Callable[..., Path]) -> Callable[.
             "max_concurrent_runs": 2,
             "run_config": config,
         }
-        sweep = experiment.submit(HyperDriveConfig(**{**settings, **given}))
+        sweep = experiment.submit(HyperDriveConfig(**{**settings, **overrides}))
         assert isinstance(sweep, HyperDriveRun)
         return sweep
 

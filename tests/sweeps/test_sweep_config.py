@@ -1,4 +1,4 @@
-"""What cannot be a sweep is refused when it is described; what is doubtful is said then."""
+"""HyperDriveConfig rejects invalid settings and warns about doubtful ones when it is created."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from runyard.hyperdrive import (
 SAMPLING = RandomParameterSampling({"lr": uniform(0, 1)})
 
 
-def config(**given: Any) -> HyperDriveConfig:
+def config(**overrides: Any) -> HyperDriveConfig:
     settings: dict[str, Any] = {
         "hyperparameter_sampling": SAMPLING,
         "primary_metric_name": "acc",
@@ -48,7 +48,7 @@ def config(**given: Any) -> HyperDriveConfig:
         "max_total_runs": 4,
         "estimator": Estimator(".", entry_script="train.py", compute_target="local"),
     }
-    return HyperDriveConfig(**{**settings, **given})
+    return HyperDriveConfig(**{**settings, **overrides})
 
 
 def test_expressions_are_plain_lists() -> None:
@@ -57,15 +57,15 @@ def test_expressions_are_plain_lists() -> None:
     assert randint(5) == ["randint", [5]]
 
 
-def test_numbers_of_numpy_become_pythons_own() -> None:
-    made = [
+def test_numpy_numbers_become_python_numbers() -> None:
+    expressions = [
         choice(np.int64(1), np.float32(0.5), np.bool_(True)),
         choice(np.arange(3)),
         choice({"--depth": np.int64(2), "--units": choice(list(np.arange(2)))}),
         uniform(np.float32(0), np.float64(1)),
         randint(np.int64(5)),
     ]
-    assert json.loads(json.dumps(made)) == [
+    assert json.loads(json.dumps(expressions)) == [
         ["choice", [[1, 0.5, True]]],
         ["choice", [[0, 1, 2]]],
         ["choice", [[{"--depth": 2, "--units": ["choice", [[0, 1]]]}]]],
@@ -75,7 +75,7 @@ def test_numbers_of_numpy_become_pythons_own() -> None:
 
 
 @pytest.mark.parametrize(
-    "made",
+    "create",
     [
         lambda: choice(),
         lambda: choice(1, "a"),
@@ -133,30 +133,30 @@ def test_numbers_of_numpy_become_pythons_own() -> None:
         lambda: config(resume_child_runs=["a", "a"]),
     ],
 )
-def test_what_makes_no_sense_is_refused(made: Any) -> None:
+def test_invalid_settings_are_rejected(create: Any) -> None:
     """B13.83, B13.87, B13.88, B13.89, B13.92."""
     with pytest.raises(HyperDriveConfigException):
-        made()
+        create()
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("overrides", "message"),
     [
         ({"estimator": "abc"}, r"estimator must be an estimator such as Estimator\(…\), got 'abc' \(str\)"),
         ({"estimator": None, "run_config": 5}, r"run_config must be a ScriptRunConfig, got 5 \(int\)"),
     ],
 )
-def test_what_is_neither_an_estimator_nor_a_script_says_what_is_taken(given: Any, said: str) -> None:
-    with pytest.raises(HyperDriveConfigException, match=said):
-        config(**given)
+def test_a_value_of_the_wrong_type_names_the_expected_type(overrides: Any, message: str) -> None:
+    with pytest.raises(HyperDriveConfigException, match=message):
+        config(**overrides)
 
 
-def test_the_largest_seed_is_taken() -> None:
+def test_the_largest_seed_is_accepted() -> None:
     assert RandomParameterSampling({"lr": uniform(0, 1)}, seed=2**32 - 1)._spec(0).seed == 2**32 - 1
 
 
 @pytest.mark.parametrize("goal", ["MAXIMIZE", "maximize", None])
-def test_a_goal_that_is_no_goal_names_the_two_that_there_are_and_is_an_attribute_error_too(goal: Any) -> None:
+def test_an_invalid_goal_lists_both_goals_and_is_also_an_attribute_error(goal: Any) -> None:
     """B13.83."""
     with pytest.raises(HyperDriveConfigException, match=r"PrimaryMetricGoal\.MAXIMIZE or .*\.MINIMIZE, got") as caught:
         config(primary_metric_goal=goal)
@@ -164,62 +164,62 @@ def test_a_goal_that_is_no_goal_names_the_two_that_there_are_and_is_an_attribute
 
 
 @pytest.mark.parametrize(
-    ("given", "where"),
+    ("overrides", "source"),
     [
         ({}, "script_params"),
         ({"estimator": None, "run_config": ScriptRunConfig(".", "train.py", ["--lr", 1])}, "arguments"),
     ],
 )
-def test_a_value_that_the_sweep_varies_is_said_to_be_unused_where_it_was_given(
-    given: Any, where: str, caplog: pytest.LogCaptureFixture
+def test_a_value_overridden_by_the_sweep_is_logged(
+    overrides: Any, source: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    config(**given)._warn_overridden(("--lr", "1"))
-    assert caplog.messages == [f"the sweep varies --lr: the value in {where} is not used"]
+    config(**overrides)._warn_overridden(("--lr", "1"))
+    assert caplog.messages == [f"the sweep varies --lr: the value in {source} is not used"]
 
 
 @pytest.mark.parametrize("top", ["a", None, 1.5, True])
-def test_how_many_children_are_wanted_is_a_number(experiment: Experiment, tmp_path: Path, top: Any) -> None:
+def test_top_must_be_a_number(experiment: Experiment, tmp_path: Path, top: Any) -> None:
     sweep = HyperDriveRun(experiment, "HD_1", _view={"type": "hyperdrive", "folder": str(tmp_path), "run_id": "HD_1"})
     with pytest.raises(HyperDriveException, match="top must be a whole number, 0 for all children, got"):
         sweep.get_children_sorted_by_primary_metric(top=top)
 
 
-def test_what_a_sweep_cannot_go_on_from_is_named(sweep_of: Callable[..., HyperDriveRun]) -> None:
+def test_runs_that_cannot_be_resumed_are_rejected(sweep_of: Callable[..., HyperDriveRun]) -> None:
     failed = sweep_of("raise SystemExit(1)", max_total_runs=1)
     failed.wait_for_completion(raise_on_error=False)
     with pytest.raises(HyperDriveConfigException, match="is Failed: only a Completed or Canceled sweep can be"):
         config(resume_from=[failed])
-    opened = failed.child_run("of a person")
-    opened.complete()
-    with pytest.raises(HyperDriveConfigException, match=f"run {opened.id} has no hyperparameters"):
-        config(resume_child_runs=[opened])
+    interactive = failed.child_run("interactive")
+    interactive.complete()
+    with pytest.raises(HyperDriveConfigException, match=f"run {interactive.id} has no hyperparameters"):
+        config(resume_child_runs=[interactive])
 
 
-def test_the_old_name_gives_the_same_thing() -> None:
+def test_the_old_class_name_is_an_alias() -> None:
     """B13.83."""
-    made = HyperDriveRunConfig(
+    created = HyperDriveRunConfig(
         estimator=Estimator(".", entry_script="train.py", compute_target="local"),
         hyperparameter_sampling=SAMPLING,
         primary_metric_name="acc",
         primary_metric_goal=PrimaryMetricGoal.MINIMIZE,
         max_total_runs=3,
     )
-    assert isinstance(made, HyperDriveConfig)
-    assert made._concurrent == 3
+    assert isinstance(created, HyperDriveConfig)
+    assert created._concurrent == 3
 
 
-def test_a_grid_larger_than_the_budget_is_said_before() -> None:
+def test_a_grid_larger_than_the_budget_warns() -> None:
     with pytest.warns(UserWarning, match="6 points and max_total_runs is 4"):
         config(hyperparameter_sampling=GridParameterSampling({"a": choice(1, 2, 3), "b": choice(1, 2)}))
 
 
-def test_bayesian_sampling_with_few_runs_is_said_before() -> None:
+def test_bayesian_sampling_with_few_runs_warns() -> None:
     """B13.88."""
     with pytest.warns(UserWarning, match="20 runs for each parameter"):
         config(hyperparameter_sampling=BayesianParameterSampling({"lr": uniform(0, 1)}))
 
 
-def test_policies_and_samplings_tell_what_they_are_as_json() -> None:
+def test_policies_and_samplings_convert_to_json() -> None:
     policy = BanditPolicy(evaluation_interval=2, slack_factor=0.1).to_json()
     assert policy["properties"] == {"evaluation_interval": 2, "delay_evaluation": 0, "slack_factor": 0.1}
     assert SAMPLING.to_json()["parameter_space"] == {"lr": ["uniform", [0, 1]]}

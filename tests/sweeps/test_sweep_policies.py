@@ -1,4 +1,4 @@
-"""Early termination, against cases worked out by hand."""
+"""Early termination policies, checked against hand-computed cases."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from runyard.sweeps.policies import is_due, last_due, reason_to_stop
 
 
 def stopped(policy: Policy, reports: dict[int, list[float]], interval: int, goal: str = MAXIMIZE) -> set[int]:
-    """The children that would end if each were judged at this interval."""
-    there = [child for child, values in reports.items() if len(values) >= interval]
-    histories = histories_of(reports, goal)
-    return {child for child in there if reason_to_stop(policy, goal, histories, child, interval)}
+    """The children that the policy would stop at this interval."""
+    reported = [child for child, values in reports.items() if len(values) >= interval]
+    histories = build_histories(reports, goal)
+    return {child for child in reported if reason_to_stop(policy, goal, histories, child, interval)}
 
 
-def histories_of(reports: dict[int, list[float]], goal: str = MAXIMIZE) -> dict[int, History]:
+def build_histories(reports: dict[int, list[float]], goal: str = MAXIMIZE) -> dict[int, History]:
     return {child: History(goal, values) for child, values in reports.items()}
 
 
-def test_a_policy_looks_at_multiples_of_its_interval_once_its_delay_is_over() -> None:
+def test_a_policy_is_due_at_multiples_of_its_interval_after_the_delay() -> None:
     policy = Policy("Bandit", evaluation_interval=2, delay_evaluation=5, slack_factor=0.1)
     assert [n for n in range(1, 12) if is_due(policy, n)] == [6, 8, 10]
 
 
-def test_bandit_keeps_what_is_within_the_slack_of_the_best_at_the_same_interval() -> None:
-    # best at report 1 is 0.8: 0.8 / 1.1 = 0.7272…; what child 3 has reported since counts for itself alone
+def test_bandit_keeps_children_within_the_slack_of_the_best_at_the_same_interval() -> None:
+    # best at report 1 is 0.8: 0.8 / 1.1 = 0.7272…; later reports of child 3 only count for child 3
     reports = {0: [0.8], 1: [0.73], 2: [0.72], 3: [0.5, 0.99], 4: [0.5]}
     assert stopped(Policy("Bandit", slack_factor=0.1), reports, 1) == {2, 4}
     assert stopped(Policy("Bandit", slack_amount=0.1), reports, 1) == {4}
@@ -41,13 +41,13 @@ def test_bandit_counts_a_childs_best_so_far_not_its_last_report() -> None:
     assert stopped(Policy("Bandit", slack_factor=0.1), reports, 2) == set()
 
 
-def test_bandit_ends_a_child_that_is_ahead_of_a_better_one_or_outlasts_it() -> None:
+def test_bandit_stops_a_child_with_more_reports_than_a_better_one() -> None:
     ahead = {0: [0.9, 0.9], 1: [0.1, 0.1, 0.1, 0.1]}
     assert stopped(Policy("Bandit", slack_factor=0.1), ahead, 4) == {1}
     assert stopped(Policy("Bandit", slack_factor=0.1), {0: [0.9, 0.9], 1: [0.1, 0.1, 0.1, 0.9]}, 4) == set()
 
 
-def test_bandit_minimising_allows_best_times_one_and_the_slack() -> None:
+def test_bandit_minimizing_allows_best_times_one_plus_slack() -> None:
     reports = {0: [1.0], 1: [1.19], 2: [1.21]}
     assert stopped(Policy("Bandit", slack_factor=0.2), reports, 1, MINIMIZE) == {2}
 
@@ -58,7 +58,7 @@ def test_bandit_never_stops_the_best_child_of_a_negative_metric(goal: str, value
     assert stopped(Policy("Bandit", slack_factor=0.1), reports, 1, goal) == {2}
 
 
-def test_a_child_that_reports_no_number_is_worse_than_any() -> None:
+def test_a_child_that_reports_nan_is_the_worst() -> None:
     assert stopped(Policy("Bandit", slack_factor=0.5), {0: [0.5], 1: [math.nan]}, 1) == {1}
 
 
@@ -69,20 +69,20 @@ def test_median_stopping_compares_a_childs_best_with_the_median_of_running_avera
     assert stopped(Policy("MedianStopping"), {0: [0.1, 0.9], 1: [0.3, 0.4], 2: [0.5, 0.6]}, 2) == {1}
 
 
-def test_median_stopping_is_not_led_astray_by_a_child_that_diverged() -> None:
-    # the averages are 0.2, 0.5 and 0.6; sorted among numbers, what is none puts the middle anywhere
-    for place in range(4):
+def test_median_stopping_ignores_children_that_diverged() -> None:
+    # the averages are 0.2, 0.5 and 0.6; a NaN in a sorted list makes its median arbitrary
+    for index in range(4):
         values = [0.6, 0.2, 0.5]
-        values.insert(place, math.nan)
+        values.insert(index, math.nan)
         reports = {child: [value] for child, value in enumerate(values)}
-        assert stopped(Policy("MedianStopping"), reports, 1) == {place, values.index(0.2)}
+        assert stopped(Policy("MedianStopping"), reports, 1) == {index, values.index(0.2)}
 
 
-def test_median_stopping_leaves_a_child_alone_that_nobody_can_be_compared_with() -> None:
+def test_median_stopping_needs_another_child_to_compare_with() -> None:
     assert stopped(Policy("MedianStopping"), {0: [0.1]}, 1) == set()
 
 
-def test_truncation_selection_ends_the_lowest_percentage() -> None:
+def test_truncation_selection_stops_the_lowest_percentage() -> None:
     reports = {child: [child / 10] for child in range(10)}
     assert stopped(Policy("TruncationSelection", truncation_percentage=20), reports, 1) == {0, 1}
     assert stopped(Policy("TruncationSelection", truncation_percentage=20), reports, 1, MINIMIZE) == {8, 9}
@@ -91,7 +91,7 @@ def test_truncation_selection_ends_the_lowest_percentage() -> None:
     assert stopped(Policy("TruncationSelection", truncation_percentage=20), few, 1) == set()
 
 
-def test_hyperband_lets_the_best_third_go_on_at_each_rung_and_looks_at_rungs_only() -> None:
+def test_hyperband_keeps_the_best_third_and_judges_only_at_rungs() -> None:
     policy = Policy("Hyperband", evaluation_interval=2, reduction_factor=3)
     reports = {child: [child / 10] * 6 for child in range(6)}
     assert stopped(policy, reports, 1) == set()
@@ -100,19 +100,19 @@ def test_hyperband_lets_the_best_third_go_on_at_each_rung_and_looks_at_rungs_onl
     assert stopped(policy, reports, 6) == {0, 1, 2, 3}
 
 
-def test_hyperband_sends_nobody_home_for_having_come_first() -> None:
+def test_hyperband_does_not_stop_the_first_child_to_reach_a_rung() -> None:
     assert stopped(Policy("Hyperband", reduction_factor=3), {0: [0.1], 1: [0.9]}, 1) == set()
 
 
 def test_a_later_bracket_has_its_first_rung_later() -> None:
     policy = Policy("Hyperband", reduction_factor=3, brackets=2)
-    reports = histories_of({child: [child / 10] * 3 for child in range(6)})
+    reports = build_histories({child: [child / 10] * 3 for child in range(6)})
     assert reason_to_stop(policy, MAXIMIZE, reports, 0, 1, bracket=1) is None
     assert reason_to_stop(policy, MAXIMIZE, reports, 0, 3, bracket=1) is not None
 
 
-def test_the_reason_says_the_numbers_involved() -> None:
-    reason = reason_to_stop(Policy("Bandit", slack_factor=0.1), MAXIMIZE, histories_of({0: [0.9], 1: [0.5]}), 1, 1)
+def test_the_reason_includes_the_values_compared() -> None:
+    reason = reason_to_stop(Policy("Bandit", slack_factor=0.1), MAXIMIZE, build_histories({0: [0.9], 1: [0.5]}), 1, 1)
     assert reason is not None
     assert "0.5" in reason
     assert "0.9" in reason
@@ -120,9 +120,9 @@ def test_the_reason_says_the_numbers_involved() -> None:
 
 
 @pytest.mark.parametrize("goal", [MAXIMIZE, MINIMIZE])
-@pytest.mark.parametrize("wild", [math.inf, -math.inf, math.nan])
-def test_a_child_that_diverged_is_the_worst_and_misleads_no_policy(wild: float, goal: str) -> None:
-    reports = {0: [1.0], 1: [wild], 2: [1.05]}
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_a_child_that_diverged_is_the_worst_for_every_policy(value: float, goal: str) -> None:
+    reports = {0: [1.0], 1: [value], 2: [1.05]}
     for policy in (
         Policy("Bandit", slack_factor=0.1),
         Policy("Bandit", slack_amount=0.1),
@@ -133,7 +133,7 @@ def test_a_child_that_diverged_is_the_worst_and_misleads_no_policy(wild: float, 
     assert 1 in stopped(Policy("Hyperband", reduction_factor=3), reports, 1, goal)
 
 
-def test_children_that_are_equal_share_their_fate() -> None:
+def test_children_with_equal_values_are_treated_equally() -> None:
     equal = {child: [0.1] for child in range(6)}
     assert stopped(Policy("Hyperband", reduction_factor=3), equal, 1) == set()
     assert stopped(Policy("TruncationSelection", truncation_percentage=20), equal, 1) == set()
@@ -141,15 +141,15 @@ def test_children_that_are_equal_share_their_fate() -> None:
     assert stopped(Policy("Hyperband", reduction_factor=3), two_lead, 1) == {1, 3, 5}
 
 
-def test_the_last_interval_at_which_a_policy_looks() -> None:
+def test_the_last_interval_at_which_a_policy_was_due() -> None:
     policy = Policy("MedianStopping", evaluation_interval=3, delay_evaluation=5)
     assert [last_due(policy, n) for n in (2, 5, 6, 8, 9, 10)] == [0, 0, 6, 6, 9, 9]
 
 
 @pytest.mark.parametrize("policy", [Policy("MedianStopping"), Policy("TruncationSelection", truncation_percentage=50)])
 @pytest.mark.parametrize("bad", [0, 1])
-def test_a_bad_child_that_is_ahead_of_all_is_ended_when_others_come_as_far(policy: Policy, bad: int) -> None:
-    """Whichever of the two is read first."""
+def test_a_poor_child_ahead_of_the_others_is_stopped_when_they_catch_up(policy: Policy, bad: int) -> None:
+    """Independent of the order in which the children are read."""
     trials = {number: Trial(number, f"s_{number}", {}) for number in (0, 1)}
     reports: dict[int, History] = {}
     judge = EarlyStopping(policy, MAXIMIZE, reports)
@@ -158,33 +158,33 @@ def test_a_bad_child_that_is_ahead_of_all_is_ended_when_others_come_as_far(polic
     assert judge.reason_to_stop(trials[bad], range(1, 4)) is None
     reports[1 - bad] = History(MAXIMIZE, [0.9, 0.9])
     judge.update()
-    verdict = judge.reason_to_stop(trials[bad], range(4, 4))
-    assert verdict is not None
-    assert verdict.startswith(f"stopped early by {policy.name} at report 2: ")
+    reason = judge.reason_to_stop(trials[bad], range(4, 4))
+    assert reason is not None
+    assert reason.startswith(f"stopped early by {policy.name} at report 2: ")
     assert judge.reason_to_stop(trials[1 - bad], range(1, 3)) is None
 
 
-def test_a_child_is_not_judged_again_while_nobody_else_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    reports = histories_of({child: [float(child)] * 2 for child in range(3)})
+def test_a_child_is_not_judged_again_without_new_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    reports = build_histories({child: [float(child)] * 2 for child in range(3)})
     judge = EarlyStopping(Policy("MedianStopping"), MAXIMIZE, reports)
-    asked: list[int] = []
-    monkeypatch.setattr("runyard.sweeps.early_stopping.reason_to_stop", lambda *given: asked.append(given[4]))
+    judged: list[int] = []
+    monkeypatch.setattr("runyard.sweeps.early_stopping.reason_to_stop", lambda *args: judged.append(args[4]))
     for _ in range(5):
         judge.update()
         judge.reason_to_stop(Trial(2, "s_2", {}), range(3, 3))
-    assert asked == [2]
+    assert judged == [2]
 
 
 @pytest.mark.parametrize("policy", [Policy("MedianStopping"), Policy("TruncationSelection", truncation_percentage=50)])
-def test_a_child_is_not_ended_for_what_it_was_long_ago(policy: Policy) -> None:
-    reports = histories_of({0: [0.1] + [0.9] * 40, 1: [0.2]})
+def test_a_child_is_not_stopped_for_an_old_value(policy: Policy) -> None:
+    reports = build_histories({0: [0.1] + [0.9] * 40, 1: [0.2]})
     judge = EarlyStopping(policy, MAXIMIZE, reports)
     judge.update()
     assert judge.reason_to_stop(Trial(0, "s_0", {}), range(42, 42)) is None
     assert judge.reason_to_stop(Trial(1, "s_1", {}), range(1, 2)) is None
 
 
-def test_a_history_knows_how_a_child_stood_after_each_report() -> None:
+def test_history_returns_best_and_average_after_each_report() -> None:
     history = History(MINIMIZE, [math.nan, 3.0, math.inf, 1.0, 2.0])
     assert [history.best_at(n) for n in (2, 3, 4, 5, 9)] == [3.0, 3.0, 1.0, 1.0, 1.0]
     assert math.isnan(history.best_at(1) or 0.0)

@@ -1,4 +1,4 @@
-"""A population: generations that go on from each other's outputs, the weakest from those of a better one."""
+"""Population-based training: each generation resumes from the previous one, the weakest from a better member."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ from support import eventually, stop_yard
 SPACE = {"x": ["uniform", [0, 10]]}
 
 
-def population(size: int = 4, *, most: int = 12, seed: int = 1, **more: Any) -> Sampler:
-    return create_sampler(Sampling(POPULATION, SPACE, seed, Population(size, **more)), most, (), 1.0)
+def population(size: int = 4, *, max_children: int = 12, seed: int = 1, **more: Any) -> Sampler:
+    return create_sampler(Sampling(POPULATION, SPACE, seed, Population(size, **more)), max_children, (), 1.0)
 
 
 def generation(sampler: Sampler, first: int, scores: list[float | None]) -> list[tuple[Any, int | None]]:
-    """Proposes as many children as there are scores; their values, and whom they go on from."""
-    found = [(sampler.ask(first + n), sampler.parent(first + n)) for n in range(len(scores))]
-    for place, score in enumerate(scores):
-        sampler.tell(first + place, score, completed=score is not None)
-    return found
+    """Propose one child per score and report the scores; returns (values, parent) of each child."""
+    children = [(sampler.ask(first + n), sampler.parent(first + n)) for n in range(len(scores))]
+    for index, score in enumerate(scores):
+        sampler.tell(first + index, score, completed=score is not None)
+    return children
 
 
-def test_the_first_generation_is_drawn_by_chance_and_begins_anew() -> None:
-    found = generation(population(), 0, [1, 2, 3, 4])
-    assert len({point["x"] for point, _ in found}) == 4
-    assert [former for _, former in found] == [None] * 4
+def test_the_first_generation_is_random_and_starts_from_scratch() -> None:
+    children = generation(population(), 0, [1, 2, 3, 4])
+    assert len({point["x"] for point, _ in children}) == 4
+    assert [parent for _, parent in children] == [None] * 4
 
 
-def test_the_good_ones_go_on_and_the_weakest_goes_on_from_the_best_with_values_near_its() -> None:
+def test_good_members_continue_and_the_weakest_resumes_from_the_best_with_nearby_values() -> None:
     sampler = population(resampled=0.0)
     first = generation(sampler, 0, [0.5, 0.9, 0.1, 0.7])
     second = generation(sampler, 4, [1, 1, 1, 1])
-    assert [former for _, former in second] == [1, 3, 0, 1]
-    assert [second[place][0] for place in range(3)] == [first[1][0], first[3][0], first[0][0]]
-    best, moved = first[1][0]["x"], second[3][0]["x"]
-    assert moved == pytest.approx(best * 0.8) or moved == pytest.approx(min(best * 1.2, 10))
+    assert [parent for _, parent in second] == [1, 3, 0, 1]
+    assert [second[rank][0] for rank in range(3)] == [first[1][0], first[3][0], first[0][0]]
+    best, perturbed = first[1][0]["x"], second[3][0]["x"]
+    assert perturbed == pytest.approx(best * 0.8) or perturbed == pytest.approx(min(best * 1.2, 10))
 
 
-def test_a_generation_waits_for_the_whole_one_before() -> None:
+def test_a_generation_waits_for_all_members_of_the_previous_one() -> None:
     sampler = population()
     for number in range(4):
         assert sampler.ready(number)
@@ -69,28 +69,28 @@ def test_a_generation_waits_for_the_whole_one_before() -> None:
     assert sampler.ready(4)
 
 
-def test_nobody_goes_on_from_a_member_that_failed_or_has_no_score() -> None:
+def test_a_member_that_failed_or_has_no_score_is_never_a_parent() -> None:
     sampler = population(replaced=0.25)
     generation(sampler, 0, [None, 0.4, None, float("nan")])
-    assert {former for _, former in generation(sampler, 4, [1, 1, 1, 1])} == {1}
+    assert {parent for _, parent in generation(sampler, 4, [1, 1, 1, 1])} == {1}
 
 
-def test_when_nobody_is_left_the_next_generation_begins_anew() -> None:
+def test_the_next_generation_starts_from_scratch_if_no_member_completed() -> None:
     sampler = population()
     first = generation(sampler, 0, [None] * 4)
     second = generation(sampler, 4, [1, 2, 3, 4])
-    assert [former for _, former in second] == [None] * 4
+    assert [parent for _, parent in second] == [None] * 4
     assert {point["x"] for point, _ in second}.isdisjoint(point["x"] for point, _ in first)
 
 
-def test_a_last_generation_that_is_cut_short_has_the_best_of_its_members() -> None:
-    sampler = population(most=6)
+def test_a_truncated_last_generation_keeps_the_best_members() -> None:
+    sampler = population(max_children=6)
     generation(sampler, 0, [0.5, 0.9, 0.1, 0.7])
-    assert [former for _, former in generation(sampler, 4, [1, 1])] == [1, 3]
+    assert [parent for _, parent in generation(sampler, 4, [1, 1])] == [1, 3]
 
 
-def test_a_sampler_that_was_told_what_happened_goes_on_as_the_first_one_would() -> None:
-    """As after a restart of the yard."""
+def test_a_restored_sampler_continues_like_the_original() -> None:
+    """Covers a restart of the yard."""
     first, second = population(), population()
     points = generation(first, 0, [0.5, 0.9, 0.1, 0.7])
     for number, score in enumerate([0.5, 0.9, 0.1, 0.7]):
@@ -117,16 +117,16 @@ def test_a_sampler_that_was_told_what_happened_goes_on_as_the_first_one_would() 
         ["qlognormal", [3, 1, 5]],
     ],
 )
-def test_values_that_are_moved_stay_inside_of_their_expression(expression: Any) -> None:
+def test_perturbed_values_stay_within_their_expression(expression: Any) -> None:
     from runyard.spec.space import value_at
     from runyard.spec.space_checks import check_expression
 
     check_expression("x", expression)
-    source = random.Random(5)
-    value, seen = value_at(expression, 0.5), set()
+    rng = random.Random(5)
+    value, values = value_at(expression, 0.5), set()
     for _ in range(200):
-        value = perturb({"x": expression}, {"x": value}, source, 0.0)["x"]
-        seen.add(value)
+        value = perturb({"x": expression}, {"x": value}, rng, 0.0)["x"]
+        values.add(value)
         kind, arguments = expression
         if kind in ("uniform", "quniform"):
             assert arguments[0] <= value <= arguments[1]
@@ -140,21 +140,21 @@ def test_values_that_are_moved_stay_inside_of_their_expression(expression: Any) 
             assert value in arguments[0]
         if kind.startswith("q"):
             assert value % arguments[-1] == 0
-    assert len(seen) > 1 or expression == ["choice", [[7]]]
+    assert len(values) > 1 or expression == ["choice", [[7]]]
 
 
-def test_a_member_of_one_of_several_spaces_stays_in_it() -> None:
+def test_a_member_stays_in_its_nested_space() -> None:
     tree = {"model": "tree", "depth": ["choice", [[2, 4, 8]]]}
     net = {"model": "net", "units": ["choice", [[8, 16, 32]]]}
     space = {"kind": ["choice", [[tree, net]]]}
     for resampled in (0.0, 1.0):
         for n in range(20):
-            moved = perturb(space, {"model": "net", "units": 16}, random.Random(n), resampled)
-            assert moved["model"] == "net"
-            assert moved["units"] in (8, 16, 32)
+            point = perturb(space, {"model": "net", "units": 16}, random.Random(n), resampled)
+            assert point["model"] == "net"
+            assert point["units"] in (8, 16, 32)
 
 
-def test_members_from_a_sweep_of_another_space_get_values_of_this_one() -> None:
+def test_members_resumed_from_another_space_get_values_of_this_space() -> None:
     space = {"lr": ["uniform", [0.0, 1.0]], "opt": ["uniform", [1.0, 2.0]], "units": ["choice", [[8, 16]]]}
     sampler = create_sampler(Sampling(POPULATION, space, 1, Population(2, resampled=0.0)), 8, (), 1.0, resumed=2)
     sampler.restore(0, {"opt": "adam", "units": 8, "old": 3})
@@ -171,7 +171,7 @@ def test_members_from_a_sweep_of_another_space_get_values_of_this_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"population_size": 1}, "population_size must be a whole number of at least 2, got 1"),
         ({"population_size": True}, "population_size"),
@@ -182,8 +182,8 @@ def test_members_from_a_sweep_of_another_space_get_values_of_this_one() -> None:
         ({"seed": -1}, "seed"),
     ],
 )
-def test_what_cannot_be_a_population_is_refused(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(HyperDriveConfigException, match=said):
+def test_invalid_population_settings_are_rejected(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(HyperDriveConfigException, match=message):
         PopulationParameterSampling({"--x": uniform(0, 1)}, **settings)
 
 
@@ -191,7 +191,7 @@ def test_what_cannot_be_a_population_is_refused(settings: dict[str, Any], said: 
 
 Start = Callable[..., HyperDriveRun]
 
-# `--x` is how much it learns in each generation; what it has learnt is in outputs/
+# `--x` is the progress of each generation; the total is saved in outputs/
 TRAIN = """\
 import argparse, json, pathlib
 from runyard import Run
@@ -199,19 +199,19 @@ parser = argparse.ArgumentParser()
 parser.add_argument('--x', type=float)
 parser.add_argument('--resume-from')
 a = parser.parse_args()
-state = {'learnt': 0, 'generations': 0}
+state = {'progress': 0, 'generations': 0}
 if a.resume_from:
     state = json.loads(pathlib.Path(a.resume_from, 'state.json').read_text())
-state = {'learnt': state['learnt'] + a.x, 'generations': state['generations'] + 1}
+state = {'progress': state['progress'] + a.x, 'generations': state['generations'] + 1}
 pathlib.Path('outputs/state.json').write_text(json.dumps(state))
 run = Run.get_context()
-run.log('score', state['learnt'])
+run.log('score', state['progress'])
 run.log('generations', state['generations'])
 """
 
 
 @pytest.mark.real
-def test_children_go_on_from_each_other_through_all_generations(sweep_of: Start) -> None:
+def test_children_resume_from_the_previous_generation(sweep_of: Start) -> None:
     sampling = PopulationParameterSampling({"--x": uniform(1, 10)}, 4, resample_probability=0, seed=3)
     sweep = sweep_of(TRAIN, hyperparameter_sampling=sampling, max_total_runs=12, max_concurrent_runs=2)
     sweep.wait_for_completion(raise_on_error=True)
@@ -219,62 +219,62 @@ def test_children_go_on_from_each_other_through_all_generations(sweep_of: Start)
     metrics = sweep.get_metrics()
     by_id = {child["run_id"]: child for child in children}
     for child in children:
-        mine = metrics[child["run_id"]]
-        assert mine["generations"] == child["number"] // 4 + 1
-        former = by_id.get(child["resumes"])
+        own_metrics = metrics[child["run_id"]]
+        assert own_metrics["generations"] == child["number"] // 4 + 1
+        parent = by_id.get(child["resumes"])
         if child["number"] < 4:
-            assert former is None
+            assert parent is None
         else:
-            learnt = metrics[former["run_id"]]["score"]
-            assert mine["score"] == pytest.approx(learnt + child["parameters"]["--x"])
+            parent_score = metrics[parent["run_id"]]["score"]
+            assert own_metrics["score"] == pytest.approx(parent_score + child["parameters"]["--x"])
     ranked = sorted(children[:4], key=lambda child: -child["best"])
     assert [child["resumes"] for child in children[4:]][:3] == [child["run_id"] for child in ranked[:3]]
     assert children[7]["resumes"] == ranked[0]["run_id"]
     best = sweep.get_best_run_by_primary_metric()
     assert best is not None
     assert best.get_metrics()["generations"] == 3
-    assert f"going on from child {ranked[0]['number']}" in _diary(sweep)
+    assert f"resumed from child {ranked[0]['number']}" in _sweep_log(sweep)
 
 
 @pytest.mark.real
-def test_a_population_goes_on_after_a_kill_of_the_yard(sweep_of: Start, home: Path) -> None:
+def test_a_population_continues_after_the_yard_is_killed(sweep_of: Start, home: Path) -> None:
     sampling = PopulationParameterSampling({"--x": uniform(1, 10)}, 2, seed=3)
     sweep = sweep_of(TRAIN, hyperparameter_sampling=sampling, max_total_runs=8, max_concurrent_runs=2)
-    eventually(lambda: len(sweep._sweep()["children"]) > 3, "the second generation is on its way", within_s=60)
+    eventually(lambda: len(sweep._sweep()["children"]) > 3, "the second generation has started", within_s=60)
     stop_yard(home, signal.SIGKILL)
     sweep.wait_for_completion(raise_on_error=True)
-    found = [metrics["generations"] for metrics in sweep.get_metrics().values()]
-    assert sorted(found) == [1, 1, 2, 2, 3, 3, 4, 4]
+    generations = [metrics["generations"] for metrics in sweep.get_metrics().values()]
+    assert sorted(generations) == [1, 1, 2, 2, 3, 3, 4, 4]
 
 
 @pytest.mark.real
-def test_a_member_without_outputs_is_gone_on_from_with_nothing_and_this_is_said(sweep_of: Start) -> None:
+def test_resuming_from_a_member_without_outputs_starts_from_scratch_with_a_warning(sweep_of: Start) -> None:
     script = TRAIN.replace("pathlib.Path('outputs/state.json').write_text(json.dumps(state))\n", "")
     sampling = PopulationParameterSampling({"--x": choice(1, 2)}, 2, seed=3)
     sweep = sweep_of(script, hyperparameter_sampling=sampling)
     sweep.wait_for_completion(raise_on_error=True)
     assert {metrics["generations"] for metrics in sweep.get_metrics().values()} == {1}
-    assert " left no outputs to go on from, and child 2 begins anew" in _diary(sweep)
+    assert " left no outputs to resume from; child 2 starts from scratch" in _sweep_log(sweep)
     assert {child["resumes"] for child in sweep._sweep()["children"]} == {""}
     assert sum("left no outputs" in warning["message"] for warning in sweep.get_details()["warnings"]) == 1
 
 
 @pytest.mark.real
-def test_a_member_that_ended_badly_is_not_gone_on_from_for_having_been_good_before(sweep_of: Start) -> None:
+def test_members_are_ranked_by_their_last_value_not_their_best(sweep_of: Start) -> None:
     script = TRAIN.replace("run.log('generations'", "run.log('score', 0 if a.x < 3 else 1)\nrun.log('generations'")
-    script = script.replace("run.log('score', state['learnt'])", "run.log('score', 20 - a.x)")
+    script = script.replace("run.log('score', state['progress'])", "run.log('score', 20 - a.x)")
     sampling = PopulationParameterSampling({"--x": choice(1, 2, 3, 4)}, 4, resample_probability=0, seed=1)
     sweep = sweep_of(script, hyperparameter_sampling=sampling, max_total_runs=8, max_concurrent_runs=2)
     sweep.wait_for_completion(raise_on_error=True)
     children = {child["run_id"]: child for child in sweep._sweep()["children"]}
     first = [child["parameters"]["--x"] for child in children.values() if child["number"] < 4]
-    assert min(first) < 3 <= max(first), "the seed gives some of both"
+    assert min(first) < 3 <= max(first), "the seed must yield both kinds"
     (replaced,) = [child for child in children.values() if child["number"] == 7]
     assert children[replaced["resumes"]]["parameters"]["--x"] >= 3
 
 
 @pytest.mark.real
-def test_a_policy_and_a_population_are_not_taken_together(sweep_of: Start) -> None:
+def test_a_policy_with_a_population_is_rejected(sweep_of: Start) -> None:
     sampling = PopulationParameterSampling({"--x": loguniform(-3, -1)}, 2)
     with pytest.raises(HyperDriveConfigException, match="population sampling excludes an early termination policy"):
         sweep_of(hyperparameter_sampling=sampling, policy=BanditPolicy(slack_factor=0.1))
@@ -283,12 +283,12 @@ def test_a_policy_and_a_population_are_not_taken_together(sweep_of: Start) -> No
 
 
 @pytest.mark.real
-def test_a_population_without_a_second_generation_is_doubted(sweep_of: Start) -> None:
+def test_a_population_without_a_second_generation_warns(sweep_of: Start) -> None:
     sampling = PopulationParameterSampling({"--x": choice(1, 2)}, 4)
     with pytest.warns(UserWarning, match="there is no second generation"):
         sweep = sweep_of(TRAIN, hyperparameter_sampling=sampling, max_total_runs=4)
     sweep.wait_for_completion()
 
 
-def _diary(sweep: HyperDriveRun) -> str:
+def _sweep_log(sweep: HyperDriveRun) -> str:
     return (sweep.folder / "azureml-logs" / "hyperdrive.txt").read_text()

@@ -44,7 +44,7 @@ for report in range(600):
 """
 
 
-def test_the_best_child_is_the_one_with_the_best_value_of_all_that_it_logged(sweep_of: Start) -> None:
+def test_the_best_child_has_the_best_value_logged_at_any_time(sweep_of: Start) -> None:
     """B13.90, B13.91."""
     grid = GridParameterSampling({"--x": choice(1, 3, 2)})
     sweep = sweep_of(hyperparameter_sampling=grid, max_total_runs=10)
@@ -72,7 +72,7 @@ def test_a_grid_is_complete_and_each_point_is_tried_once(sweep_of: Start) -> Non
 
 
 def test_a_child_gets_the_arguments_of_the_estimator_and_each_drawn_value_as_text(sweep_of: Start) -> None:
-    """B13.85, B13.86: a flag without a value does not confuse what is replaced."""
+    """B13.85, B13.86: a flag without a value is not mistaken for a replaced argument."""
     script = (
         "import json, sys\nfrom runyard import Run\nRun.get_context().log('score', 1)\nprint(json.dumps(sys.argv[1:]))"
     )
@@ -85,11 +85,11 @@ def test_a_child_gets_the_arguments_of_the_estimator_and_each_drawn_value_as_tex
     sweep.wait_for_completion()
     (child,) = sweep.get_children()
     logs = child.get_details_with_logs()["logFiles"]
-    said = next(text for name, text in logs.items() if "70_driver_log" in name)
-    assert said.strip() == '["--verbose", "--units", "3", "--learning_rate", "0.25"]'
+    driver_log = next(text for name, text in logs.items() if "70_driver_log" in name)
+    assert driver_log.strip() == '["--verbose", "--units", "3", "--learning_rate", "0.25"]'
 
 
-def test_a_policy_ends_children_early_as_canceled_and_says_why(sweep_of: Start, capsys: Any) -> None:
+def test_a_policy_cancels_children_early_and_prints_the_reason(sweep_of: Start, capsys: Any) -> None:
     """B13.89, B13.93."""
     script = WAITS.replace("600", "30 if x > 1 else 600")
     sweep = sweep_of(
@@ -107,7 +107,7 @@ def test_a_policy_ends_children_early_as_canceled_and_says_why(sweep_of: Start, 
     assert "stopped early by Bandit at report" in capsys.readouterr().out
 
 
-def test_a_killed_yard_goes_on_with_the_sweep_where_it_was(home: Path, sweep_of: Start) -> None:
+def test_a_sweep_continues_after_the_yard_is_killed(home: Path, sweep_of: Start) -> None:
     script = WAITS.replace("600", "8")
     sweep = sweep_of(script, max_total_runs=6)
     for ended in (1, 3):
@@ -128,21 +128,21 @@ def test_cancel_ends_the_sweep_and_all_its_children(sweep_of: Start) -> None:
     assert {child.get_status() for child in sweep.get_children()} == {"Canceled"}
 
 
-def test_too_many_failures_in_a_row_end_the_sweep_with_the_childs_own_error(sweep_of: Start) -> None:
+def test_too_many_failures_in_a_row_end_the_sweep_with_the_childs_error(sweep_of: Start) -> None:
     sweep = sweep_of("raise ValueError('no such data')", max_total_runs=50, max_failures_in_a_row=3)
     with pytest.raises(ActivityFailedException, match=r"3 children in a row failed.*no such data"):
         sweep.wait_for_completion()
     assert len(list(sweep.get_children())) < 10
 
 
-def test_a_sweep_whose_children_all_failed_has_failed_and_says_why(sweep_of: Start) -> None:
+def test_a_sweep_fails_with_a_reason_if_all_children_failed(sweep_of: Start) -> None:
     sweep = sweep_of("raise ValueError('no such data')", max_total_runs=2)
     with pytest.raises(ActivityFailedException, match=r"2 of 2 children failed.*no such data"):
         sweep.wait_for_completion()
     assert {child["error"] for child in sweep._sweep()["children"]} == {"ValueError: no such data"}
 
 
-def test_running_children_have_a_value_where_no_policy_looks_at_it(sweep_of: Start) -> None:
+def test_running_children_have_a_value_without_a_policy(sweep_of: Start) -> None:
     sweep = sweep_of(WAITS, max_total_runs=2)
     eventually(
         lambda: [child["best"] is not None for child in sweep._sweep()["children"]] == [True, True],
@@ -154,30 +154,30 @@ def test_running_children_have_a_value_where_no_policy_looks_at_it(sweep_of: Sta
     sweep.wait_for_completion()
 
 
-def test_a_child_tells_when_it_began(sweep_of: Start) -> None:
+def test_a_child_has_its_start_time(sweep_of: Start) -> None:
     sweep = sweep_of(max_total_runs=2)
     sweep.wait_for_completion()
-    told = {child["run_id"]: child["began_at"] for child in sweep._sweep()["children"]}
-    assert told == {
+    began_at = {child["run_id"]: child["began_at"] for child in sweep._sweep()["children"]}
+    assert began_at == {
         child.id: child._connection.get(f"/api/runs/{child.id}")["started_at"] for child in sweep.get_children()
     }
-    assert all(told.values())
+    assert all(began_at.values())
 
 
-def test_a_metric_that_is_never_logged_is_said_after_the_first_child(sweep_of: Start) -> None:
+def test_a_missing_metric_warns_after_the_first_child(sweep_of: Start) -> None:
     script = "from runyard import Run\nRun.get_context().log('loss', 1.0)\n"
     sweep = sweep_of(script, max_total_runs=2, max_concurrent_runs=1)
     sweep.wait_for_completion()
     log = sweep.get_details_with_logs()["logFiles"]["azureml-logs/hyperdrive.txt"].splitlines()
-    said = next(place for place, line in enumerate(log) if "'score'" in line and "warning" in line)
-    assert "'loss'" in log[said]
-    assert said < next(place for place, line in enumerate(log) if "child 1 (" in line)
+    warning_line = next(index for index, line in enumerate(log) if "'score'" in line and "warning" in line)
+    assert "'loss'" in log[warning_line]
+    assert warning_line < next(index for index, line in enumerate(log) if "child 1 (" in line)
     assert any("'score'" in warning["message"] for warning in sweep.get_details()["warnings"])
     assert sweep.get_best_run_by_primary_metric() is None
     assert len(sweep.get_children_sorted_by_primary_metric(discard_no_metric=True)) == 0
 
 
-def test_failed_children_are_run_again_exactly_those(sweep_of: Start, tmp_path: Path) -> None:
+def test_only_failed_children_are_rerun(sweep_of: Start, tmp_path: Path) -> None:
     mark = tmp_path / "may-work"
     script = (
         "import sys, pathlib\nfrom runyard import Run\n"
@@ -195,7 +195,7 @@ def test_failed_children_are_run_again_exactly_those(sweep_of: Start, tmp_path: 
         again.rerun_failed()
 
 
-def test_a_resumed_child_has_its_old_values_and_finds_its_old_outputs(sweep_of: Start) -> None:
+def test_a_resumed_child_has_its_old_values_and_outputs(sweep_of: Start) -> None:
     """B13.92."""
     script = (
         "import argparse, os, pathlib\nfrom runyard import Run\n"
@@ -231,7 +231,7 @@ def test_a_seed_makes_a_sweep_repeatable(sweep_of: Start, sampling: Any) -> None
 
 
 @pytest.mark.filterwarnings("ignore:Bayesian sampling")
-def test_a_bayesian_sweep_says_which_parameter_mattered(sweep_of: Start) -> None:
+def test_a_bayesian_sweep_ranks_parameters_by_importance(sweep_of: Start) -> None:
     script = (
         "import sys\nfrom runyard import Run\n"
         "values = dict(zip(sys.argv[1::2], map(float, sys.argv[2::2])))\n"
@@ -244,7 +244,7 @@ def test_a_bayesian_sweep_says_which_parameter_mattered(sweep_of: Start) -> None
     assert list(importance) == ["--x", "--y"]
 
 
-def test_children_of_several_processes_are_ended_whole(sweep_of: Start, project: Callable[..., Path]) -> None:
+def test_all_processes_of_a_distributed_child_are_stopped(sweep_of: Start, project: Callable[..., Path]) -> None:
     script = (
         "import os, sys, time\nfrom runyard import Run\nrun = Run.get_context()\n"
         "x = float(sys.argv[2])\n"
@@ -259,7 +259,7 @@ def test_children_of_several_processes_are_ended_whole(sweep_of: Start, project:
         script,
         run_config=config,
         hyperparameter_sampling=GridParameterSampling({"--x": choice(10, 1)}),
-        max_concurrent_runs=1,  # the good one first: a bad one that is through already cannot be stopped
+        max_concurrent_runs=1,  # the good child first: a poor one that has completed cannot be stopped
         policy=BanditPolicy(slack_factor=0.2, evaluation_interval=2),
     )
     sweep.wait_for_completion()
@@ -276,23 +276,23 @@ def test_two_hundred_children_are_each_a_run_with_its_own_metrics(sweep_of: Star
         max_concurrent_runs=8,
     )
     sweep.wait_for_completion()
-    found = sweep.get_metrics()
-    assert len(found) == 200
+    metrics = sweep.get_metrics()
+    assert len(metrics) == 200
     values = sweep.get_hyperparameters()
-    assert all(found[run_id]["score"] == values[run_id]["--x"] for run_id in found)
+    assert all(metrics[run_id]["score"] == values[run_id]["--x"] for run_id in metrics)
 
 
-def test_a_python_that_is_gone_for_a_moment_fails_one_child_and_not_the_sweep(
+def test_a_missing_python_fails_the_child_and_not_the_sweep(
     sweep_of: Start, project: Callable[..., Path], tmp_path: Path
 ) -> None:
-    own, away = tmp_path / "own", tmp_path / "away"
-    venv.create(own, symlinks=True)
+    environment, moved = tmp_path / "environment", tmp_path / "moved"
+    venv.create(environment, symlinks=True)
     script = (
         "import os, sys\nfrom runyard import Run\nx = int(sys.argv[2])\nRun.get_context().log('score', x)\n"
-        f"if x == 1: os.rename({str(own)!r}, {str(away)!r})\n"
+        f"if x == 1: os.rename({str(environment)!r}, {str(moved)!r})\n"
     )
     config = with_this_python(project(train=script))
-    config.run_config.environment.python.interpreter_path = str(own / "bin" / "python")
+    config.run_config.environment.python.interpreter_path = str(environment / "bin" / "python")
     grid = GridParameterSampling({"--x": choice(1, 2, 3)})
     sweep = sweep_of(script, run_config=config, hyperparameter_sampling=grid, max_total_runs=3, max_concurrent_runs=1)
     sweep.wait_for_completion(raise_on_error=False)
@@ -302,27 +302,27 @@ def test_a_python_that_is_gone_for_a_moment_fails_one_child_and_not_the_sweep(
     assert sweep.get_status() == "Completed"
 
 
-def test_what_no_child_could_be_is_refused_before_there_is_a_sweep(
+def test_an_invalid_child_is_rejected_before_the_sweep_is_created(
     sweep_of: Start, experiment: Experiment, project: Callable[..., Path], workspace: Workspace
 ) -> None:
-    nothing = workspace.get_default_datastore().path("never/uploaded").as_mount()
+    missing = workspace.get_default_datastore().path("never/uploaded").as_mount()
     without_python = with_this_python(project(train="print(1)"))
     without_python.run_config.environment.python.interpreter_path = "/nowhere/python"
-    for config, said in (
-        (with_this_python(project(train="print(1)"), arguments=[nothing]), "no files at 'never/uploaded'"),
+    for config, message in (
+        (with_this_python(project(train="print(1)"), arguments=[missing]), "no files at 'never/uploaded'"),
         (without_python, "no Python interpreter at '/nowhere/python'"),
     ):
-        with pytest.raises(RunyardException, match=said):
+        with pytest.raises(RunyardException, match=message):
             sweep_of(run_config=config)
     assert list(experiment.get_runs()) == []
 
 
-def test_a_sweep_found_again_is_a_sweep(sweep_of: Start, workspace: Workspace) -> None:
+def test_a_listed_sweep_is_a_hyperdrive_run(sweep_of: Start, workspace: Workspace) -> None:
     sweep = sweep_of(max_total_runs=1)
     sweep.wait_for_completion()
-    (found,) = Experiment(workspace, sweep.experiment.name).get_runs()
-    assert isinstance(found, HyperDriveRun)
-    assert found.get_best_run_by_primary_metric() is not None
+    (listed,) = Experiment(workspace, sweep.experiment.name).get_runs()
+    assert isinstance(listed, HyperDriveRun)
+    assert listed.get_best_run_by_primary_metric() is not None
     with pytest.raises(HyperDriveException, match="no sweep"):
         HyperDriveRun(sweep.experiment, next(iter(sweep.get_children())).id)
 

@@ -1,4 +1,4 @@
-"""Expressions of a search space: what is refused, and what is drawn."""
+"""Search space expressions: validation and drawing."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from runyard.spec.space_checks import SpaceError, check_space
 from runyard.spec.sweep import BAYESIAN, GRID, MAXIMIZE, RANDOM, Sampling, SweepSpec, Trial
 from runyard.sweeps.importance import importance
 
-PLACES = [0.0, 0.001, 0.25, 0.5, 0.75, 0.999, 1 - 1e-12]
+QUANTILES = [0.0, 0.001, 0.25, 0.5, 0.75, 0.999, 1 - 1e-12]
 
 
 @pytest.mark.parametrize(
-    ("expression", "said"),
+    ("expression", "message"),
     [
         (["choice", [[]]], "at least one"),
         (["choice", [[1, "a"]]], "mix"),
-        (["choice", [[date(2026, 1, 1)]]], r"not datetime.date\(2026, 1, 1\) \(date\)"),
+        (["choice", [[date(2026, 1, 1)]]], r"got datetime.date\(2026, 1, 1\) \(date\)"),
         (["choice", [[{1, 2}]]], r"\(set\)"),
-        (["choice", [[["uniform", [0, 1]], ["uniform", [2, 3]]]]], r"an option cannot be uniform\(…\) by itself"),
-        (["choice", [[float("nan"), 1.0]]], "not nan"),
+        (["choice", [[["uniform", [0, 1]], ["uniform", [2, 3]]]]], r"an option cannot be uniform\(…\); use a nested space"),
+        (["choice", [[float("nan"), 1.0]]], "got nan"),
         (["choice", [[{}]]], "an option that is a space must have at least one parameter"),
-        (["choice", [[{"": ["choice", [[1]]]}]]], "'' in an option of '--lr' cannot be the name"),
-        (["choice", [[{"--": 1}]]], "'--' in an option of '--lr' cannot be the name"),
+        (["choice", [[{"": ["choice", [[1]]]}]]], "'' in an option of '--lr' is not a valid parameter name"),
+        (["choice", [[{"--": 1}]]], "'--' in an option of '--lr' is not a valid parameter name"),
         (["choice", [[{"a": 1, "--a": 2}]]], "'a' and '--a' in an option of '--lr' are the same"),
         (["choice", [[{"a": {"b": 1}}]]], "'a' in an option of '--lr' must be an expression or a plain value"),
         (["uniform", [2, 1]], "less than"),
@@ -50,40 +50,38 @@ PLACES = [0.0, 0.001, 0.25, 0.5, 0.75, 0.999, 1 - 1e-12]
         (0.1, "not an expression"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_the_name_of_the_parameter(expression: object, said: str) -> None:
-    with pytest.raises(SpaceError, match=said) as caught:
+def test_an_invalid_expression_is_rejected_with_the_parameter_name(expression: object, message: str) -> None:
+    with pytest.raises(SpaceError, match=message) as caught:
         check_space({"--lr": expression})
     assert "--lr" in str(caught.value)
 
 
-def test_a_sampling_names_the_expressions_that_it_can_use() -> None:
+def test_an_unsupported_expression_error_lists_the_supported_ones() -> None:
     with pytest.raises(SpaceError, match="only choice"):
         check_space({"lr": ["uniform", [0, 1]]}, sampling=GRID)
 
 
 @pytest.mark.parametrize(
-    ("sampling", "expression", "said"),
+    ("sampling", "expression", "message"),
     [
         (GRID, ["uniform", [0, 1]], "does not support uniform, only choice"),
         (BAYESIAN, ["loguniform", [-6, -1]], "does not support loguniform, only choice, uniform, quniform"),
         (BAYESIAN, ["quniform", [0.5, 4.5, 1]], "whole numbers for Bayesian sampling"),
     ],
 )
-def test_an_option_that_is_a_space_has_no_expressions_that_the_sampling_cannot_use(
-    sampling: str, expression: object, said: str
-) -> None:
+def test_nested_spaces_are_checked_against_the_sampling(sampling: str, expression: object, message: str) -> None:
     inner = ["choice", [[{"--b": ["choice", [[{"--x": expression}]]]}]]]
-    with pytest.raises(SpaceError, match=f"'--x': .*{said}"):
+    with pytest.raises(SpaceError, match=f"'--x': .*{message}"):
         check_space({"--m": inner}, sampling)
     check_space({"--m": inner})
 
 
-def test_two_names_of_one_parameter_are_refused() -> None:
+def test_duplicate_parameter_names_are_rejected() -> None:
     with pytest.raises(SpaceError, match="'lr' and '--lr' in parameter_space are the same parameter"):
         check_space({"lr": ["choice", [[1]]], "--lr": ["choice", [[2]]]})
 
 
-def test_an_option_may_be_a_space_of_plain_values_alone() -> None:
+def test_a_nested_space_may_contain_only_plain_values() -> None:
     space = {"--model": ["choice", [[{"--model": "net"}, {"--model": "tree", "--depth": ["choice", [[2, 4]]]}]]]}
     for sampling in ("", GRID, BAYESIAN):
         check_space(space, sampling)
@@ -94,27 +92,27 @@ def test_an_option_may_be_a_space_of_plain_values_alone() -> None:
     ]
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_values_stay_within_their_limits(place: float) -> None:
-    assert 2 <= value_at(["uniform", [2, 3]], place) <= 3
-    assert math.exp(-6) * 0.999 <= value_at(["loguniform", [-6, -1]], place) <= math.exp(-1) * 1.001
-    assert value_at(["randint", [4]], place) in range(4)
-    assert value_at(["choice", [["a", "b", "c"]]], place) in ("a", "b", "c")
-    assert value_at(["quniform", [0, 100, 5]], place) % 5 == 0
-    assert value_at(["lognormal", [0, 1]], place) > 0
-    assert value_at(["normal", [7, 0]], place) == 7
+@pytest.mark.parametrize("quantile", QUANTILES)
+def test_values_stay_within_their_limits(quantile: float) -> None:
+    assert 2 <= value_at(["uniform", [2, 3]], quantile) <= 3
+    assert math.exp(-6) * 0.999 <= value_at(["loguniform", [-6, -1]], quantile) <= math.exp(-1) * 1.001
+    assert value_at(["randint", [4]], quantile) in range(4)
+    assert value_at(["choice", [["a", "b", "c"]]], quantile) in ("a", "b", "c")
+    assert value_at(["quniform", [0, 100, 5]], quantile) % 5 == 0
+    assert value_at(["lognormal", [0, 1]], quantile) > 0
+    assert value_at(["normal", [7, 0]], quantile) == 7
 
 
-def test_the_same_seed_gives_the_same_point_and_another_one_another() -> None:
+def test_a_point_depends_only_on_its_seed() -> None:
     space = {"lr": ["loguniform", [-6, -1]], "units": ["choice", [[16, 32, 64]]]}
     assert random_point(space, "1/5") == random_point(space, "1/5")
     assert len({str(random_point(space, f"1/{n}")) for n in range(50)}) == 50
 
 
 def test_a_choice_draws_each_option_about_equally_often() -> None:
-    drawn = Counter(random_point({"x": ["choice", [[1, 2, 3, 4]]]}, str(n))["x"] for n in range(4000))
-    assert set(drawn) == {1, 2, 3, 4}
-    assert min(drawn.values()) > 800
+    counts = Counter(random_point({"x": ["choice", [[1, 2, 3, 4]]]}, str(n))["x"] for n in range(4000))
+    assert set(counts) == {1, 2, 3, 4}
+    assert min(counts.values()) > 800
 
 
 def test_a_grid_has_every_combination_once() -> None:
@@ -124,15 +122,15 @@ def test_a_grid_has_every_combination_once() -> None:
     assert {(p["a"], p["b"]) for p in points} == {(a, b) for a in (1, 2, 3) for b in "xy"}
 
 
-@pytest.mark.parametrize("odd", [10**400, math.nan, math.inf])
-def test_a_value_that_cannot_be_counted_with_still_tells_whether_its_parameter_mattered(odd: float) -> None:
+@pytest.mark.parametrize("extreme", [10**400, math.nan, math.inf])
+def test_importance_tolerates_values_that_are_not_finite_floats(extreme: float) -> None:
     spec = SweepSpec(Sampling(RANDOM, {}), "score", MAXIMIZE, 12, 1, {})
-    values = [odd, *(float(number) for number in range(11))]
+    values = [extreme, *(float(number) for number in range(11))]
     trials = [Trial(number, f"HD_{number}", {"x": value}, best=number) for number, value in enumerate(values)]
     assert importance(spec, trials).parameters == {"x": 1.0}
 
 
-def test_an_option_that_is_a_space_brings_its_own_parameters_and_no_others() -> None:
+def test_a_nested_space_adds_only_its_own_parameters() -> None:
     space = {
         "model": [
             "choice",

@@ -61,7 +61,7 @@ class PopulationSampler(Sampler):
         better = self._parents[number] = rng.choice(strong[:replaced])
         return perturb(space, self._points[better], rng, self._population.resampled)
 
-    def _former(self, number: int) -> range:
+    def _previous_generation(self, number: int) -> range:
         """Members of the generation before that of child ``number``; empty for the first one."""
         first = number - number % self._population.size
         return range(max(0, first - self._population.size), first)

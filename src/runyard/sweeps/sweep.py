@@ -43,9 +43,8 @@ class Sweep:
         self._early_stopping = (
             EarlyStopping(spec.policy, spec.goal, self._reports.histories) if spec.policy is not None else None
         )
-        self._recent: deque[bool] = deque(
-            maxlen=max(1, spec.most_failures_in_a_row)
-        )  # True for each recent child that failed
+        # True for each recent child that failed
+        self._recent: deque[bool] = deque(maxlen=max(1, spec.most_failures_in_a_row))
         self._exhausted = False
         self._end: End | None = None  # set when the sweep stops before all children have run
         self._warned_about_metric = self._warned_about_outputs = False
@@ -253,9 +252,8 @@ class Sweep:
             self._end = End(EndReason.TIMED_OUT, f"ran longer than max_duration_minutes={minutes}")
         elif len(self._recent) == self._recent.maxlen and all(self._recent) and (self._live or not self._all_proposed):
             self._end = self._failed(f"{len(self._recent)} children in a row failed")
-        if (
-            self._end is not None
-        ):  # persisted: after a restart the sweep would otherwise continue without the canceled children
+        # persisted: after a restart the sweep would otherwise continue without the canceled children
+        if self._end is not None:
             self._conductor.post(self.sweep_id, on.MarkedFailed(self._end))
 
     def _failed(self, problem: str) -> End:
@@ -275,9 +273,8 @@ class Sweep:
         return self._failed(f"{len(failed)} of {len(self._trials)} children failed and none completed")
 
     def _end_children(self, reason: str) -> None:
-        for run_id in (
-            set(self._live) - self._canceled_children
-        ):  # only once: each cancellation contacts the agent again
+        # only once: each cancellation contacts the agent again
+        for run_id in set(self._live) - self._canceled_children:
             self._canceled_children.add(run_id)
             try:
                 record = self._conductor.post(run_id, on.CancelRequested(f"its sweep ended: {reason}"))
