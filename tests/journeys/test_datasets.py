@@ -230,7 +230,7 @@ def test_the_command_line_registers_data_and_passes_it_to_a_script(
         assert "no dataset 'nothing' is registered" in wrong.err
         refused = command("datasets", "remove", folder_name)
         assert refused.code == 1
-        assert f"unregistering {folder_name}, 1 version, requires confirmation\n\nhint: add --yes" in refused.err
+        assert f"unregistering {folder_name} (1 version) requires confirmation\n\nhint: add --yes" in refused.err
         command("datasets", "remove", folder_name, "--yes")
         assert folder_name not in command("datasets", "list").text
     finally:
