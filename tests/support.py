@@ -1,4 +1,4 @@
-"""What several tests need: a yard's home, its pid, and waiting for other processes."""
+"""Helpers for tests: home folders, process ids, and waiting for other processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from runyard import Run, ScriptRunConfig
 
 @contextmanager
 def a_home() -> Iterator[Path]:
-    """A folder whose path is short enough for a socket; whatever yard was started there is ended."""
+    """A temporary home folder with a path short enough for a socket; stops the processes that were started in it."""
     folder = Path(tempfile.mkdtemp(prefix="ry-"))
     try:
         yield folder
@@ -32,7 +32,7 @@ def a_home() -> Iterator[Path]:
 
 
 def stop_runs(home: Path) -> None:
-    """Runs outlive their yard; those of a test that failed must not outlive the test."""
+    """Stop the runs of a failed test; they would outlive the yard."""
     for lock in [*home.glob("runs/*/agent.lock"), *home.glob("runs/*/nodes/*/agent.lock")]:
         pid = lock_holder(lock)
         if pid is not None:
@@ -42,7 +42,7 @@ def stop_runs(home: Path) -> None:
 
 
 def stop_services(home: Path) -> None:
-    """Services outlive their yard too."""
+    """Stop services, which outlive the yard, too."""
     for lock in home.glob("services/*/keeper.lock"):
         pid = lock_holder(lock)
         if pid is not None:
@@ -51,12 +51,12 @@ def stop_services(home: Path) -> None:
 
 
 def yard_pid(home: Path) -> int | None:
-    """The pid of the yard that holds this home, if one does."""
+    """The process id of the yard of this home; None if it is not running."""
     return lock_holder(home / "yard.lock")
 
 
 def lock_holder(path: Path) -> int | None:
-    """The pid in a lock file, if its process holds the lock."""
+    """The process id in a lock file; None if the lock is not held."""
     try:
         with open(path, "rb") as lock:
             try:
@@ -76,13 +76,21 @@ def stop_yard(home: Path, number: int = signal.SIGTERM) -> None:
     eventually(lambda: yard_pid(home) is None, "the yard ends")
 
 
-def eventually(condition: Callable[[], object], what: str, within_s: float = 60.0) -> None:
-    """Waits for something that happens in another process."""
+def eventually(condition: Callable[[], object], description: str, within_s: float = 60.0) -> None:
+    """Wait for a condition that another process fulfills."""
     deadline = time.monotonic() + within_s
     while not condition():
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {within_s:.0f} s: {what}")
+            raise AssertionError(f"not within {within_s:.0f} s: {description}")
         time.sleep(0.01)
+
+
+def holds_for(seconds: float, condition: Callable[[], object], description: str) -> None:
+    """Fails if the condition does not hold during that time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        assert condition(), what
+        time.sleep(0.05)
 
 
 def is_alive(pid: int) -> bool:
@@ -93,7 +101,7 @@ def is_alive(pid: int) -> bool:
 
 
 def with_this_python(project: Path, script: str = "train.py", arguments: list[object] | None = None) -> ScriptRunConfig:
-    """A run of the interpreter that the tests run in, as it is: nothing is built."""
+    """A run with the interpreter of the tests; no environment is built."""
     config = ScriptRunConfig(project, script=script, arguments=arguments or [])
     config.run_config.environment.python.user_managed_dependencies = True
     return config
@@ -105,17 +113,17 @@ def run_view(run: Run) -> dict[str, Any]:
     return view
 
 
-def complaints(home: Path) -> list[str]:
-    """What a yard said that nobody should have to read: tracebacks and errors."""
+def logged_errors(home: Path) -> list[str]:
+    """Tracebacks and errors in a yard's log, with some context."""
     log = home / "yard.log"
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-    said = [n for n, line in enumerate(lines) if "Traceback" in line or " ERROR " in line or "Exception" in line]
-    return ["\n".join(lines[max(0, number - 2) : number + 30]) for number in said]  # with what it was about
+    line_numbers = [n for n, line in enumerate(lines) if "Traceback" in line or " ERROR " in line or "Exception" in line]
+    return ["\n".join(lines[max(0, number - 2) : number + 30]) for number in line_numbers]
 
 
 @contextmanager
 def as_nobody(*paths: Path) -> Iterator[None]:
-    """Root reads everything: as root, the block runs as another user, for whom the folders of ``paths`` are open."""
+    """If the tests run as root, run the block as another user, who can access the folders of ``paths``."""
     if os.geteuid() != 0:
         yield
         return
@@ -136,13 +144,13 @@ class Python(NamedTuple):
 
 
 def pythons() -> list[Python]:
-    """The interpreters of this machine that scripts may use, oldest first."""
-    found = []
+    """The Python interpreters of this machine, oldest first."""
+    interpreters = []
     for version in ("3.9", "3.10", "3.11", "3.12", "3.13"):
-        places = [*sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"), reverse=True)]
-        places += [Path(path) for path in [shutil.which(f"python{version}")] if path]
-        works = (p for p in places if subprocess.run([p, "-c", "pass"], capture_output=True).returncode == 0)
+        candidates = [*sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"), reverse=True)]
+        candidates += [Path(path) for path in [shutil.which(f"python{version}")] if path]
+        works = (p for p in candidates if subprocess.run([p, "-c", "pass"], capture_output=True).returncode == 0)
         path = next(works, None)
         if path is not None:
-            found.append(Python(version, str(path)))
-    return found or [Python(f"{sys.version_info.major}.{sys.version_info.minor}", sys.executable)]
+            interpreters.append(Python(version, str(path)))
+    return interpreters or [Python(f"{sys.version_info.major}.{sys.version_info.minor}", sys.executable)]

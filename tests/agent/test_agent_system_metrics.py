@@ -80,6 +80,8 @@ def test_a_folder_that_cannot_be_written_does_not_stop_an_agent(tmp_path: Path) 
     sampler = SystemSampler(RunFolder(tmp_path), "local", 0, None, first_s=0.0, every_s=0.0)
     for _ in range(5):
         sampler.poll()
+    assert (tmp_path / "system").read_text() == "not a folder"
+    assert [path.name for path in tmp_path.iterdir()] == ["system"]
 
 
 def test_gpu_metrics_omit_unsupported_values() -> None:

@@ -151,7 +151,7 @@ def test_a_killed_rank(tmp_path, name):
         killed_at = time.time()
         os.kill(pid_of(gang, victim), signal.SIGKILL)
         end = gang.end()
-    print(f"{name}: {gang.events()[-1]['at'] - killed_at:.3f} s from a rank's death to the run's end")
+    assert gang.events()[-1]["at"] - killed_at < 20
     assert (end.reason, end.signal) == (EndReason.KILLED, "SIGKILL")
     assert end.message.startswith(f"{title}: killed by SIGKILL")
     assert (end.processes_left, gang.remaining_pids()) == (0, [])
@@ -262,5 +262,4 @@ def test_killed_ranks_and_agents_leave_no_processes(tmp_path):
             end = gang.end()
             durations.append(time.monotonic() - killed_at)
         assert (end.processes_left, gang.remaining_pids()) == (0, []), f"turn {turn}"
-    print("from the kill to the end of the last agent:", " ".join(f"{seconds:.2f}" for seconds in durations))
     assert max(durations) < 20

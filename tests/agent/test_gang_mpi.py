@@ -123,8 +123,7 @@ def test_killing_any_part_leaves_no_processes(tmp_path, mpi, victim, turn):
             end = None
         else:
             end = gang.end()
-        duration_s = time.monotonic() - killed_at
-        print(f"{victim}: {duration_s:.2f} s; {end and end.message}")
+        assert time.monotonic() - killed_at < 60
         if end is not None:
             assert (end.processes_left, gang.remaining_pids()) == (0, [])
             assert end.reason is (EndReason.NODE_LOST if victim == "node" else EndReason.KILLED)

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from runyard.context import format
 from runyard.errors import UserErrorException
 from runyard.sdk.run.metric_logging import MetricLogging
 from runyard.sdk.run.offline_run import OfflineRun
+from runyard.tracking.journal_reader import JournalReader, Position, stems
 
 MATRIX = {"class_labels": ["cat", "dog"], "matrix": [[9, 1], [2, 8]]}
 TABLE = {
@@ -33,12 +35,19 @@ def run(tmp_path: Path) -> MetricLogging:
     return MetricLogging(tmp_path, rank=0)
 
 
+def stored(folder: Path) -> list[Any]:
+    """The documents in the journal."""
+    (side,) = (folder / "journal").glob(f"*{format.SIDE_SUFFIX}")
+    return [json.loads(line) for line in side.read_bytes().splitlines()]
+
+
 @pytest.mark.parametrize("kind", GOOD)
-def test_a_document_may_be_a_dict_json_text_or_its_data(run: MetricLogging, kind: str) -> None:
+def test_a_document_may_be_a_dict_json_text_or_its_data(run: MetricLogging, tmp_path: Path, kind: str) -> None:
     log = getattr(run, f"log_{kind}")
     document = {"schema_type": kind, "schema_version": "v1", "data": GOOD[kind]}
     for value in (document, json.dumps(document), GOOD[kind]):
         log("name", value)
+    assert stored(tmp_path) == [GOOD[kind]] * 3
 
 
 @pytest.mark.parametrize(
@@ -74,9 +83,13 @@ def test_an_invalid_document_is_refused_with_the_reason(
     assert list(tmp_path.rglob("*.seg")) == []  # nothing was written
 
 
-def test_arrays_are_accepted_as_lists(run: MetricLogging) -> None:
+def test_arrays_are_accepted_as_lists(run: MetricLogging, tmp_path: Path) -> None:
     run.log_confusion_matrix("cm", {"class_labels": np.array(["a", "b"]), "matrix": np.eye(2, dtype=np.int64)})
     run.log_residuals("r", {"bin_edges": np.linspace(0, 1, 3), "bin_counts": (np.float32(1), 2)})
+    assert stored(tmp_path) == [
+        {"class_labels": ["a", "b"], "matrix": [[1, 0], [0, 1]]},
+        {"bin_edges": [0.0, 0.5, 1.0], "bin_counts": [1.0, 2]},
+    ]
 
 
 @pytest.mark.parametrize(
@@ -102,8 +115,11 @@ def test_invalid_histogram_arguments_are_refused(run: MetricLogging, arguments: 
     "values",
     [[1, 2, 3], range(10), (x / 7 for x in range(50)), [[1.0, 2.0], [3.0]], np.arange(12.0).reshape(3, 4)],
 )
-def test_a_histogram_accepts_any_iterable_of_numbers(run: MetricLogging, values: Any) -> None:
-    run.log_histogram("weights", values)
+def test_a_histogram_accepts_any_iterable_of_numbers(run: MetricLogging, tmp_path: Path, values: Any) -> None:
+    run.log_histogram("weights", values, bins=2)
+    (histogram,) = stored(tmp_path)
+    assert len(histogram["bin_edges"]) == 3
+    assert sum(histogram["bin_counts"]) in (3, 10, 12, 50)
 
 
 def test_lists_and_arrays_give_the_same_histogram(capsys: pytest.CaptureFixture[str]) -> None:
@@ -114,8 +130,10 @@ def test_lists_and_arrays_give_the_same_histogram(capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("values", [[], [math.nan], np.array([]), [3, 3, 3], [-1e308, 1e308]])
-def test_a_histogram_of_no_or_extreme_values_is_accepted(run: MetricLogging, values: Any) -> None:
+def test_a_histogram_of_no_or_extreme_values_is_accepted(run: MetricLogging, tmp_path: Path, values: Any) -> None:
     run.log_histogram("weights", values)
+    (histogram,) = stored(tmp_path)
+    assert sum(histogram["bin_counts"]) == sum(math.isfinite(value) for value in values)
 
 
 def test_log_text_accepts_only_a_str_below_the_limit(run: MetricLogging) -> None:
@@ -127,8 +145,11 @@ def test_log_text_accepts_only_a_str_below_the_limit(run: MetricLogging) -> None
 
 
 @pytest.mark.parametrize("moment", [1_700_000_000, 1.5, datetime(2026, 1, 1, tzinfo=timezone.utc), np.float64(3)])
-def test_a_timestamp_is_seconds_or_a_datetime(run: MetricLogging, moment: Any) -> None:
+def test_a_timestamp_is_seconds_or_a_datetime(run: MetricLogging, tmp_path: Path, moment: Any) -> None:
     run.log("loss", 0.5, timestamp=moment)
+    (stem,) = stems(tmp_path / "journal")
+    record = JournalReader(tmp_path / "journal", stem).read(Position(), limit=10).records[0]
+    assert record["time"] == (moment.timestamp() if isinstance(moment, datetime) else moment)
 
 
 @pytest.mark.parametrize("moment", ["now", True, math.nan, math.inf, [1], 10**40])

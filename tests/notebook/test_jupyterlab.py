@@ -168,7 +168,9 @@ def test_a_page_that_hears_nothing_asks(notebook: Notebook, lab: str, browser: B
     run.get_by_role("img", name=re.compile(r"^loss: 4 points")).wait_for(timeout=20_000)
     notebook.tell("5 end")
     run.locator(".status[data-status=Completed]").wait_for(timeout=20_000)
-    run.get_by_role("img", name=re.compile(r"^loss: 5 points")).wait_for(timeout=20_000)
+    chart = run.get_by_role("img", name=re.compile(r"^loss: 5 points"))
+    chart.wait_for(timeout=20_000)
+    assert chart.count() == 1
 
 
 def run_all(browser: Browser, lab: str) -> None:

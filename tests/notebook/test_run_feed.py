@@ -105,5 +105,8 @@ def test_waiting_ends_when_something_happens(run: Run) -> None:
     feed = feed_of(run)
     feed.full_update()
     run.log("loss", 1.0)
-    while "points" not in feed.update():
+    update: dict[str, Any] = {}
+    while "points" not in update:
         feed.wait()
+        update = feed.update()
+    assert update["points"]["loss"]["y"] == [1.0]

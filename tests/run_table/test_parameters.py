@@ -45,4 +45,6 @@ def test_texts_that_only_resemble_numbers_stay_texts(text: str | None) -> None:
 
 @given(st.lists(st.text(max_size=8)))
 def test_arbitrary_arguments_do_not_raise(arguments: list[str]) -> None:
-    parse_parameters(arguments)
+    parameters = parse_parameters(arguments)
+    assert all(isinstance(value, str) for pair in parameters.items() for value in pair)
+    assert len(parameters) <= len(arguments)

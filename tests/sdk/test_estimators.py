@@ -705,7 +705,8 @@ def refusal(estimator: Any) -> TrainingException:
 
 def test_nothing_is_looked_up_on_disk_before_submission() -> None:
     """B6.31."""
-    local(folder="/no/such/folder", entry_script="nor-script.py")
+    estimator = local(folder="/no/such/folder", entry_script="nor-script.py")
+    assert (estimator.source_directory, estimator.run_config.script) == ("/no/such/folder", "nor-script.py")
 
 
 def test_a_missing_folder_is_named_with_the_nearest_one(project: Path) -> None:

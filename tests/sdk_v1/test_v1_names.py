@@ -177,7 +177,7 @@ def test_a_script_that_says_azureml_logs_to_its_run(experiment: Experiment, proj
 def test_scripts_of_the_kit_compile_on_the_oldest_python_that_runs_may_have() -> None:
     for name in ("azureml/module_finder", "azureml/names", "azureml/no_effect", "run/run"):
         source = (ROOT / "src" / "runyard" / "sdk" / f"{name}.py").read_text(encoding="utf-8")
-        ast.parse(source, feature_version=(3, 9))
+        assert ast.parse(source, feature_version=(3, 9)).body
 
 
 def loaded_by(statement: str, folder: Path) -> set[str]:

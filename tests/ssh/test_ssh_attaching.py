@@ -161,7 +161,9 @@ def test_output_of_the_login_shell_is_skipped(workspace: Workspace, net: Net, ho
     login_script.parent.mkdir()
     login_script.write_text("echo this host was updated yesterday; echo\n")
     try:
-        attach(workspace, [host.login], key=net.key).detach()
+        target = attach(workspace, [host.login], key=net.key)
+        assert target.name in workspace.compute_targets
+        target.detach()
     finally:
         shutil.rmtree(login_script.parent)
 

@@ -7,7 +7,6 @@ import os
 import sqlite3
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 
 from runyard import Experiment, Run, Workspace
 from runyard.errors import RunyardException
-from support import eventually, stop_runs, stop_yard, with_this_python
+from support import eventually, holds_for, stop_runs, stop_yard, with_this_python, yard_pid
 
 pytestmark = pytest.mark.real
 
@@ -154,7 +153,7 @@ def test_a_run_survives_a_full_disk(home: Path, experiment: Experiment, project,
     if moment == "while it ends":
         lock = home / "runs" / run.id / "agent.lock"
         eventually(lambda: run.get_status() != "Running" or lock.exists(), "the script has finished")
-        time.sleep(3)
+        holds_for(3, lambda: run.get_status() in ("Running", "Finalizing", "Completed"), "a full disk failed the run")
     else:
         eventually(lambda: (home / "runs" / run.id / "work" / "outputs" / "model.bin").exists(), "it tries to write")
     assert run.get_status() in ("Running", "Finalizing", "Completed")
@@ -181,7 +180,7 @@ def test_waiting_runs_continue_when_there_is_space(home: Path, experiment: Exper
     eventually(lambda: [run.get_status() for run in waiting] == ["Queued"] * 3, "the others wait")
     fill(home)
     gate.touch()
-    time.sleep(3)
+    holds_for(3, lambda: yard_pid(home) is not None, "a full disk ended the yard")
     free_space(home)
     ends = [run.wait_for_completion(raise_on_error=False) for run in (*holding, *waiting)]
     for details in ends:
