@@ -1,4 +1,4 @@
-"""A yard of its own for every test that asks for one: real process, real socket, in a short folder of its own."""
+"""Shared fixtures: a real yard with a real socket in a temporary home folder."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ import pytest
 from runyard import Experiment, Workspace
 from runyard.errors import RunyardException
 from runyard.sdk.azureml import no_effect
-from support import a_home, complaints
+from support import a_home, logged_errors
 
 _numbers = itertools.count(1)
 
-# A shell without job control starts background jobs deaf to Ctrl-C, and their children are too: the commands that these
-# tests press Ctrl-C for must hear it, wherever the tests were started.
+# A shell without job control starts background jobs with SIGINT ignored, and their children inherit that. The commands
+# that the tests interrupt must receive it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Horovod's wheel takes minutes to build and the homes of tests are many: it is built once per machine.
+# Horovod's wheel takes minutes to build, so all home folders of the tests share one cache.
 os.environ.setdefault("RUNYARD_WHEEL_CACHE", str(Path.home() / ".cache" / "runyard" / "wheels"))
 
 
 @pytest.fixture(autouse=True)
-def _as_in_a_new_process() -> Iterator[None]:
-    """Whoever imports `azureml` gets errors in the SDK v1's words, and what has no effect is said once in a process."""
+def _reset_process_state() -> Iterator[None]:
+    """Importing `azureml` changes the format of errors, and some notes are logged once per process."""
     yield
     RunyardException.format_as_v1 = False
     no_effect._logged.clear()
@@ -39,13 +39,13 @@ def _as_in_a_new_process() -> Iterator[None]:
 def shared_home() -> Iterator[Path]:
     with a_home() as folder:
         yield folder
-        said = complaints(folder)
-    assert said == []  # whatever the tests of this process did
+        errors = logged_errors(folder)
+    assert errors == []
 
 
 @pytest.fixture
 def home(shared_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The home folder of a yard that the tests of this process share; `tests/yard` has one of its own for each test."""
+    """The home folder of a yard that all tests of this process share; `tests/yard` has one per test."""
     monkeypatch.setenv("RUNYARD_HOME", str(shared_home))
     return shared_home
 
@@ -57,31 +57,31 @@ def workspace(home: Path) -> Workspace:
 
 @pytest.fixture
 def experiment(workspace: Workspace) -> Experiment:
-    """An experiment that no other test has runs in."""
+    """An experiment that no other test uses."""
     return Experiment(workspace, f"digits-{next(_numbers)}")
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Callable[..., Path]:
-    """`project(train='print(1)')` makes a folder with train.py in it."""
+    """`project(train='print(1)')` creates a folder with train.py."""
 
-    def make(**scripts: str) -> Path:
+    def create(**scripts: str) -> Path:
         folder = tmp_path / "project"
         folder.mkdir(exist_ok=True)
         for name, text in scripts.items():
             (folder / f"{name}.py").write_text(text, encoding="utf-8")
         return folder
 
-    return make
+    return create
 
 
-# the quick tests stay quick: whole folders and files whose tests start many processes each count as real ones
+# folders and files whose tests start many processes: they are marked real, so that the quick tests stay quick
 _REAL_FOLDERS = {"bench", "cli", "mlflow_client", "stress", "yard"}
 _REAL_FILES = ("test_docs_blocks", "test_gang_", "test_ssh_remote_agent")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Quick tests do not even import them: MLflow's client alone takes seconds, in each process."""
+    """Skip the import of slow tests: MLflow's client alone takes seconds in each process."""
     if config.getoption("markexpr") == "not real" and collection_path.name in _REAL_FOLDERS:
         return True
     return None
@@ -94,14 +94,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What this machine could not try is said at the end, with the reason."""
+    """List skipped tests with their reasons."""
     for report in terminalreporter.stats.get("skipped", []):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
-        terminalreporter.write_line(f"left out: {report.nodeid}: {reason}")
+        terminalreporter.write_line(f"skipped: {report.nodeid}: {reason}")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """In CI nothing may be left out: a skip there is a failure."""
+    """In CI a skipped test is a failure."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if os.environ.get("CI") and reporter is not None and reporter.stats.get("skipped"):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -117,7 +117,9 @@ def logged_errors(home: Path) -> list[str]:
     """Tracebacks and errors in a yard's log, with some context."""
     log = home / "yard.log"
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-    line_numbers = [n for n, line in enumerate(lines) if "Traceback" in line or " ERROR " in line or "Exception" in line]
+    line_numbers = [
+        n for n, line in enumerate(lines) if "Traceback" in line or " ERROR " in line or "Exception" in line
+    ]
     return ["\n".join(lines[max(0, number - 2) : number + 30]) for number in line_numbers]
 
 

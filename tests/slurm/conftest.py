@@ -10,7 +10,7 @@ import pytest
 from slurm_cluster import four_nodes
 
 from runyard import ComputeTarget, Experiment, Run, ScriptRunConfig, SlurmCompute, Workspace
-from support import a_home, complaints
+from support import a_home, logged_errors
 
 _names = (f"slurm-{number}" for number in itertools.count())
 
@@ -26,7 +26,7 @@ def slurm_home(slurm_folder: Path) -> Iterator[Path]:
     """For a yard that is started with the variables of this Slurm; yards of other tests do not have them."""
     with a_home() as folder:
         yield folder
-        errors = complaints(folder)
+        errors = logged_errors(folder)
     assert errors == []
 
 

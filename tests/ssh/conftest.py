@@ -10,7 +10,7 @@ import pytest
 
 from runyard import ComputeTarget, ScriptRunConfig, SshCompute, Workspace
 from ssh_hosts import Net, require_sshd, ssh_hosts
-from support import a_home, complaints
+from support import a_home, logged_errors
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -31,7 +31,7 @@ def net() -> Iterator[Net]:
 def lab_home(net: Net) -> Iterator[Path]:
     with a_home() as folder:
         yield folder
-        errors = complaints(folder)
+        errors = logged_errors(folder)
     assert errors == []
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from runyard import ComputeTarget, Experiment, PyTorchConfiguration, Run, ScriptRunConfig, SshCompute, Workspace
 from ssh_hosts import Net, SshHost, require_sshd, ssh_hosts
-from support import a_home, complaints, eventually
+from support import a_home, logged_errors, eventually
 
 SLOW = "import time\nprint('up', flush=True)\ntime.sleep(600)"
 
@@ -37,7 +37,7 @@ def home(unreliable_net: Net, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
         monkeypatch.setenv("RUNYARD_SSH", unreliable_net.ssh)
         monkeypatch.setenv("RUNYARD_HOST_PATIENCE_S", "5")
         yield folder
-        errors = complaints(folder)
+        errors = logged_errors(folder)
     assert errors == []
 
 

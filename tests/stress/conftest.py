@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support import a_home, complaints
+from support import a_home, logged_errors
 
 
 @pytest.fixture(scope="module")
@@ -13,7 +13,7 @@ def home_of_module() -> Iterator[Path]:
     """A home whose yard must log no errors."""
     with a_home() as folder:
         yield folder
-        errors = complaints(folder)
+        errors = logged_errors(folder)
     assert errors == []
 
 
@@ -30,5 +30,5 @@ def own_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     with a_home() as folder:
         monkeypatch.setenv("RUNYARD_HOME", str(folder))
         yield folder
-        errors = complaints(folder)
+        errors = logged_errors(folder)
     assert errors == []

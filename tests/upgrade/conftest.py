@@ -12,7 +12,7 @@ import pytest
 from old_homes import OldHome
 
 from runyard import Workspace
-from support import complaints, stop_runs, stop_services, stop_yard
+from support import logged_errors, stop_runs, stop_services, stop_yard
 
 HOMES = sorted((Path(__file__).parent / "homes").glob("home-*.tar.xz"))
 
@@ -26,7 +26,7 @@ def old_home(request: pytest.FixtureRequest) -> Iterator[OldHome]:
             for name, value in unpacked.variables.items():
                 patch.setenv(name, value)
             yield unpacked
-        errors = complaints(unpacked.home)
+        errors = logged_errors(unpacked.home)
     finally:
         stop_yard(unpacked.home)
         stop_runs(unpacked.home)

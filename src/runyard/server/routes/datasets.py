@@ -82,7 +82,7 @@ def routes(conductor: Conductor) -> APIRouter:
         )
 
     @router.get("/datasets/now", response_model=DatasetContent)
-    def now(name: str | None = None, version: int | None = None, id: str | None = None) -> Response:
+    def current_content(name: str | None = None, version: int | None = None, id: str | None = None) -> Response:
         """Return the dataset's current content, compared to its content when it was saved."""
         dataset = _find(datasets, name, version, id)
         pinned = datasets.pin(dataset.definition)
@@ -90,7 +90,7 @@ def routes(conductor: Conductor) -> APIRouter:
         return json_response(DatasetContent(pinned.digest, pinned.files, pinned.bytes, same))
 
     @router.post("/datasets/look", response_model=DatasetFiles)
-    def look(request: DatasetQuery) -> Response:
+    def summarize(request: DatasetQuery) -> Response:
         """Return the number and total size of the files. Fails if there are none."""
         members = datasets.files(_definition(request.definition))
         return json_response(DatasetFiles([], len(members.files), members.bytes))
@@ -113,7 +113,7 @@ def routes(conductor: Conductor) -> APIRouter:
         return json_response(PinState(True, digest=pinning.result.digest))
 
     @router.post("/datasets/here", response_model=LocalPath)
-    def here(request: DatasetQuery) -> Response:
+    def local_path(request: DatasetQuery) -> Response:
         """Return the local path of the files; downloads them if needed."""
         return json_response(LocalPath(str(datasets.local_path(_definition(request.definition)))))
 
