@@ -86,10 +86,10 @@ def eventually(condition: Callable[[], object], description: str, within_s: floa
 
 
 def holds_for(seconds: float, condition: Callable[[], object], description: str) -> None:
-    """Fails if the condition does not hold during that time."""
+    """Check that a condition holds during this time."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        assert condition(), what
+        assert condition(), description
         time.sleep(0.05)
 
 
