@@ -149,7 +149,7 @@ def test_an_output_file_can_be_uploaded(workspace: Workspace, experiment: Experi
     assert "outputs/model.txt" in run.get_file_names()
 
 
-def test_references_in_the_run_configuration_are_resolved(workspace: Workspace, data: Path, look) -> None:
+def test_references_in_the_run_configuration_are_resolved(workspace: Workspace, data: Path, list_arguments) -> None:
     """B3.19."""
     store = workspace.get_default_datastore()
     store.upload(str(data), "by-hand", show_progress=False)
