@@ -13,7 +13,7 @@ from pathlib import Path
 from runyard import errors
 from runyard.client.home import prepare_home
 from runyard.errors import RunyardException, YardUnavailable
-from runyard.launch.variables import ROLE, clean
+from runyard.launch.variables import ROLE, clean_environment
 from runyard.posix import file_lock
 from runyard.spec.folder import HomeFolder
 
@@ -60,7 +60,7 @@ def _spawn(home: HomeFolder) -> int:
     inside_a_run = "RUNYARD_RUN_ID" in os.environ
     # a script's Python has only the node package, and its variables belong to its run: the yard needs neither
     python = os.environ.get("RUNYARD_YARD_PYTHON", sys.executable) if inside_a_run else sys.executable
-    variables = clean(os.environ) if inside_a_run else dict(os.environ)
+    variables = clean_environment(os.environ) if inside_a_run else dict(os.environ)
     with open(home.yard_log, "ab") as log:
         return subprocess.call(
             [python, "-m", "runyard.yard", "--home", str(home.root), "--detach"],
