@@ -9,7 +9,7 @@ import pytest
 
 from runyard import ComputeTarget, Experiment, PyTorchConfiguration, Run, ScriptRunConfig, SshCompute, Workspace
 from ssh_hosts import Net, SshHost, require_sshd, ssh_hosts
-from support import a_home, logged_errors, eventually
+from support import a_home, eventually, logged_errors
 
 SLOW = "import time\nprint('up', flush=True)\ntime.sleep(600)"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from runyard import clock
-from runyard.compute.base import DataUpload, ProgressCallback
+from runyard.compute.base import DataUpload, ProgressCallback, RemoteData
 from runyard.compute.scheduling.queue import Placement
 from runyard.data import copy
 from runyard.data.base import clean_path, disk_error, join
@@ -98,11 +98,12 @@ def prefetch(components: Components, record: RunRecord, report: ProgressCallback
     stager, is_remote = components.stager, components.target(record).compute.remote_data is not None
     try:
         with _logged(components.folder(record.run_id), report) as log:
+            staging = _Staging(components, record, log, canceled)
             for use in inputs:
-                if is_remote or (stager.local_path(use) is None and not (_needs_copy(use) and stager.is_local(use))):
-                    stager.prefetched[record.run_id, use.name] = _fetch(
-                        components, record, use, log, canceled, cache_local_files=not is_remote, report_cached=True
-                    )
+                is_cached = stager.local_path(use) is None and not (_needs_copy(use) and stager.is_local(use))
+                if is_remote or is_cached:
+                    files = staging.fetch(use, cache_local_files=not is_remote, report_cached=True)
+                    stager.prefetched[record.run_id, use.name] = files
     finally:
         # a run canceled during the fetch was cleaned up before this data was recorded: it would stay in use
         if components.runs.load(record.run_id).life.state.is_terminal:
@@ -110,11 +111,7 @@ def prefetch(components: Components, record: RunRecord, report: ProgressCallback
 
 
 def stage(
-    components: Components,
-    record: RunRecord,
-    placement: Placement,
-    report: ProgressCallback,
-    canceled: threading.Event,
+    components: Components, record: RunRecord, placement: Placement, report: ProgressCallback, canceled: threading.Event
 ) -> DataPaths:
     """After the working copy is written: make every use available, on the yard's machine or on the nodes."""
     if not data_uses(record):
@@ -123,8 +120,9 @@ def stage(
     shared: list[str] = []
     writable: list[str] = []
     with _logged(components.folder(record.run_id), report) as log:
+        staging = _Staging(components, record, log, canceled)
         for use in data_uses(record):
-            path = staged = _stage(components, record, use, placement, log, canceled)
+            path = staged = staging.stage(use, placement)
             if _is_linked(use):
                 link = _mount_link(components, use)
                 path = str(link.create(Path(staged), record.run_id, lambda run_id: _has_ended(components, run_id)))
@@ -211,97 +209,81 @@ def discard(components: Components, record: RunRecord) -> None:
     folder.data_record.unlink(missing_ok=True)
 
 
-def _stage(
-    components: Components,
-    record: RunRecord,
-    use: DataUse,
-    placement: Placement,
-    report: ProgressCallback,
-    canceled: threading.Event,
-) -> str:
-    """Make one use available and return its path."""
-    folder, stager = components.folder(record.run_id), components.stager
-    remote_data = components.target(record).compute.remote_data
-    if use.mode == UPLOAD:
-        path = folder.work / _path_in_work(use)
-        (path.parent if path.suffix and use.path_on_compute else path).mkdir(parents=True, exist_ok=True)
-        return str(path)
-    needs_copy = _needs_copy(use)
-    if remote_data is not None and not use.path_on_compute:
-        tree, _ = _fetch(components, record, use, report, canceled, cache_local_files=False)
-        upload = DataUpload(use.label, tree.key, tree.leaves, tree.contents, use.name if needs_copy else "")
-        top = remote_data.upload(
-            record.run_id, str(folder.root), upload, placement.nodes or (0,), report=report, canceled=canceled
-        )
+@dataclass(frozen=True)
+class _Staging:
+    """Makes the data of one run available."""
+
+    components: Components
+    record: RunRecord
+    report: ProgressCallback
+    canceled: threading.Event
+
+    def stage(self, use: DataUse, placement: Placement) -> str:
+        """Make one use available and return its path."""
+        folder, stager = self.components.folder(self.record.run_id), self.components.stager
+        if use.mode == UPLOAD:
+            path = folder.work / _path_in_work(use)
+            (path.parent if path.suffix and use.path_on_compute else path).mkdir(parents=True, exist_ok=True)
+            return str(path)
+        needs_copy = _needs_copy(use)
+        remote_data = self.components.target(self.record).compute.remote_data
+        if remote_data is not None and not use.path_on_compute:
+            return self._upload_to_nodes(remote_data, use, placement, needs_copy)
+        if not needs_copy:
+            local_path = stager.local_path(use)
+            return str(local_path or stager.materialize(*self.fetch(use), self.canceled))
+        target = folder.work / _path_in_work(use) if _is_in_work(use) else folder.data / use.name
+        inputs = self._copy_local(use, target) if stager.is_local(use) else self._copy_cached(use, target)
+        return str(target / inputs.files[0].path) if inputs.is_single_file else str(target)
+
+    def fetch(
+        self, use: DataUse, *, cache_local_files: bool = True, report_cached: bool = False
+    ) -> tuple[Tree, InputFiles]:
+        """The files of a use, in the cache. What was prefetched is not listed again: the list may be long."""
+        stager, run_id = self.components.stager, self.record.run_id
+        prefetched = stager.prefetched.pop((run_id, use.name), None)
+        if prefetched is not None:
+            return prefetched
+        inputs = stager.list_files(use, self.report, self.canceled)
+        options = {"cache_local_files": cache_local_files, "report_cached": report_cached}
+        tree = stager.fetch(use.label, inputs, self.report, self.canceled, **options)
+        record_trees(self.components.folder(run_id), [tree.key])
+        return tree, inputs
+
+    def _upload_to_nodes(self, remote_data: RemoteData, use: DataUse, placement: Placement, private: bool) -> str:
+        tree, _ = self.fetch(use, cache_local_files=False)
+        upload = DataUpload(use.label, tree.key, tree.leaves, tree.contents, use.name if private else "")
+        run_id, nodes = self.record.run_id, placement.nodes or (0,)
+        folder = str(self.components.folder(run_id).root)
+        top = remote_data.upload(run_id, folder, upload, nodes, report=self.report, canceled=self.canceled)
         return f"{top}/{tree.leaves[0].path}" if tree.is_single_file else top
-    if not needs_copy:
-        local_path = stager.local_path(use)
-        if local_path is not None:
-            return str(local_path)
-        tree, files = _fetch(components, record, use, report, canceled)
-        return str(stager.materialize(tree, files, canceled))
-    target = folder.work / _path_in_work(use) if _is_in_work(use) else folder.data / use.name
-    if stager.is_local(use):
-        return _copy_local(stager, use, target, report, canceled)
-    return _copy_cached(components, record, use, target, report, canceled)
 
+    def _copy_local(self, use: DataUse, target: Path) -> InputFiles:
+        """Copy files of the yard's machine, so that the script may change them."""
+        stager = self.components.stager
+        inputs = stager.list_files(use, self.report, self.canceled)
+        self.report(f"copying data {use.label}: {len(inputs.files):,} files, {inputs.size / 1e6:,.0f} MB")
+        target.mkdir(parents=True, exist_ok=True)
+        for datastore in {file.datastore for file in inputs.files}:
+            store = NamedStore(datastore, stager.open(datastore), stager.stores.digests)
+            files = [(file.stored, target / file.path) for file in inputs.files if file.datastore == datastore]
+            progress = Progress(files=len(files), bytes=inputs.size)
+            progress.on_change = _progress_reporter(f"copying data {use.label}", progress, self.report)
+            copy.download(store, files, overwrite=True, progress=progress, canceled=self.canceled)
+        return inputs
 
-def _copy_local(stager: Stager, use: DataUse, target: Path, report: ProgressCallback, canceled: threading.Event) -> str:
-    """A private copy of files that are on the yard's machine."""
-    inputs = stager.list_files(use, report, canceled)
-    report(f"copying data {use.label}: {len(inputs.files):,} files, {inputs.size / 1e6:,.0f} MB")
-    target.mkdir(parents=True, exist_ok=True)
-    for datastore in {file.datastore for file in inputs.files}:
-        store = NamedStore(datastore, stager.open(datastore), stager.stores.digests)
-        files = [(file.stored, target / file.path) for file in inputs.files if file.datastore == datastore]
-        progress = Progress(files=len(files), bytes=inputs.size)
-        progress.on_change = _progress_reporter(f"copying data {use.label}", progress, report)
-        copy.download(store, files, overwrite=True, progress=progress, canceled=canceled)
-    return str(target / inputs.files[0].path) if inputs.is_single_file else str(target)
-
-
-def _copy_cached(
-    components: Components,
-    record: RunRecord,
-    use: DataUse,
-    target: Path,
-    report: ProgressCallback,
-    canceled: threading.Event,
-) -> str:
-    """A private copy of files in the cache."""
-    tree, inputs = _fetch(components, record, use, report, canceled)
-    cached = components.stager.materialize(tree, inputs, canceled)
-    root = cached.parents[len(Path(tree.leaves[0].path).parts) - 1] if tree.is_single_file else cached
-    if _is_in_work(use) and target.exists():  # a folder of the code: its other files are kept
-        for leaf in tree.leaves:
-            (target / leaf.path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(root / leaf.path, target / leaf.path)
-    else:
-        copy_tree(root, tree.leaves, target)
-    return str(target / inputs.files[0].path) if inputs.is_single_file else str(target)
-
-
-def _fetch(
-    components: Components,
-    record: RunRecord,
-    use: DataUse,
-    report: ProgressCallback,
-    canceled: threading.Event,
-    *,
-    cache_local_files: bool = True,
-    report_cached: bool = False,
-) -> tuple[Tree, InputFiles]:
-    """The files of a use, in the cache. What was prefetched is not listed again: the list may be long."""
-    stager = components.stager
-    prefetched = stager.prefetched.pop((record.run_id, use.name), None)
-    if prefetched is not None:
-        return prefetched
-    inputs = stager.list_files(use, report, canceled)
-    tree = stager.fetch(
-        use.label, inputs, report, canceled, cache_local_files=cache_local_files, report_cached=report_cached
-    )
-    record_trees(components.folder(record.run_id), [tree.key])
-    return tree, inputs
+    def _copy_cached(self, use: DataUse, target: Path) -> InputFiles:
+        """Copy files of the cache, so that the script may change them."""
+        tree, inputs = self.fetch(use)
+        cached = self.components.stager.materialize(tree, inputs, self.canceled)
+        root = cached.parents[len(Path(tree.leaves[0].path).parts) - 1] if tree.is_single_file else cached
+        if _is_in_work(use) and target.exists():  # a folder of the code: its other files are kept
+            for leaf in tree.leaves:
+                (target / leaf.path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(root / leaf.path, target / leaf.path)
+        else:
+            copy_tree(root, tree.leaves, target)
+        return inputs
 
 
 def _upload(stager: Stager, use: DataUse, source: Path, report: ProgressCallback) -> list[str]:

@@ -78,7 +78,7 @@ class RunEnvironments:
         return prepared
 
     def take(self, record: RunRecord, placement: Placement) -> RunEnvironment:
-        """The environment for the start of a run. Prepared again after a restart of the yard, and for a later attempt."""
+        """The environment for the start of a run, prepared again after a restart of the yard or for a later attempt."""
         if record.life.attempt > 1:
             self.forget(record.run_id)
         try:
@@ -151,7 +151,8 @@ def check_environment(
     compute = components.targets.get(spec.target).compute
     if compute.remote_environments is not None:
         return None
-    return components.environments.prepare_existing(spec.environment, has_gpu=bool(compute.capacity().gpus), report=report)
+    has_gpu = bool(compute.capacity().gpus)
+    return components.environments.prepare_existing(spec.environment, has_gpu=has_gpu, report=report)
 
 
 def data_failure(error: RunyardException) -> End:

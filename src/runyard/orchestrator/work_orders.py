@@ -116,14 +116,8 @@ def render_dry_run(components: Components, record: RunRecord) -> str:
     placement = Placement(record.run_id, nodes=tuple(range(resources.nodes)))
     environment = RunEnvironment(prepared, f"{prepared.path_entries[0]}/mpirun" if prepared.path_entries else "mpirun")
     redacted = replace(components, address=lambda: ("http://<this yard>", "<its token>"))  # the text may be shared
-    order = create_order(
-        redacted,
-        record,
-        environment,
-        placement,
-        data.dry_run_paths(record),
-        inherited={"PATH": "<PATH of this machine>"},
-    )
+    path = {"PATH": "<PATH of this machine>"}
+    order = create_order(redacted, record, environment, placement, data.dry_run_paths(record), inherited=path)
     nodes = range(max(1, len(order.nodes)))
     scheduler = target.compute.scheduler
     head = f"{scheduler.job_script(order)}\n" if scheduler is not None else ""

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from runyard.compute.base import AgentStatus, Capacity, Compute, Handle
+from runyard.compute.base import AgentStatus, Capacity, Handle
 from runyard.compute.slurm.client import CommandResult, CommandRunner, Slurm
 from runyard.compute.slurm.compute import SlurmCompute
 from runyard.compute.slurm.job_record import JobRecord
@@ -22,13 +22,12 @@ from runyard.compute.ssh.data_upload import HostData
 from runyard.compute.ssh.environment_build import HostEnvironments
 from runyard.compute.ssh.framing import ConnectionLost
 from runyard.compute.ssh.host import FollowedRun, Host
-from runyard.compute.ssh.placeholders import HOST_PATH, translate
-from runyard.compute.ssh.run_mirror import RunMirror
+from runyard.compute.ssh.placeholders import translate
+from runyard.compute.ssh.run_mirror import MirroredCompute, RunMirror
 from runyard.compute.ssh.working_copy import read_working_copy, send_working_copy
 from runyard.errors import ComputeTargetException
 from runyard.launch.order import WorkOrder
 from runyard.lifecycle.state import End
-from runyard.lifecycle.warning import RunWarning
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
 
@@ -53,9 +52,7 @@ def run_on(host: Host) -> CommandRunner:
     return run
 
 
-class LoginNodeCompute(Compute):
-    copies_code = True
-
+class LoginNodeCompute(MirroredCompute):
     def __init__(self, options: SlurmOptions, host: Host, *, kit: Path) -> None:
         self._host = host
         self.mirror = RunMirror({host.name: host})
@@ -94,20 +91,8 @@ class LoginNodeCompute(Compute):
     def explain_loss(self, handle: Handle) -> End | None:
         return self.jobs.explain_loss(handle)
 
-    def collect(self, handle: Handle, names: Sequence[str]) -> tuple[RunWarning, ...]:
-        return self.mirror.collect(handle, names)
-
-    def discard(self, handle: Handle) -> None:
-        self.mirror.discard(handle)
-
-    def inherited_variables(self) -> Mapping[str, str]:
-        return {"PATH": HOST_PATH}
-
     def capacity(self) -> Capacity:
         return self.jobs.capacity()
-
-    def close(self) -> None:
-        self.mirror.close()
 
     def _has_all_events(self, handle: Handle) -> bool:
         """Fetch the agent's last event, which may arrive after Slurm reports the end of the job. While the login node

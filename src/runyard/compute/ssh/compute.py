@@ -11,20 +11,25 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from runyard.compute.base import AgentStatus, Capacity, Compute, Handle
+from runyard.compute.base import AgentStatus, Capacity, Handle
 from runyard.compute.local.compute import LocalCompute
 from runyard.compute.ssh import file_sync
 from runyard.compute.ssh.data_upload import HostData
 from runyard.compute.ssh.environment_build import HostEnvironments
 from runyard.compute.ssh.framing import ConnectionLost
 from runyard.compute.ssh.host import FollowedRun, Host
-from runyard.compute.ssh.placeholders import HOST_PATH, translate
-from runyard.compute.ssh.run_mirror import RunMirror, require_reachable, unique_names, unreachable_text
+from runyard.compute.ssh.placeholders import translate
+from runyard.compute.ssh.run_mirror import (
+    MirroredCompute,
+    RunMirror,
+    require_reachable,
+    unique_names,
+    unreachable_text,
+)
 from runyard.compute.ssh.working_copy import read_working_copy, send_working_copy
 from runyard.errors import ComputeTargetException, RunyardException
 from runyard.launch.order import Node, WorkOrder
 from runyard.lifecycle.state import End, EndReason
-from runyard.lifecycle.warning import RunWarning
 from runyard.posix.atomic_write import write_text
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
@@ -35,9 +40,7 @@ _LEFTOVERS_RETRY_S = 20.0
 _CANCEL_START_S = 20.0
 
 
-class SshCompute(Compute):
-    copies_code = True
-
+class SshCompute(MirroredCompute):
     def __init__(
         self, hosts: Sequence[Host], capacities: Sequence[Capacity], *, kit: Path, local: LocalCompute
     ) -> None:
@@ -110,20 +113,8 @@ class SshCompute(Compute):
                 remaining += 1
         return remaining
 
-    def collect(self, handle: Handle, names: Sequence[str]) -> tuple[RunWarning, ...]:
-        return self.mirror.collect(handle, names)
-
-    def discard(self, handle: Handle) -> None:
-        self.mirror.discard(handle)
-
-    def inherited_variables(self) -> Mapping[str, str]:
-        return {"PATH": HOST_PATH}
-
     def capacity(self) -> Capacity:
         return self._capacity
-
-    def close(self) -> None:
-        self.mirror.close()
 
     def _start(self, order: WorkOrder, handle: Handle, hosts: list[Host], digests: Mapping[str, str]) -> None:
         started = hosts[0].call("started_attempt", run_id=order.run_id, node_rank=0, retry_s=_START_RETRY_S)

@@ -26,14 +26,7 @@ _APPENDED = (".txt", ".jsonl", ".log", layout.NAMES_SUFFIX, layout.SIDE_SUFFIX)
 _REPLACED = (".json",)
 # each machine has its own
 _EXCLUDED = frozenset(
-    {
-        RunFolder.ORDER,
-        RunFolder.STOP,
-        RunFolder.MIRROR,
-        RunFolder.WORK,
-        RunFolder.DATA,
-        RunFolder.DATA_RECORD,
-    }
+    {RunFolder.ORDER, RunFolder.STOP, RunFolder.MIRROR, RunFolder.WORK, RunFolder.DATA, RunFolder.DATA_RECORD}
 )
 _SCAN_RECORDS = 4096
 _MARK = layout.COMMITTED.to_bytes(2, "little")

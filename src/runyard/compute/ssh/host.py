@@ -34,17 +34,13 @@ _RETRY_S = (0.5, 5.0)
 _RETRY_WITHOUT_RUNS_S = 30.0
 
 
-def _ignore(*_: object) -> None:
-    pass
-
-
 @dataclass(frozen=True)
 class HostCallbacks:
     """Called by a host's threads; they must return quickly."""
 
-    run_changed: Callable[[str], None] = _ignore  # the folder of this run has new events
-    report: Callable[[str, str], None] = _ignore  # run id and what the run waits for; "" = nothing
-    reconnected: Callable[[], None] = _ignore  # the host can be reached again
+    run_changed: Callable[[str], None] = lambda run_id: None  # the folder of this run has new events
+    report: Callable[[str, str], None] = lambda run_id, text: None  # run id and what the run waits for; "" = nothing
+    reconnected: Callable[[], None] = lambda: None  # the host can be reached again
 
 
 @dataclass

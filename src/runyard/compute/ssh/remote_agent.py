@@ -36,7 +36,7 @@ HEARTBEAT_S = 2.0
 _POLL_S = (0.03, 0.5)  # between two looks at a run: longer while nothing changes
 _MAX_SOCKET_PATH = 100
 _NEEDS_SOCKETS = frozenset({"write_working_copy", "start_agent", "follow"})  # their runs connect to the sockets
-_OPERATIONS = (
+_OPERATIONS = [
     "create_data_tree",
     "lead_address",
     "missing_contents",
@@ -48,7 +48,7 @@ _OPERATIONS = (
     "stop",
     "stop_leftovers",
     "write_working_copy",
-)
+]
 _DEFERRED = object()  # the reply is sent later
 
 
@@ -72,7 +72,7 @@ class RemoteAgent:
         self._home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._local = LocalCompute(folder)
         self._operations = RemoteOperations(folder, self._home.root, self._local)
-        self._builder = Builder(folder, self._on_builder_message)
+        self._builder = Builder(folder, partial(self._until_lost, self._send))
         self._pool = ThreadPoolExecutor(16, "operation")
         self._forwarded = ForwardedConnections(self._send)
         self._followed: dict[str, RunFollower] = {}
@@ -183,13 +183,9 @@ class RemoteAgent:
             follower.look_now()
             self._wakeup.set()
 
-    def _on_builder_message(self, message: dict[str, Any]) -> None:
+    def _until_lost(self, work: Callable[..., None], *arguments: Any) -> None:
         with suppress(ConnectionLost):
-            self._send(message)
-
-    def _until_lost(self, work: Callable[[], None]) -> None:
-        with suppress(ConnectionLost):
-            work()
+            work(*arguments)
 
     def _heartbeat(self) -> None:
         while True:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from runyard import clock
-from runyard.compute.base import Handle
+from runyard.compute.base import Compute, Handle
 from runyard.compute.ssh.host import FollowedRun, Host
 from runyard.compute.ssh.output_download import download_outputs
+from runyard.compute.ssh.placeholders import HOST_PATH
 from runyard.errors import ComputeTargetException
 from runyard.lifecycle.warning import RunWarning, incomplete, notes
 from runyard.posix.atomic_write import write_text
@@ -95,8 +96,24 @@ class RunMirror:
                 require_reachable(host)
                 host.call("discard", run_id=handle.run_id)
 
+
+class MirroredCompute(Compute):
+    """A target whose runs execute on hosts and are mirrored to the yard."""
+
+    copies_code = True
+    mirror: RunMirror
+
+    def collect(self, handle: Handle, names: Sequence[str]) -> tuple[RunWarning, ...]:
+        return self.mirror.collect(handle, names)
+
+    def discard(self, handle: Handle) -> None:
+        self.mirror.discard(handle)
+
+    def inherited_variables(self) -> Mapping[str, str]:
+        return {"PATH": HOST_PATH}
+
     def close(self) -> None:
-        for host in self.hosts.values():
+        for host in self.mirror.hosts.values():
             host.close()
 
 
