@@ -1,4 +1,4 @@
-"""Notebooks need their own places: what Jupyter and IPython keep in a home folder must not be this machine's."""
+"""Separate folders for Jupyter and IPython, so that the tests do not use those of the user."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 
 
 @pytest.fixture
-def jupyter_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    places = {"JUPYTER_CONFIG_DIR": "config", "JUPYTER_DATA_DIR": "data", "JUPYTER_RUNTIME_DIR": "runtime"}
-    for name, folder in {**places, "IPYTHONDIR": "ipython", "MPLCONFIGDIR": "matplotlib"}.items():
+def jupyter_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folders = {"JUPYTER_CONFIG_DIR": "config", "JUPYTER_DATA_DIR": "data", "JUPYTER_RUNTIME_DIR": "runtime"}
+    for name, folder in {**folders, "IPYTHONDIR": "ipython", "MPLCONFIGDIR": "matplotlib"}.items():
         (tmp_path / folder).mkdir()
         monkeypatch.setenv(name, str(tmp_path / folder))
     return tmp_path

@@ -1,4 +1,4 @@
-"""What travels to a picture of a run: everything once, then only what is new."""
+"""Updates of the run widget: everything once, then only changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def feed_of(run: Run) -> RunFeed:
     return RunFeed(run.experiment.workspace.connection, run.id)
 
 
-def test_only_new_points_travel(run: Run) -> None:
+def test_only_new_points_are_sent(run: Run) -> None:
     for step in range(10):
         run.log("loss", step / 2, step=10 * step)
     feed = feed_of(run)
@@ -46,7 +46,7 @@ def test_only_new_points_travel(run: Run) -> None:
     assert feed.update() == {}
 
 
-def test_points_without_steps_are_counted_on(run: Run) -> None:
+def test_points_without_steps_are_numbered(run: Run) -> None:
     run.log_list("loss", [1.0, 2.0, 3.0])
     feed = feed_of(run)
     assert feed.full_update()["points"]["loss"]["x"] == [0, 1, 2]
@@ -54,7 +54,7 @@ def test_points_without_steps_are_counted_on(run: Run) -> None:
     assert feed.update()["points"]["loss"] == {"full": False, "x": [3, 4], "y": [4.0, 5.0]}
 
 
-def test_a_long_series_comes_down_sampled_with_its_peak(run: Run) -> None:
+def test_a_long_series_is_downsampled_with_its_peak(run: Run) -> None:
     for index in range(20_000):
         run.log("loss", 100.0 if index == 12_345 else 0.0)
     points = feed_of(run).full_update()["points"]["loss"]
@@ -64,7 +64,7 @@ def test_a_long_series_comes_down_sampled_with_its_peak(run: Run) -> None:
     assert points["x"][-1] > 19_000
 
 
-def test_many_new_points_at_once_come_anew(run: Run) -> None:
+def test_many_new_points_are_sent_as_a_full_series(run: Run) -> None:
     run.log("loss", 1.0)
     feed = feed_of(run)
     feed.full_update()
@@ -74,7 +74,7 @@ def test_many_new_points_at_once_come_anew(run: Run) -> None:
     assert len(points["y"]) <= 600
 
 
-def test_what_is_no_series_of_numbers_is_no_chart_and_too_many_are_counted(run: Run) -> None:
+def test_only_numeric_series_become_charts_and_extra_ones_are_counted(run: Run) -> None:
     run.log_text("sample", "a")
     for number in range(MAX_SERIES + 3):
         run.log(f"metric {number}", number)
@@ -83,7 +83,7 @@ def test_what_is_no_series_of_numbers_is_no_chart_and_too_many_are_counted(run: 
     assert full["more"] == 3
 
 
-def test_the_log_goes_on_where_it_was(experiment: Experiment, project: Any) -> None:
+def test_the_log_continues_at_its_offset(experiment: Experiment, project: Any) -> None:
     script = "print('\\033[31mred\\033[0m')\nfor step in range(3): print(f'\\r{step}', end='')\nprint('\\n<b>end</b>')"
     run = experiment.submit(with_this_python(project(train=script)))
     run.wait_for_completion()
@@ -93,7 +93,7 @@ def test_the_log_goes_on_where_it_was(experiment: Experiment, project: Any) -> N
     assert feed.update() == {}
 
 
-def test_why_it_failed_is_in_the_first_thing_that_is_said(experiment: Experiment, project: Any) -> None:
+def test_the_first_update_contains_the_error(experiment: Experiment, project: Any) -> None:
     run = experiment.submit(with_this_python(project(train="raise ValueError('no <data>')")))
     run.wait_for_completion(raise_on_error=False)
     view = feed_of(run).full_update()["view"]
@@ -101,7 +101,7 @@ def test_why_it_failed_is_in_the_first_thing_that_is_said(experiment: Experiment
     assert "Traceback" in view["details"]
 
 
-def test_waiting_ends_when_something_happens(run: Run) -> None:
+def test_wait_returns_when_there_is_an_update(run: Run) -> None:
     feed = feed_of(run)
     feed.full_update()
     run.log("loss", 1.0)

@@ -1,4 +1,4 @@
-"""How runs, experiments and workspaces show themselves; what users wrote never becomes HTML."""
+"""HTML and text of runs, experiments and workspaces; user text never becomes HTML."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from support import with_this_python
 EVIL = "<script>alert(1)</script>"
 
 
-def test_a_run_says_what_it_is_and_why_it_ended(experiment: Experiment, project: Any) -> None:
+def test_a_run_shows_its_identity_and_end(experiment: Experiment, project: Any) -> None:
     run = experiment.submit(with_this_python(project(train=f"raise SystemExit({EVIL!r})")), tags={EVIL: EVIL})
     run.wait_for_completion(raise_on_error=False)
     run.log_text("note", EVIL)
-    shown = run._repr_html_()
-    assert "<script" not in shown
-    assert shown.count("&lt;script&gt;") >= 4  # the reason, the tag and its value, the metric
-    assert "Failed" in shown
+    html = run._repr_html_()
+    assert "<script" not in html
+    assert html.count("&lt;script&gt;") >= 4  # the reason, the tag and its value, the metric
+    assert "Failed" in html
     listed = experiment._repr_html_()
     assert run.id in listed
     assert "<script" not in listed
 
 
-def test_an_experiment_without_runs_says_so(experiment: Experiment) -> None:
+def test_an_experiment_without_runs_is_shown_as_such(experiment: Experiment) -> None:
     assert "no runs yet" in experiment._repr_html_()
 
 
@@ -38,7 +38,7 @@ def test_a_workspace_shows_its_experiments(experiment: Experiment, workspace: Wo
     assert experiment.name in workspace._repr_html_()
 
 
-def test_outside_of_a_notebook_details_are_words(
+def test_outside_of_a_notebook_details_are_text(
     experiment: Experiment, project: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """B15.106."""
@@ -51,13 +51,13 @@ raise ValueError("no data")
     run = experiment.submit(with_this_python(project(train=script)))
     run.wait_for_completion(raise_on_error=False)
     assert RunDetails(run).show() is None
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     for expected in (run.id, "Failed", "ValueError: no data", "loss 0.25", "hello"):
-        assert expected in said
-    assert "10%" not in said  # a progress bar writes over itself
+        assert expected in output
+    assert "10%" not in output  # a progress bar writes over itself
 
 
-def test_details_are_of_a_run() -> None:
+def test_details_need_a_run() -> None:
     with pytest.raises(UserErrorException, match="must be a run, got a str"):
         RunDetails("a run id")  # type: ignore[arg-type]
 
@@ -92,7 +92,7 @@ def test_an_experiment_without_runs_is_an_empty_frame(experiment: Experiment) ->
     assert len(experiment.to_dataframe()) == 0
 
 
-def test_without_pandas_it_is_said_how_to_get_it(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pandas_the_error_names_the_package(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
     real_import = builtins.__import__
 
     def without_pandas(name: str, *rest: Any) -> Any:
@@ -138,7 +138,7 @@ def test_pictures_are_files_of_the_run(experiment: Experiment, tmp_path: Path, m
         assert target.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_script_logs_everything_and_it_is_all_there(experiment: Experiment, project: Any) -> None:
+def test_a_script_logs_all_kinds_of_metrics(experiment: Experiment, project: Any) -> None:
     script = """
 from runyard import Run
 run = Run.get_context()
@@ -162,7 +162,7 @@ run.upload_folder("folder", "sub")
     run: Run = experiment.submit(with_this_python(folder))
     run.wait_for_completion()
     series = experiment.workspace.connection.get(f"/api/runs/{run.id}/series")
-    assert {one["name"]: one["kind"] for one in series} == {
+    assert {entry["name"]: entry["kind"] for entry in series} == {
         "loss": "scalar",
         "cm": "confusion_matrix",
         "at": "accuracy_table",

@@ -1,4 +1,4 @@
-"""TensorBoard, the real one: what it shows of runs, what is exported to it, and what is read without it."""
+"""The real TensorBoard: live event files of runs, exported metrics, and event files read by the yard."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from runyard import Experiment, Run, Tensorboard, export_to_tensorboard
 from runyard.errors import UserErrorException
 from support import eventually, is_alive, with_this_python, yard_pid
 
-# writes an event whenever it is told to by a file, and ends when it is told that
+# writes the number of events in a file, and ends when the file requests it
 SCRIPT = """
 import sys, time
 from pathlib import Path
@@ -28,10 +28,10 @@ from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 writer = EventFileWriter("logs/train")
-told, step = Path(sys.argv[1]), 0
+control, step = Path(sys.argv[1]), 0
 while True:
-    wanted, _, last = told.read_text().partition(" ")
-    while step < int(wanted):
+    count, _, last = control.read_text().partition(" ")
+    while step < int(count):
         value = Summary.Value(tag="loss", simple_value=float(step))
         writer.add_event(Event(wall_time=time.time(), step=step, summary=Summary(value=[value])))
         step += 1
@@ -43,8 +43,8 @@ writer.close()
 """
 
 
-class Told:
-    """A running script that writes as many events as it is told."""
+class EventWriter:
+    """A running script that writes the requested number of events."""
 
     def __init__(self, run: Run, path: Path) -> None:
         self.run, self._path = run, path
@@ -52,63 +52,63 @@ class Told:
     def write(self, events: int, *, last: bool = False) -> None:
         fresh = self._path.with_suffix(".new")
         fresh.write_text(f"{events} last" if last else str(events))
-        fresh.rename(self._path)  # the script never reads half a number
+        fresh.rename(self._path)  # the script never reads a partial number
 
 
 @pytest.fixture
-def told(experiment: Experiment, project: Any, tmp_path: Path) -> Iterator[Told]:
-    path = tmp_path / "told"
+def writer(experiment: Experiment, project: Any, tmp_path: Path) -> Iterator[EventWriter]:
+    path = tmp_path / "control"
     path.write_text("0")
     run = experiment.submit(with_this_python(project(train=SCRIPT), arguments=[str(path)]))
-    told = Told(run, path)
-    yield told
-    told.write(0, last=True)
+    writer = EventWriter(run, path)
+    yield writer
+    writer.write(0, last=True)
     run.wait_for_completion(raise_on_error=False)
 
 
 def losses(run: Run) -> list[float]:
-    found = run.get_metrics().get("logs/train/loss", [])
-    return found if isinstance(found, list) else [found]
+    values = run.get_metrics().get("logs/train/loss", [])
+    return values if isinstance(values, list) else [values]
 
 
 @pytest.mark.real
-def test_event_files_are_charts_while_they_are_written_and_survive_a_killed_yard(told: Told, home: Path) -> None:
-    told.write(3)
-    eventually(lambda: losses(told.run) == [0.0, 1.0, 2.0], "three events are points")
+def test_event_files_become_charts_live_and_survive_a_killed_yard(writer: EventWriter, home: Path) -> None:
+    writer.write(3)
+    eventually(lambda: losses(writer.run) == [0.0, 1.0, 2.0], "three events are points")
     pid = yard_pid(home)
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     eventually(lambda: not is_alive(pid), "the yard is gone")
-    told.write(7)
-    eventually(lambda: losses(told.run) == [float(step) for step in range(7)], "the next yard reads on")
-    told.write(9, last=True)
-    told.run.wait_for_completion()
-    assert losses(told.run) == [float(step) for step in range(9)]
-    assert any("tfevents" in name for name in told.run.get_file_names())
+    writer.write(7)
+    eventually(lambda: losses(writer.run) == [float(step) for step in range(7)], "the next yard reads on")
+    writer.write(9, last=True)
+    writer.run.wait_for_completion()
+    assert losses(writer.run) == [float(step) for step in range(9)]
+    assert any("tfevents" in name for name in writer.run.get_file_names())
 
 
 @pytest.mark.real
-def test_tensorboard_shows_what_a_run_writes_as_it_writes_it(told: Told, tmp_path: Path) -> None:
-    """B11.68, B15.104: files under logs are read while the run goes on."""
-    told.write(2)
-    eventually(lambda: any("tfevents" in name for name in told.run.get_file_names()), "there is an event file")
-    board = Tensorboard([told.run], local_root=str(tmp_path / "board"), port=0)
+def test_tensorboard_shows_event_files_live(writer: EventWriter, tmp_path: Path) -> None:
+    """B11.68, B15.104: files under logs are read while the run is active."""
+    writer.write(2)
+    eventually(lambda: any("tfevents" in name for name in writer.run.get_file_names()), "there is an event file")
+    board = Tensorboard([writer.run], local_root=str(tmp_path / "board"), port=0)
     try:
         address = board.start()
         assert address is not None
         assert board.start() is None
 
-        def shown() -> int:
-            asked = f"{address}data/plugin/scalars/scalars?run={told.run.id}%2Ftrain&tag=loss"
+        def point_count() -> int:
+            url = f"{address}data/plugin/scalars/scalars?run={writer.run.id}%2Ftrain&tag=loss"
             try:
-                with urllib.request.urlopen(asked, timeout=10) as answer:
-                    return len(json.load(answer))
+                with urllib.request.urlopen(url, timeout=10) as response:
+                    return len(json.load(response))
             except OSError:  # not known there yet
                 return 0
 
-        eventually(lambda: shown() == 2, "TensorBoard has two points", within_s=60)
-        told.write(5)
-        eventually(lambda: shown() == 5, "TensorBoard has all five", within_s=60)
+        eventually(lambda: point_count() == 2, "TensorBoard has two points", within_s=60)
+        writer.write(5)
+        eventually(lambda: point_count() == 5, "TensorBoard has all five", within_s=60)
     finally:
         board.stop()
         board.stop()
@@ -143,7 +143,7 @@ def test_metrics_are_exported_as_tensorboard_reads_them(
     assert EventAccumulator(str(tmp_path / "board" / child.id)).Reload().Scalars("child")[0].value == 1.0
 
 
-def test_what_was_exported_and_uploaded_becomes_series_of_another_run(
+def test_exported_event_files_become_series_of_another_run(
     experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -163,7 +163,7 @@ def test_what_was_exported_and_uploaded_becomes_series_of_another_run(
     }
 
 
-def test_what_cannot_be_shown_is_refused(experiment: Experiment, tmp_path: Path) -> None:
+def test_tensorboard_needs_runs_or_a_folder(experiment: Experiment, tmp_path: Path) -> None:
     """B15.104."""
     for wrong in ("run", 5):
         with pytest.raises(UserErrorException, match="must be a run, several runs, or an experiment"):
@@ -176,7 +176,7 @@ def test_what_cannot_be_shown_is_refused(experiment: Experiment, tmp_path: Path)
         Tensorboard([], local_root=str(tmp_path), port=70000)
 
 
-def test_without_tensorboard_it_is_said_how_to_get_it(tmp_path: Path) -> None:
+def test_without_tensorboard_the_error_names_the_package(tmp_path: Path) -> None:
     code = """
 import sys
 sys.modules['tensorboard'] = None

@@ -40,7 +40,7 @@ class FakeYard:
         del self.computes[path.rpartition("/")[2]]
 
 
-def test_a_target_is_an_object_of_its_own_class() -> None:
+def test_a_target_has_the_class_of_its_kind() -> None:
     """B2.7, B2.12: found by name, a target is of its concrete class, and ready."""
     target = ComputeTarget(workspace=FakeYard(), name="local")
     assert type(target) is LocalTarget
@@ -57,7 +57,7 @@ def test_an_absent_target_is_a_compute_target_exception() -> None:
         ComputeTarget(workspace=FakeYard(), name="gpu")
 
 
-def test_a_target_asked_for_as_another_class_is_refused() -> None:
+def test_a_target_of_another_class_is_refused() -> None:
     with pytest.raises(ComputeTargetException, match="is of type Local, not AmlCompute"):
         AmlCompute(FakeYard(), "local")
     assert AmlCompute(FakeYard(), "cluster").name == "cluster"
@@ -67,7 +67,7 @@ def test_all_targets_are_listed() -> None:
     assert [target.name for target in ComputeTarget.list(FakeYard())] == ["local", "cluster"]
 
 
-def test_the_usual_cell_of_find_or_create_gets_the_answer_of_the_yard() -> None:
+def test_the_usual_find_or_create_cell_works() -> None:
     yard = FakeYard()
     try:
         ComputeTarget(workspace=yard, name="gpucluster")
@@ -84,7 +84,7 @@ def test_reserved_names_are_refused(name: str) -> None:
         ComputeTarget.create(FakeYard(), name, AmlCompute.provisioning_configuration(max_nodes=4))
 
 
-def test_what_is_no_configuration_is_refused() -> None:
+def test_an_invalid_configuration_is_refused() -> None:
     with pytest.raises(ComputeTargetException, match="provisioning_configuration must be"):
         ComputeTarget.create(FakeYard(), "mine", {"max_nodes": 4})
 
@@ -101,7 +101,7 @@ def test_what_is_no_configuration_is_refused() -> None:
         ({"max_nodes": 1, "idle_seconds_before_scaledown": "soon"}, "idle_seconds_before_scaledown must be"),
     ],
 )
-def test_a_cluster_that_cannot_be_is_refused(parameters: Any, text: str) -> None:
+def test_an_invalid_cluster_is_refused(parameters: Any, text: str) -> None:
     """B2.9."""
     with pytest.raises(ComputeTargetException, match=text):
         AmlCompute.provisioning_configuration(**parameters)
@@ -109,13 +109,13 @@ def test_a_cluster_that_cannot_be_is_refused(parameters: Any, text: str) -> None
 
 def test_no_nodes_and_a_number_written_as_text_are_accepted() -> None:
     """B2.9."""
-    made = AmlCompute.provisioning_configuration(max_nodes=0, idle_seconds_before_scaledown="300")
-    assert (made.min_nodes, made.max_nodes, made.idle_seconds_before_scaledown) == (0, 0, 300)
+    target = AmlCompute.provisioning_configuration(max_nodes=0, idle_seconds_before_scaledown="300")
+    assert (target.min_nodes, target.max_nodes, target.idle_seconds_before_scaledown) == (0, 0, 300)
     assert AmlCompute.provisioning_configuration(max_nodes=1).idle_seconds_before_scaledown == 1800
 
 
 @pytest.mark.parametrize("keyword", ["attach_configuration", "attach_config"])
-def test_attaching_takes_both_spellings_and_only_what_can_be_attached(keyword: str) -> None:
+def test_attach_accepts_both_spellings_and_only_attachable_targets(keyword: str) -> None:
     """B2.13."""
     with pytest.raises(ComputeTargetException, match="attach_configuration must be the result of SlurmCompute"):
         ComputeTarget.attach(FakeYard(), "vm", **{keyword: object()})
@@ -123,12 +123,12 @@ def test_attaching_takes_both_spellings_and_only_what_can_be_attached(keyword: s
         ComputeTarget.attach(FakeYard(), "local", **{keyword: SlurmCompute.attach_configuration("main")})
 
 
-def test_a_partition_is_described_by_what_was_said_of_it() -> None:
+def test_a_partition_is_described_by_its_configuration() -> None:
     assert SlurmCompute.attach_configuration("main").configuration == {"partition": "main"}
-    made = SlurmCompute.attach_configuration(
+    target = SlurmCompute.attach_configuration(
         "main", account="lab", qos="long", constraint="a100", options="--exclusive --comment='a b'"
     )
-    assert made.configuration == {
+    assert target.configuration == {
         "partition": "main",
         "account": "lab",
         "qos": "long",
@@ -141,11 +141,11 @@ def test_a_partition_is_described_by_what_was_said_of_it() -> None:
         SlurmCompute.attach_configuration("main", options=[1])
 
 
-def test_hosts_are_described_by_what_was_said_of_them(tmp_path: Path) -> None:
+def test_hosts_are_described_by_their_configuration(tmp_path: Path) -> None:
     key = tmp_path / "id"
     key.touch()
-    made = SshCompute.attach_configuration(["me@h1", "me@h2"], key=key, slots=4)
-    assert made.configuration == {"hosts": ["me@h1", "me@h2"], "key": str(key), "slots": 4}
+    target = SshCompute.attach_configuration(["me@h1", "me@h2"], key=key, slots=4)
+    assert target.configuration == {"hosts": ["me@h1", "me@h2"], "key": str(key), "slots": 4}
     assert SshCompute.attach_configuration("me@h1").configuration == {"hosts": ["me@h1"]}
     with pytest.raises(ComputeTargetException, match="key: no file"):
         SshCompute.attach_configuration(["me@h1"], key=tmp_path / "nothing")
@@ -159,8 +159,10 @@ def test_a_machine_of_the_sdk_v1_is_one_host(tmp_path: Path) -> None:
     """B2.13."""
     key = tmp_path / "id"
     key.touch()
-    made = RemoteCompute.attach_configuration(address="10.0.0.1", ssh_port="2222", username="me", private_key_file=key)
-    assert (made.kind, made.configuration) == ("Remote", {"hosts": ["me@10.0.0.1:2222"], "key": str(key)})
+    target = RemoteCompute.attach_configuration(
+        address="10.0.0.1", ssh_port="2222", username="me", private_key_file=key
+    )
+    assert (target.kind, target.configuration) == ("Remote", {"hosts": ["me@10.0.0.1:2222"], "key": str(key)})
     with pytest.raises(ComputeTargetException, match="password cannot be stored"):
         RemoteCompute.attach_configuration(address="10.0.0.1", username="me", password="secret")
     with pytest.raises(ComputeTargetException, match="address must be"):
@@ -187,6 +189,6 @@ def test_a_target_can_be_printed_and_waited_for() -> None:
 
 
 @pytest.mark.parametrize("name", ["", None, 3, "a/b"])
-def test_a_name_that_cannot_be_one_is_refused(name: Any) -> None:
+def test_an_invalid_name_is_refused(name: Any) -> None:
     with pytest.raises(ComputeTargetException, match="the name of a compute target must be text"):
         ComputeTarget(FakeYard(), name)

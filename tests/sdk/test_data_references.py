@@ -21,7 +21,7 @@ def store():
     return datastore_from_view(None, {"name": "blobs", "kind": "azure_blob", "configuration": {"account_name": "lab"}})
 
 
-def test_a_path_has_a_name_of_its_own_and_the_root_that_of_its_datastore(store) -> None:
+def test_a_path_has_a_new_name_and_the_root_has_the_datastores(store) -> None:
     assert re.fullmatch("[0-9a-f]{32}", store.path("p").data_reference_name)
     assert store.path("p").data_reference_name != store.path("p").data_reference_name
     for root in (store.path(), store.path("."), store.as_mount(), store.as_download(), store.as_upload()):
@@ -35,7 +35,7 @@ def test_other_modes_are_copies_under_the_same_name(store) -> None:
     mounted = store.path("p")
     copied, sent = mounted.as_download("there"), mounted.as_upload("outputs", overwrite=True)
     assert (mounted.mode, copied.mode, sent.mode) == ("mount", "download", "upload")
-    assert {one.data_reference_name for one in (copied, sent)} == {mounted.data_reference_name}
+    assert {reference.data_reference_name for reference in (copied, sent)} == {mounted.data_reference_name}
     assert (copied.path_on_compute, sent.path_on_compute, sent.overwrite) == ("there", "outputs", True)
     assert mounted.as_download(overwrite=True).overwrite is False
     for wrong in ("copy", "", None, 3):
@@ -45,28 +45,28 @@ def test_other_modes_are_copies_under_the_same_name(store) -> None:
             DataReferenceConfiguration(store.name, mode=wrong)
 
 
-def test_as_text_it_is_the_variable_that_has_the_path(store) -> None:
+def test_its_text_is_the_variable_with_the_path(store) -> None:
     reference = store.path("a", "mine")
     assert str(reference) == repr(reference) == "$AZUREML_DATAREFERENCE_mine"
     assert str(store) == "$AZUREML_DATAREFERENCE_blobs"
-    given = arguments.from_script_params({"--data": reference, "--all": store, "--size": [1, 2]})
-    assert arguments.to_text(given) == (
+    items = arguments.from_script_params({"--data": reference, "--all": store, "--size": [1, 2]})
+    assert arguments.to_text(items) == (
         *("--data", "$AZUREML_DATAREFERENCE_mine", "--all", "$AZUREML_DATAREFERENCE_blobs", "--size", "1", "2"),
     )
 
 
 @pytest.mark.parametrize("path", ["..", "a/../../b", "../a"])
-def test_a_path_that_leads_out_of_the_datastore_is_refused(store, path: str) -> None:
+def test_a_path_outside_of_the_datastore_is_refused(store, path: str) -> None:
     with pytest.raises(UserErrorException, match="leads out of the datastore"):
         store.path(path)
 
 
-def test_a_name_that_no_variable_can_have_is_refused(store) -> None:
+def test_an_invalid_variable_name_is_refused(store) -> None:
     with pytest.raises(UserErrorException, match="cannot be the name"):
         store.path("a", "my data")
 
 
-def test_what_was_said_last_under_a_name_counts(store) -> None:
+def test_the_last_input_of_a_name_is_used(store) -> None:
     config = RunConfiguration()
     config.data_references = {"blobs": DataReferenceConfiguration("blobs", mode="download", path_on_datastore="x")}
     (only,) = collect_inputs(config, ["a text", 3])
@@ -84,7 +84,7 @@ def test_a_data_path_becomes_a_reference_by_its_binding(store) -> None:
     assert (reference.path_on_datastore, reference.mode, reference.path_on_compute) == ("a", "download", "there")
 
 
-def test_people_are_told_their_own_names_for_data() -> None:
+def test_errors_use_the_users_names_for_data() -> None:
     assert DataUse("mnist", "blobs", "a/b").label == "mnist"
     assert DataUse("0" * 32, "blobs", "a/b").label == "blobs/a/b"
     dataset = DataUse("mnist", dataset=DatasetUse("an-id"))

@@ -62,7 +62,7 @@ def test_a_new_environment_is_isolated_and_empty() -> None:
     assert Environment("mine").to_spec() == EnvironmentSpec(name="mine")
 
 
-def test_what_was_asked_for_is_in_the_specification() -> None:
+def test_settings_are_in_the_specification() -> None:
     spec = rich_environment().to_spec()
     assert (spec.python, spec.pip, spec.conda, spec.channels) == ("3.11", ("numpy",), ("scipy",), ("conda-forge",))
     assert spec.variables == {"A": "1"}
@@ -71,7 +71,7 @@ def test_what_was_asked_for_is_in_the_specification() -> None:
     assert (spec.container.image, spec.container.shm_size) == ("team/image", "2g")
 
 
-def test_user_managed_is_this_interpreter_or_the_one_that_was_named() -> None:
+def test_user_managed_uses_this_or_the_named_interpreter() -> None:
     """B5.27."""
     environment = Environment("mine")
     environment.python.user_managed_dependencies = True
@@ -82,7 +82,7 @@ def test_user_managed_is_this_interpreter_or_the_one_that_was_named() -> None:
 
 
 @pytest.mark.parametrize("image", [DEFAULT_CPU_IMAGE, DEFAULT_GPU_IMAGE, "host.example/azureml/base-gpu:0.2.1"])
-def test_a_base_image_of_old_is_an_isolated_environment(image: str) -> None:
+def test_a_base_image_of_the_sdk_v1_is_an_isolated_environment(image: str) -> None:
     environment = Environment("mine")
     environment.docker.enabled = True
     environment.docker.base_image = image
@@ -96,7 +96,7 @@ def test_building_an_image_is_refused() -> None:
         environment.to_spec()
 
 
-def test_credentials_are_neither_kept_nor_printed(caplog: pytest.LogCaptureFixture) -> None:
+def test_credentials_are_neither_stored_nor_printed(caplog: pytest.LogCaptureFixture) -> None:
     environment = rich_environment()
     environment.docker.base_image_registry.username = "me"
     environment.docker.base_image_registry.password = "s3cret"
@@ -121,7 +121,7 @@ def default_and_one_more() -> Environment:
 @pytest.mark.parametrize(
     "environment", [Environment("plain"), rich_environment(), default_and_one_more()], ids=["plain", "rich", "added"]
 )
-def test_definition_and_specification_come_back_as_they_were(environment: Environment) -> None:
+def test_definition_and_specification_round_trip(environment: Environment) -> None:
     through = json.loads(json.dumps(environment.to_definition()))
     again = Environment.from_definition(environment.name, through)
     assert again.to_spec() == environment.to_spec()
@@ -131,7 +131,7 @@ def test_definition_and_specification_come_back_as_they_were(environment: Enviro
     assert Environment.from_spec(to_json(spec)).to_spec() == spec
 
 
-def test_a_clone_is_apart_and_not_registered() -> None:
+def test_a_clone_is_independent_and_not_registered() -> None:
     """B5.29."""
     environment = rich_environment()
     environment.version = "3"
@@ -156,7 +156,7 @@ def test_registering_gives_versions_and_the_same_definition_keeps_its_own() -> N
     assert (first.version, first.python.conda_dependencies.pip_packages) == ("1", ["numpy"])
 
 
-def test_an_unregistered_name_is_the_error_of_the_yard() -> None:
+def test_an_unregistered_name_raises_the_yards_error() -> None:
     with pytest.raises(UserErrorException, match="no environment 'absent' is registered"):
         Environment.get(FakeYard(), "absent")
     with pytest.raises(UserErrorException, match="version must be a number"):
@@ -165,7 +165,7 @@ def test_an_unregistered_name_is_the_error_of_the_yard() -> None:
         Environment.get(FakeYard(), "absent", label="prod")
 
 
-def test_the_list_has_the_registered_and_the_curated_ones() -> None:
+def test_the_list_contains_registered_and_curated_environments() -> None:
     """B5.29."""
     yard = FakeYard()
     rich_environment().register(yard)
@@ -185,7 +185,7 @@ def test_the_list_has_the_registered_and_the_curated_ones() -> None:
         ("AzureML-sklearn-0.24-ubuntu18.04-py37-cpu", (Framework("scikit-learn", "1.9.1"),), False),
     ],
 )
-def test_curated_names_are_answered_by_the_frameworks_of_today(
+def test_curated_names_return_current_frameworks(
     name: str, frameworks: Any, gpu: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """B5.29."""
@@ -195,7 +195,7 @@ def test_curated_names_are_answered_by_the_frameworks_of_today(
     assert bool(frameworks) == ("is replaced by" in caplog.text)
 
 
-def test_curated_names_that_are_not_there_cannot_be_asked_for_nor_taken() -> None:
+def test_unknown_curated_names_are_refused() -> None:
     with pytest.raises(UserErrorException, match=r"no curated environment 'AzureML-Chainer-5\.1\.0-GPU'"):
         Environment.get(FakeYard(), "AzureML-Chainer-5.1.0-GPU")
     with pytest.raises(UserErrorException, match="belongs to a curated environment of the yard"):

@@ -93,7 +93,7 @@ def test_no_folder_means_the_current_one(nothing: Any) -> None:
     assert local(folder=nothing).source_directory == "."
 
 
-def test_a_plain_estimator_asks_for_an_isolated_empty_environment(project: Path) -> None:
+def test_a_plain_estimator_has_an_isolated_empty_environment(project: Path) -> None:
     spec = local(folder=project).to_spec()
     assert (spec.script, spec.arguments, spec.target) == ("train.py", (), "local")
     environment = spec.environment
@@ -110,16 +110,13 @@ def test_a_compute_target_may_be_an_object_or_any_name(project: Path) -> None:
 
 def test_packages_variables_and_duration_reach_the_specification(project: Path) -> None:
     """B6.37, B6.38."""
-    spec = (
-        local(
-            folder=project,
-            pip_packages=["scikit-learn==1.9.1"],
-            conda_packages=["scipy"],
-            environment_variables={"A": 1},
-            max_run_duration_seconds=60,
-        )
-        .to_spec()
-    )
+    spec = local(
+        folder=project,
+        pip_packages=["scikit-learn==1.9.1"],
+        conda_packages=["scipy"],
+        environment_variables={"A": 1},
+        max_run_duration_seconds=60,
+    ).to_spec()
     assert spec.environment.pip == ("scikit-learn==1.9.1",)
     assert spec.environment.conda == ("scipy",)
     assert spec.environment.channels == ("conda-forge",)
@@ -128,16 +125,16 @@ def test_packages_variables_and_duration_reach_the_specification(project: Path) 
 
 
 @pytest.mark.parametrize("kind", GPU_ABLE)
-def test_use_gpu_asks_for_gpu_packages_and_one_gpu(kind: Any, project: Path) -> None:
+def test_use_gpu_requests_gpu_packages_and_one_gpu(kind: Any, project: Path) -> None:
     spec = local(kind, project, use_gpu=True).to_spec()
     assert spec.environment.gpu
     assert spec.resources.gpus_per_process == 1
     assert local(kind, project).to_spec().resources.gpus_per_process == 0
 
 
-def test_resources_are_taken_over_and_gpus_said_there_win_over_use_gpu(project: Path) -> None:
-    asked = Resources(cpus_per_process=4, gpus_per_process=2, memory_gb=8)
-    assert local(folder=project, use_gpu=True, resources=asked).to_spec().resources == asked
+def test_resources_override_use_gpu(project: Path) -> None:
+    resources = Resources(cpus_per_process=4, gpus_per_process=2, memory_gb=8)
+    assert local(folder=project, use_gpu=True, resources=resources).to_spec().resources == resources
 
 
 def test_resources_that_contradict_the_node_count_are_refused() -> None:
@@ -145,7 +142,7 @@ def test_resources_that_contradict_the_node_count_are_refused() -> None:
         local(resources=Resources(nodes=3))
 
 
-def test_user_managed_runs_with_this_interpreter_and_without_the_framework(project: Path) -> None:
+def test_user_managed_uses_this_interpreter_without_the_framework(project: Path) -> None:
     environment = local(PyTorch, project, user_managed=True).to_spec().environment
     assert environment.user_managed
     assert environment.interpreter == sys.executable
@@ -165,7 +162,7 @@ def test_a_custom_image_becomes_a_container(project: Path) -> None:
     assert environment.container.shm_size == "1g"
 
 
-def test_user_managed_in_an_image_means_the_python_of_the_image(project: Path) -> None:
+def test_user_managed_in_an_image_uses_the_python_of_the_image(project: Path) -> None:
     spec = local(folder=project, custom_docker_image="team/image", user_managed=True).to_spec()
     assert spec.environment.interpreter == "python"
 
@@ -181,7 +178,7 @@ def test_run_config_and_conda_dependencies_can_be_changed_before_submitting(proj
         estimator.run_config = None
 
 
-def test_an_environment_definition_is_used_as_it_is(project: Path) -> None:
+def test_an_environment_definition_is_used_unchanged(project: Path) -> None:
     environment = Environment("mine")
     environment.python.conda_dependencies = CondaDependencies.create(pip_packages=["numpy"])
     estimator = local(TensorFlow, project, environment_definition=environment)
@@ -190,7 +187,7 @@ def test_an_environment_definition_is_used_as_it_is(project: Path) -> None:
     assert (spec.environment.name, spec.environment.pip, spec.environment.frameworks) == ("mine", ("numpy",), ())
 
 
-def test_switches_of_the_old_sdk_are_accepted_and_typing_errors_are_not() -> None:
+def test_lint_options_are_accepted_and_unknown_parameters_are_not() -> None:
     local(PyTorch, _disable_validation=False, _show_lint_warnings=True)
     with pytest.raises(TypeError, match="no parameter 'entry_scirpt': did you mean 'entry_script'"):
         local(PyTorch, entry_scirpt="a.py")
@@ -228,7 +225,7 @@ def test_zero_false_and_paths_are_values_and_not_bare_flags(project: Path) -> No
     )
 
 
-def test_an_object_of_the_data_room_stands_as_its_placeholder(project: Path) -> None:
+def test_a_data_object_becomes_its_placeholder(project: Path) -> None:
     """B6.32."""
 
     class Reference:
@@ -239,11 +236,11 @@ def test_an_object_of_the_data_room_stands_as_its_placeholder(project: Path) -> 
     assert estimator.to_spec().arguments == ("--data", "$DATA")
 
 
-@pytest.mark.parametrize("given", [["--lr", 1], "--lr 1", 3])
-def test_script_params_that_are_not_a_dict_are_an_attribute_error_that_explains(given: Any) -> None:
+@pytest.mark.parametrize("value", [["--lr", 1], "--lr 1", 3])
+def test_script_params_that_are_not_a_dict_raise_attribute_error(value: Any) -> None:
     """B6.32."""
     with pytest.raises(AttributeError, match="script_params must be a dict"):
-        local(script_params=given)
+        local(script_params=value)
 
 
 @pytest.mark.parametrize("value", [{"a": 1}, {1, 2}, b"x", object(), [["nested"]], [None]])
@@ -252,7 +249,7 @@ def test_script_params_values_of_other_kinds_are_named(value: Any) -> None:
         local(script_params={"--x": value})
 
 
-def test_script_params_can_be_overridden_at_submission_and_the_estimator_stays(project: Path) -> None:
+def test_script_params_are_overridden_for_one_submission(project: Path) -> None:
     """B6.34."""
     estimator = local(folder=project, script_params={"--lr": 1})
     assert estimator.to_spec(script_params={"--lr": 2}).arguments == ("--lr", "2")
@@ -285,7 +282,7 @@ def test_counts_below_one_are_refused(kind: Any, parameter: str) -> None:
 
 @pytest.mark.parametrize("parameter", ["node_count", "process_count_per_node"])
 @pytest.mark.parametrize("kind", GPU_ABLE)
-def test_several_processes_need_a_way_to_find_each_other(kind: Any, parameter: str) -> None:
+def test_several_processes_need_a_distribution(kind: Any, parameter: str) -> None:
     with pytest.raises(TrainingException, match="need a distributed_training"):
         local(kind, **{parameter: 2})
 
@@ -300,7 +297,7 @@ def test_several_nodes_are_described_on_any_target(target: Any) -> None:
     ("kind", "backend"),
     [(Estimator, "ps"), (Estimator, "nccl"), (PyTorch, "ps"), (TensorFlow, "gloo"), (TensorFlow, "spark")],
 )
-def test_a_backend_that_the_class_has_not_is_refused(kind: Any, backend: str) -> None:
+def test_an_unsupported_backend_is_refused(kind: Any, backend: str) -> None:
     with pytest.raises(TrainingException, match=f"has no distributed_backend '{backend}'"):
         local(kind, distributed_backend=backend)
 
@@ -345,7 +342,7 @@ DEFINITION_EXCLUDES = {
 
 
 @pytest.mark.parametrize("parameter", DEFINITION_EXCLUDES)
-def test_an_environment_definition_excludes_what_it_says_itself(parameter: str) -> None:
+def test_an_environment_definition_excludes_its_own_settings(parameter: str) -> None:
     with pytest.raises(TrainingException, match="environment_definition excludes"):
         local(environment_definition=Environment("e"), **{parameter: DEFINITION_EXCLUDES[parameter]})
 
@@ -391,7 +388,7 @@ def test_package_files_must_be_inside_the_project(parameter: str, name: str, pro
         local(folder=project, **{parameter: name})
 
 
-def test_resuming_is_refused_clearly() -> None:
+def test_an_invalid_resume_from_is_refused() -> None:
     with pytest.raises(UserErrorException, match="resume_from must be a DataPath"):
         local(resume_from="outputs")
 
@@ -440,7 +437,7 @@ def test_a_wrong_type_is_one_error_that_names_the_parameter(parameters: Any, tex
     assert text in caught.value.message
 
 
-def test_one_package_as_text_is_told_how_to_write_it() -> None:
+def test_a_package_as_text_is_refused_with_a_hint() -> None:
     with pytest.raises(TrainingException) as caught:
         local(pip_packages="numpy")
     assert caught.value.hint == "write pip_packages=['numpy']"
@@ -516,7 +513,7 @@ def test_the_counts_of_both_notations_are_stored() -> None:
         ),
     ],
 )
-def test_each_notation_says_how_the_processes_are_started(
+def test_each_notation_selects_its_launcher(
     kind: Any, parameters: Any, launch: Any, nodes: int, each: int, project: Path
 ) -> None:
     spec = local(kind, project, **parameters).to_spec()
@@ -543,7 +540,7 @@ def test_more_nodes_than_tasks_are_refused(project: Path) -> None:
 @pytest.mark.parametrize(
     "make", [lambda: Mpi(0), lambda: Mpi("2"), lambda: ParameterServer(0), lambda: ParameterServer(1, -1)]
 )  # type: ignore[arg-type]
-def test_distributions_of_nothing_are_refused(make: Any) -> None:
+def test_empty_distributions_are_refused(make: Any) -> None:
     with pytest.raises(TrainingException):
         make()
 
@@ -555,7 +552,7 @@ def test_distributions_of_nothing_are_refused(make: Any) -> None:
     ("kind", "name", "version"),
     [(PyTorch, "pytorch", "2.13.0"), (TensorFlow, "tensorflow", "2.21.0"), (SKLearn, "scikit-learn", "1.9.1")],
 )
-def test_a_framework_estimator_brings_its_framework(kind: Any, name: str, version: str, project: Path) -> None:
+def test_a_framework_estimator_installs_its_framework(kind: Any, name: str, version: str, project: Path) -> None:
     estimator = local(kind, project, pip_packages=["pandas"])
     assert estimator.framework_version == version == kind.DEFAULT_VERSION
     assert version in kind.get_supported_versions()
@@ -566,10 +563,10 @@ def test_a_framework_estimator_brings_its_framework(kind: Any, name: str, versio
 
 
 @pytest.mark.parametrize(
-    ("asked", "found"), [("2.13", "2.13.0"), ("2.13.0", "2.13.0"), ("2.5", "2.5.1"), ("2.5.0", "2.5.0")]
+    ("version", "selected"), [("2.13", "2.13.0"), ("2.13.0", "2.13.0"), ("2.5", "2.5.1"), ("2.5.0", "2.5.0")]
 )
-def test_a_series_stands_for_its_newest_release(asked: str, found: str) -> None:
-    assert local(PyTorch, framework_version=asked).framework_version == found
+def test_a_version_series_selects_its_newest_release(version: str, selected: str) -> None:
+    assert local(PyTorch, framework_version=version).framework_version == selected
 
 
 @pytest.mark.parametrize(
@@ -583,7 +580,7 @@ def test_a_series_stands_for_its_newest_release(asked: str, found: str) -> None:
         (SKLearn, "scikit-learn", "0.20.3"),
     ],
 )
-def test_a_version_of_long_ago_is_refused_with_those_there_are(kind: Any, title: str, version: str) -> None:
+def test_an_unsupported_version_is_refused_with_the_supported_ones(kind: Any, title: str, version: str) -> None:
     """B6.39."""
     with pytest.raises(TrainingException) as caught:
         local(kind, framework_version=version)
@@ -592,7 +589,7 @@ def test_a_version_of_long_ago_is_refused_with_those_there_are(kind: Any, title:
     assert "leave the version out" in caught.value.hint
 
 
-def test_a_version_given_as_a_number_is_told_what_it_takes() -> None:
+def test_a_version_that_is_not_text_is_refused() -> None:
     with pytest.raises(TrainingException, match=r"framework_version must be text such as '2.13.0', got 2.1 \(float\)"):
         local(PyTorch, framework_version=2.1)
 
@@ -620,7 +617,7 @@ def test_pytorch_sets_its_variable_in_the_environment(project: Path) -> None:
         (Estimator, {"conda_dependencies_file_path": "conda.yml"}),
     ],
 )
-def test_older_spellings_work_and_are_said_in_the_log_only(
+def test_older_spellings_work_and_log_a_warning(
     kind: Any,
     parameters: Any,
     project: Path,
@@ -655,21 +652,21 @@ def test_a_requirements_file_and_what_it_includes_are_read(project: Path) -> Non
     )
 
 
-def test_hashes_are_left_out_and_said(project: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_hashes_are_skipped_with_a_warning(project: Path, caplog: pytest.LogCaptureFixture) -> None:
     (project / "r.txt").write_text("numpy==2.0 \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb\n")
     spec = local(folder=project, pip_requirements_file="r.txt").to_spec()
     assert spec.environment.pip == ("numpy==2.0",)
     assert "hashes" in caplog.text
 
 
-def test_two_lines_for_one_package_are_both_kept(project: Path) -> None:
+def test_two_lines_for_one_package_are_merged(project: Path) -> None:
     lines = ('numpy<2; python_version<"3.9"', 'numpy>=2; python_version>="3.9"', "git+https://a/x", "git+https://a/y")
     (project / "r.txt").write_text("\n".join(lines))
     assert local(folder=project, pip_requirements_file="r.txt").to_spec().environment.pip == lines
 
 
 @pytest.mark.parametrize("line", ["-e .", "--editable ./pkg", "-c constraints.txt", "--require-hashes", "--unknown x"])
-def test_a_line_that_cannot_be_honoured_is_named(line: str, project: Path) -> None:
+def test_an_unsupported_line_is_named(line: str, project: Path) -> None:
     (project / "r.txt").write_text(f"numpy\n{line}\n")
     with pytest.raises(UserErrorException, match=r"line 2 of .*r\.txt' is not supported: ") as caught:
         local(folder=project, pip_requirements_file="r.txt")
@@ -716,7 +713,7 @@ def test_a_missing_folder_is_named_with_the_nearest_one(project: Path) -> None:
     assert "did you mean 'project'?" in error.hint
 
 
-def test_a_file_as_folder_is_told_how_to_write_it(project: Path) -> None:
+def test_a_file_as_source_directory_is_refused_with_a_hint(project: Path) -> None:
     error = refusal(local(folder=project / "train.py"))
     assert "is a file, not a folder" in error.message
     assert "entry_script='train.py'" in error.hint
@@ -729,7 +726,7 @@ def test_a_missing_script_is_named_with_the_nearest_one(project: Path) -> None:
     assert "did you mean 'train.py'?" in error.hint
 
 
-def test_no_script_at_all_lists_those_there_are(project: Path) -> None:
+def test_a_missing_script_name_lists_the_scripts(project: Path) -> None:
     error = refusal(local(folder=project, entry_script=None))
     assert "no script is given" in error.message
     assert "scripts in this folder: train.py" in error.hint
@@ -742,7 +739,7 @@ def test_a_script_outside_of_the_folder_is_refused(name: str, project: Path) -> 
     assert "is outside of the source directory" in refusal(local(folder=project, entry_script=name)).message
 
 
-def test_a_script_that_is_a_link_to_the_outside_is_refused(project: Path) -> None:
+def test_a_script_linked_from_outside_is_refused(project: Path) -> None:
     (project.parent / "outside.py").write_text("")
     (project / "link.py").symlink_to(project.parent / "outside.py")
     assert "is a link to" in refusal(local(folder=project, entry_script="link.py")).message
@@ -754,7 +751,7 @@ def test_a_folder_as_script_is_refused(project: Path) -> None:
     )
 
 
-def test_a_notebook_as_script_is_told_how_to_become_one(project: Path) -> None:
+def test_a_notebook_as_script_is_refused_with_a_hint(project: Path) -> None:
     """B6.31."""
     (project / "train.ipynb").write_text("{}")
     error = refusal(local(folder=project, entry_script="train.ipynb"))
@@ -769,29 +766,29 @@ def test_an_unreadable_script_is_refused(project: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["sub/deep.py", "./sub/deep.py", "sub/../sub/deep.py"])
-def test_the_script_is_kept_relative_to_the_folder(name: str, project: Path) -> None:
+def test_the_script_is_stored_relative_to_the_folder(name: str, project: Path) -> None:
     """B6.31."""
     assert local(folder=project, entry_script=name).to_spec().script == "sub/deep.py"
 
 
-def test_a_full_path_inside_the_folder_is_kept_relative_to_it(project: Path) -> None:
+def test_an_absolute_script_path_becomes_relative(project: Path) -> None:
     spec = local(folder=project, entry_script=project / "sub" / "deep.py").to_spec()
     assert spec.script == "sub/deep.py"
 
 
-def test_a_folder_reached_by_a_link_is_the_folder_itself(project: Path) -> None:
+def test_a_linked_folder_is_resolved(project: Path) -> None:
     (project.parent / "alias").symlink_to(project)
     entry_script = (project / "train.py").resolve()
     assert local(folder=project.parent / "alias", entry_script=entry_script).to_spec().script == "train.py"
 
 
-def test_a_full_path_through_a_link_is_kept_relative_too(project: Path) -> None:
+def test_an_absolute_script_path_through_a_link_becomes_relative(project: Path) -> None:
     alias = project.parent / "alias"
     alias.symlink_to(project)
     assert local(folder=alias, entry_script=alias / "train.py").to_spec().script == "train.py"
 
 
-def test_a_cluster_for_one_run_is_asked_for_by_its_size(project: Path) -> None:
+def test_a_transient_cluster_is_selected_by_its_size(project: Path) -> None:
     estimator = Estimator(project, vm_size="big", entry_script="train.py")
     assert estimator.run_config.amlcompute.vm_size == "big"
     assert estimator.to_spec().target == "amlcompute"

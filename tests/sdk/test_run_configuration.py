@@ -10,7 +10,7 @@ from runyard.sdk.environment.environment import Environment
 from runyard.sdk.training.run_configuration import DEFAULT_CPU_IMAGE, DataReferenceConfiguration, RunConfiguration
 
 
-def test_the_defaults_are_those_of_old() -> None:
+def test_the_defaults_are_those_of_the_sdk_v1() -> None:
     """B5.23."""
     config = RunConfiguration()
     assert (config.target, config.framework, config.communicator) == ("local", "Python", "None")
@@ -24,11 +24,11 @@ def test_the_defaults_are_those_of_old() -> None:
 
 
 def test_two_configurations_share_nothing() -> None:
-    one, two = RunConfiguration(), RunConfiguration()
-    one.arguments.append("x")
-    one.history.directories_to_watch.append("x")
-    one.data_references["x"] = 1
-    assert (two.arguments, two.history.directories_to_watch, two.data_references) == ([], ["logs"], {})
+    first, second = RunConfiguration(), RunConfiguration()
+    first.arguments.append("x")
+    first.history.directories_to_watch.append("x")
+    first.data_references["x"] = 1
+    assert (second.arguments, second.history.directories_to_watch, second.data_references) == ([], ["logs"], {})
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_the_error_names_the_nearest_setting() -> None:
         config.nodecount = 2
 
 
-def test_a_target_is_kept_by_its_name() -> None:
+def test_a_target_is_stored_by_its_name() -> None:
     """B5.24."""
 
     class Target:
@@ -66,7 +66,7 @@ def test_a_target_is_kept_by_its_name() -> None:
         config.target = 3  # type: ignore[assignment]
 
 
-def test_settings_that_notebooks_write_are_there() -> None:
+def test_settings_of_notebooks_exist() -> None:
     """B5.24."""
     config = RunConfiguration(framework="python", conda_dependencies=CondaDependencies.create(pip_packages=["numpy"]))
     assert config.environment.python.conda_dependencies.pip_packages == ["numpy"]
@@ -80,7 +80,7 @@ def test_settings_that_notebooks_write_are_there() -> None:
     assert config.data_references["store"].mode == "download"
 
 
-def test_auto_prepare_environment_does_nothing_but_warn(caplog: pytest.LogCaptureFixture) -> None:
+def test_auto_prepare_environment_only_warns(caplog: pytest.LogCaptureFixture) -> None:
     """B5.24."""
     config = RunConfiguration()
     config.auto_prepare_environment = False
@@ -114,7 +114,7 @@ def test_wrong_variables_arguments_and_modes_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "given", "known"),
+    ("setting", "value", "allowed"),
     [
         (
             "communicator",
@@ -127,17 +127,15 @@ def test_wrong_variables_arguments_and_modes_are_named() -> None:
         ("framework", "Pyton", "'Python', 'PyTorch', 'TensorFlow', 'PySpark', 'CNTK'"),
     ],
 )
-def test_a_misspelt_communicator_or_framework_is_refused_at_once_by_those_there_are(
-    setting: str, given: Any, known: str
-) -> None:
-    with pytest.raises(RunConfigurationException, match=f"{setting} must be one of {known}"):
-        RunConfiguration(**{setting: given})
-    with pytest.raises(RunConfigurationException, match=f"{setting} must be one of {known}"):
-        setattr(RunConfiguration(), setting, given)
+def test_an_unknown_communicator_or_framework_is_refused(setting: str, value: Any, allowed: str) -> None:
+    with pytest.raises(RunConfigurationException, match=f"{setting} must be one of {allowed}"):
+        RunConfiguration(**{setting: value})
+    with pytest.raises(RunConfigurationException, match=f"{setting} must be one of {allowed}"):
+        setattr(RunConfiguration(), setting, value)
 
 
 @pytest.mark.parametrize(
-    ("setting", "given", "kept"),
+    ("setting", "value", "stored"),
     [
         *(("communicator", name, name) for name in ("none", "MPI", "intelmpi", "OpenMpi", "Horovod", "NCCL", "gloo")),
         *(("framework", name, name) for name in ("python", "PYTORCH", "TensorFlow", "PySpark", "cntk")),
@@ -145,8 +143,8 @@ def test_a_misspelt_communicator_or_framework_is_refused_at_once_by_those_there_
         ("framework", None, "Python"),
     ],
 )
-def test_communicators_and_frameworks_are_taken_in_any_case(setting: str, given: Any, kept: str) -> None:
-    config = RunConfiguration(**{setting: given})
-    assert getattr(config, setting) == kept
-    setattr(config, setting, given)
-    assert getattr(config, setting) == kept
+def test_communicators_and_frameworks_ignore_case(setting: str, value: Any, stored: str) -> None:
+    config = RunConfiguration(**{setting: value})
+    assert getattr(config, setting) == stored
+    setattr(config, setting, value)
+    assert getattr(config, setting) == stored

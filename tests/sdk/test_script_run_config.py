@@ -24,7 +24,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_by_default_it_runs_here_in_an_isolated_empty_environment_for_thirty_days(project: Path) -> None:
+def test_the_defaults_are_local_isolated_and_thirty_days(project: Path) -> None:
     """B5.26, B6.37."""
     spec = ScriptRunConfig(project, script="train.py").to_spec()
     assert (spec.target, spec.script, spec.arguments) == ("local", "train.py", ())
@@ -38,7 +38,7 @@ def test_arguments_become_text(project: Path) -> None:
     assert config.to_spec().arguments == ("--lr", "0.1", "--flag", "True", "data")
 
 
-def test_what_is_set_on_its_run_config_afterwards_takes_effect(project: Path) -> None:
+def test_changes_to_run_config_take_effect(project: Path) -> None:
     """B5.24."""
     config = ScriptRunConfig(project, script="train.py")
     config.run_config.environment = Environment("later")
@@ -47,7 +47,9 @@ def test_what_is_set_on_its_run_config_afterwards_takes_effect(project: Path) ->
     assert (spec.environment.name, spec.target) == ("later", "box")
 
 
-def test_with_a_run_config_the_others_are_ignored_and_said(project: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_with_a_run_config_other_parameters_are_ignored_with_a_warning(
+    project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """B5.26."""
     run_config = RunConfiguration()
     config = ScriptRunConfig(
@@ -58,7 +60,7 @@ def test_with_a_run_config_the_others_are_ignored_and_said(project: Path, caplog
     assert "ignored because run_config is set: compute_target, environment" in caplog.text
 
 
-def test_script_and_arguments_given_here_win_over_those_in_the_run_config(project: Path) -> None:
+def test_script_and_arguments_override_the_run_config(project: Path) -> None:
     """B5.26."""
     run_config = RunConfiguration(script="other.py", arguments=["a"])
     inner = ScriptRunConfig(project, run_config=run_config).to_spec()
@@ -84,20 +86,20 @@ def test_a_distributed_job_is_stored_and_submitted(
     assert config.to_spec().resources.nodes == nodes
 
 
-def test_processes_that_cannot_be_dealt_evenly_are_refused(project: Path) -> None:
+def test_an_uneven_process_count_is_refused(project: Path) -> None:
     job = PyTorchConfiguration("Gloo", process_count=3, node_count=2)
     with pytest.raises(RunConfigurationException, match="process_count=3 cannot be divided evenly among node_count=2"):
         ScriptRunConfig(project, script="train.py", distributed_job_config=job).to_spec()
 
 
-def test_several_nodes_without_a_way_to_talk_are_refused(project: Path) -> None:
+def test_several_nodes_without_a_communicator_are_refused(project: Path) -> None:
     config = ScriptRunConfig(project, script="train.py")
     config.run_config.node_count = 2
     with pytest.raises(RunConfigurationException, match="node_count=2 needs a communicator"):
         config.to_spec()
 
 
-def test_what_a_stall_is_and_does_is_the_users_choice(project: Path) -> None:
+def test_stall_detection_is_configurable(project: Path) -> None:
     config = ScriptRunConfig(project, script="train.py")
     assert config.to_spec().stall_after_s == 1800
     config.run_config.stall.after_s, config.run_config.stall.action = 60, "stop"
@@ -114,7 +116,7 @@ def test_a_distributed_job_of_another_type_is_refused(job: Any) -> None:
         ScriptRunConfig(".", script="train.py", distributed_job_config=job)
 
 
-def test_pytorch_talks_by_nccl_or_gloo_in_any_case() -> None:
+def test_pytorch_backends_ignore_case() -> None:
     """B5.26."""
     assert PyTorchConfiguration().communication_backend == "nccl"
     assert PyTorchConfiguration("GLOO").communication_backend == "gloo"
@@ -123,7 +125,7 @@ def test_pytorch_talks_by_nccl_or_gloo_in_any_case() -> None:
 
 
 @pytest.mark.parametrize("command", [["python", "train.py", "--lr", 1], "python3 train.py --lr 1"])
-def test_a_command_that_starts_a_python_script_is_that_script(command: Any, project: Path) -> None:
+def test_a_command_that_starts_a_python_script_is_parsed(command: Any, project: Path) -> None:
     spec = ScriptRunConfig(project, command=command).to_spec()
     assert (spec.script, spec.arguments) == ("train.py", ("--lr", "1"))
 
@@ -142,13 +144,13 @@ def test_a_command_that_starts_a_python_script_is_that_script(command: Any, proj
         ("python train.py\npython other.py", "a second line"),
     ],
 )
-def test_a_command_that_needs_a_shell_is_refused_at_once_by_the_part_that_does(command: str, part: str) -> None:
+def test_a_command_with_shell_syntax_is_refused(command: str, part: str) -> None:
     with pytest.raises(RunConfigurationException, match=f"command has {part}, which only a shell") as caught:
         ScriptRunConfig(".", command=command)
     assert "put it into a Python script" in caught.value.hint
 
 
-def test_a_command_with_an_open_quote_is_one_error() -> None:
+def test_a_command_with_an_open_quote_is_refused() -> None:
     with pytest.raises(RunConfigurationException, match="command cannot be parsed: No closing quotation"):
         ScriptRunConfig(".", command="python train.py --name 'x")
 
@@ -165,7 +167,7 @@ def test_a_command_with_an_open_quote_is_one_error() -> None:
         ("python -u train.py --lr 1", ("--lr", "1")),
     ],
 )
-def test_what_is_quoted_or_given_as_a_list_is_an_argument_as_it_is(
+def test_quoted_text_and_list_items_are_plain_arguments(
     command: Any, arguments: tuple[str, ...], project: Path
 ) -> None:
     spec = ScriptRunConfig(project, command=command).to_spec()
@@ -180,7 +182,7 @@ def test_what_is_quoted_or_given_as_a_list_is_an_argument_as_it_is(
         (None, True, r"Python 3\.\d+\.\d+"),
     ],
 )
-def test_a_command_with_another_python_than_the_environments_is_refused(
+def test_a_command_with_another_python_version_is_refused(
     version: Any, user_managed: bool, has: str, project: Path
 ) -> None:
     config = ScriptRunConfig(project, command="python3.99 train.py")
@@ -193,7 +195,9 @@ def test_a_command_with_another_python_than_the_environments_is_refused(
     assert ("interpreter_path" if user_managed else "set_python_version('3.99')") in caught.value.hint
 
 
-def test_a_command_with_the_python_of_the_environment_is_taken(project: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_command_with_the_python_of_the_environment_is_accepted(
+    project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     config = ScriptRunConfig(project, command="python3.11 train.py")
     config.run_config.environment.python.conda_dependencies.set_python_version("3.11")
     assert config.to_spec().environment.python == "3.11"
@@ -239,7 +243,7 @@ def test_a_wrong_type_is_one_error_that_names_the_parameter(parameters: Any, err
         ScriptRunConfig(".", **parameters)
 
 
-def test_what_is_wrong_on_disk_is_an_execution_exception(project: Path) -> None:
+def test_problems_on_disk_raise_an_execution_exception(project: Path) -> None:
     with pytest.raises(ExperimentExecutionException, match=r"no script 'trian\.py'") as caught:
         ScriptRunConfig(project, script="trian.py").to_spec()
     assert "did you mean 'train.py'?" in caught.value.hint
@@ -253,7 +257,7 @@ def test_overrides_are_refused_by_name(project: Path) -> None:
         Experiment("digits").submit(config, script_params={})
 
 
-def test_a_cluster_for_one_run_needs_a_size(project: Path) -> None:
+def test_a_transient_cluster_needs_a_size(project: Path) -> None:
     """B5.25: target 'amlcompute' is a cluster of amlcompute.vm_size, made for the run; without a size it is refused."""
     config = ScriptRunConfig(project, script="train.py", compute_target="amlcompute")
     with pytest.raises(ExperimentExecutionException, match="needs a size"):
@@ -262,7 +266,7 @@ def test_a_cluster_for_one_run_needs_a_size(project: Path) -> None:
     assert config.to_spec().target == "amlcompute"
 
 
-def test_spark_and_what_is_no_data_are_refused_at_submission(project: Path) -> None:
+def test_spark_and_invalid_data_are_refused_at_submission(project: Path) -> None:
     config = ScriptRunConfig(project, script="train.py", run_config=RunConfiguration(framework="PySpark"))
     with pytest.raises(ExperimentExecutionException, match="Spark"):
         config.to_spec()
@@ -272,7 +276,7 @@ def test_spark_and_what_is_no_data_are_refused_at_submission(project: Path) -> N
         config.to_spec()
 
 
-def test_the_docker_settings_of_the_run_win_over_those_of_the_environment(project: Path) -> None:
+def test_docker_settings_of_the_run_override_the_environment(project: Path) -> None:
     environment = Environment("e")
     environment.docker.base_image = "team/image"
     environment.docker.shm_size = "1g"

@@ -1,6 +1,6 @@
-"""Every behaviour of the SDK v1 that its notebooks rely on is claimed by a test: its number begins the docstring.
+"""Every behavior of the SDK v1 that its notebooks rely on is claimed by a test, whose docstring begins with its number.
 
-"B5.31: …" is behaviour 31, of section 5. The sections and their numbers are those below.
+"B5.31: …" is behavior 31 of section 5. The sections and their numbers are those below.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ SECTIONS = {  # title, and the numbers from the first to the last
     15: ("TensorBoard, widgets, telemetry, MLflow", 104, 108),
     16: ("Exceptions", 109, 109),
 }
-# What a yard does otherwise on purpose, in words for whoever looks for it; the test that claims it holds ours.
-OTHERWISE = {
+# Intended deviations; the claiming test checks the behavior of Runyard.
+DEVIATIONS = {
     1: "without any config.json, Workspace.from_config() is the yard of this machine, and no error",
     4: "the default datastore is a folder of the yard, and says so as its type",
     29: "a new environment has no example variable",
@@ -45,20 +45,20 @@ OTHERWISE = {
 
 
 def claims() -> set[tuple[int, int]]:
-    found = set()
+    numbers = set()
     for path in TESTS.rglob("test_*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-                told = ast.get_docstring(node) or ""
-                beginning = re.match(r"(B\d+\.\d+)(, B\d+\.\d+)*(?:[:.]|$)", told)
-                found |= {
+                docstring = ast.get_docstring(node) or ""
+                beginning = re.match(r"(B\d+\.\d+)(, B\d+\.\d+)*(?:[:.]|$)", docstring)
+                numbers |= {
                     (int(section), int(number))
                     for section, number in re.findall(r"B(\d+)\.(\d+)", beginning[0] if beginning else "")
                 }
-    return found
+    return numbers
 
 
-def test_every_behaviour_is_claimed_by_a_test() -> None:
+def test_every_behavior_is_claimed_by_a_test() -> None:
     claimed = {number for _, number in claims()}
     assert [number for number in range(1, 110) if number not in claimed] == []
 
@@ -68,5 +68,5 @@ def test_a_claim_names_the_section_of_its_number() -> None:
     assert wrong == []
 
 
-def test_what_is_otherwise_here_is_one_of_them() -> None:
-    assert set(OTHERWISE) <= {n for _, first, last in SECTIONS.values() for n in range(first, last + 1)}
+def test_deviations_are_among_the_behaviors() -> None:
+    assert set(DEVIATIONS) <= {n for _, first, last in SECTIONS.values() for n in range(first, last + 1)}

@@ -22,12 +22,12 @@ KEYS = """
 STATES = "preparing running idle unusable leaving preempted"
 
 
-def test_a_status_has_exactly_the_keys_of_old(workspace: Workspace) -> None:
+def test_a_status_has_exactly_the_keys_of_the_sdk_v1(workspace: Workspace) -> None:
     """B2.11: as get_status() and as the attribute of 2018, with these keys and no others."""
-    wanted = AmlCompute.provisioning_configuration(
+    configuration = AmlCompute.provisioning_configuration(
         vm_size="STANDARD_NC6", max_nodes=4, idle_seconds_before_scaledown="120"
     )
-    cluster = ComputeTarget.create(workspace, next(_names), wanted)
+    cluster = ComputeTarget.create(workspace, next(_names), configuration)
     status = cluster.get_status().serialize()
     assert set(status) == set(KEYS.split())
     assert set(status["nodeStateCounts"]) == {f"{state}NodeCount" for state in STATES.split()}
@@ -38,7 +38,7 @@ def test_a_status_has_exactly_the_keys_of_old(workspace: Workspace) -> None:
     cluster.delete()
 
 
-def test_a_cluster_says_what_it_has(workspace: Workspace) -> None:
+def test_a_cluster_has_its_attributes(workspace: Workspace) -> None:
     """B2.12: type, state, sizes, nodes, update and delete are there; detach() of a cluster is refused."""
     cluster = ComputeTarget.create(workspace, next(_names), AmlCompute.provisioning_configuration("any", max_nodes=2))
     assert isinstance(cluster, AmlCompute)
@@ -55,53 +55,55 @@ def test_a_cluster_says_what_it_has(workspace: Workspace) -> None:
     cluster.delete()
 
 
-def test_a_cluster_by_its_first_name_is_of_that_class(workspace: Workspace) -> None:
+def test_a_batch_ai_cluster_has_its_own_class(workspace: Workspace) -> None:
     """B2.7, B2.11: a script asks whether a target is a BatchAiCompute, and prints its status."""
-    wanted = BatchAiCompute.provisioning_configuration(
+    configuration = BatchAiCompute.provisioning_configuration(
         vm_size="STANDARD_D2_V2", autoscale_enabled=True, cluster_min_nodes=0, cluster_max_nodes=2
     )
     name = next(_names)
-    made = ComputeTarget.create(workspace, name, wanted)
-    made.wait_for_completion(show_output=True, min_node_count=None, timeout_in_minutes=20)
-    found = ComputeTarget(workspace=workspace, name=name)
-    assert type(found) is BatchAiCompute
+    target = ComputeTarget.create(workspace, name, configuration)
+    target.wait_for_completion(show_output=True, min_node_count=None, timeout_in_minutes=20)
+    reopened = ComputeTarget(workspace=workspace, name=name)
+    assert type(reopened) is BatchAiCompute
     assert type(workspace.compute_targets()[name]) is BatchAiCompute
-    assert found.status.serialize()["scaleSettings"]["maxNodeCount"] == 2
+    assert reopened.status.serialize()["scaleSettings"]["maxNodeCount"] == 2
     with pytest.raises(ComputeTargetException, match="service that no longer exists"):
         BatchAiCompute.attach(workspace, "other", "/subscriptions/1")
-    found.delete()
+    reopened.delete()
 
 
-def test_a_machine_to_try_things_on_is_one_node(workspace: Workspace) -> None:
+def test_a_dsvm_is_one_node(workspace: Workspace) -> None:
     name = next(_names)
     with pytest.raises(ComputeTargetException):
         DsvmCompute(workspace=workspace, name=name)
-    wanted = DsvmCompute.provisioning_configuration(vm_size="Standard_D2_v2", ssh_port=5022)
-    made = DsvmCompute.create(workspace, name=name, provisioning_configuration=wanted)
-    made.wait_for_completion(show_output=True)
+    configuration = DsvmCompute.provisioning_configuration(vm_size="Standard_D2_v2", ssh_port=5022)
+    target = DsvmCompute.create(workspace, name=name, provisioning_configuration=configuration)
+    target.wait_for_completion(show_output=True)
     assert type(DsvmCompute(workspace=workspace, name=name)) is DsvmCompute
-    assert made.type == "VirtualMachine"
-    assert made.serialize()["configuration"]["no_effect"][0]["argument"] == "ssh_port"
-    made.delete()
+    assert target.type == "VirtualMachine"
+    assert target.serialize()["configuration"]["no_effect"][0]["argument"] == "ssh_port"
+    target.delete()
 
 
 def test_a_spark_cluster_is_refused_where_scripts_expect_it(workspace: Workspace) -> None:
     """B2.7: attaching raises the exception whose message the notebook prints."""
-    wanted = HDInsightCompute.attach_configuration(address="c.azurehdinsight.net", username="me", password="secret")
+    configuration = HDInsightCompute.attach_configuration(
+        address="c.azurehdinsight.net", username="me", password="secret"
+    )
     with pytest.raises(ComputeTargetException) as caught:
-        ComputeTarget.attach(workspace=workspace, name="spark", attach_configuration=wanted)
+        ComputeTarget.attach(workspace=workspace, name="spark", attach_configuration=configuration)
     assert "Spark" in caught.value.message
     with pytest.raises(ComputeTargetException):
         HDInsightCompute(workspace, "spark")
 
 
-def test_a_remote_machine_that_is_not_there_is_an_exception(workspace: Workspace) -> None:
+def test_a_missing_remote_machine_is_an_exception(workspace: Workspace) -> None:
     """B2.13"""
     with pytest.raises(ComputeTargetException):
         RemoteCompute(workspace=workspace, name=next(_names))
 
 
-def test_a_cluster_for_one_run_is_one_of_that_size(
+def test_a_transient_cluster_is_shared_by_runs_of_its_size(
     workspace: Workspace, experiment: Experiment, project: Callable[..., Path]
 ) -> None:
     """B5.25: an estimator with a vm_size and no target runs on a cluster of that size."""
@@ -114,23 +116,23 @@ def test_a_cluster_for_one_run_is_one_of_that_size(
     assert target.serialize()["configuration"]["vm_size"] == "STANDARD_D2_V2"
 
 
-def test_what_a_cluster_was_told_is_kept_with_it(workspace: Workspace) -> None:
+def test_ignored_arguments_are_stored_with_the_cluster(workspace: Workspace) -> None:
     network = {"vnet_resourcegroup_name": "rg", "vnet_name": "net", "subnet_name": "sub"}
-    wanted = AmlCompute.provisioning_configuration(
+    configuration = AmlCompute.provisioning_configuration(
         max_nodes=1, vm_priority="lowpriority", admin_username="me", admin_user_password="hidden", **network
     )
     name = next(_names)
-    made = ComputeTarget.create(workspace, name, wanted)
-    told = ComputeTarget(workspace, name).serialize()["configuration"]["no_effect"]
-    assert {note["argument"] for note in told} == {"vm_priority", "admin_username", *network}
-    assert "hidden" not in str(told)
-    # what changes nothing does not make it another cluster either
+    target = ComputeTarget.create(workspace, name, configuration)
+    notes = ComputeTarget(workspace, name).serialize()["configuration"]["no_effect"]
+    assert {note["argument"] for note in notes} == {"vm_priority", "admin_username", *network}
+    assert "hidden" not in str(notes)
+    # arguments without effect do not make it a different cluster
     same = AmlCompute.provisioning_configuration(max_nodes=1, vm_priority="lowpriority")
     assert ComputeTarget.create(workspace, name, same).name == name
-    made.delete()
+    target.delete()
 
 
-def test_an_unknown_form_of_a_target_is_refused(workspace: Workspace) -> None:
+def test_an_unknown_target_type_is_refused(workspace: Workspace) -> None:
     with pytest.raises(ComputeTargetException, match="without kind, configuration"):
         ComputeTarget.deserialize(workspace, {"name": "x"})
     with pytest.raises(UserErrorException, match="cannot be named 'amlcompute'"):

@@ -11,7 +11,7 @@ from runyard import Workspace
 from runyard.errors import UserErrorException
 
 
-def test_the_default_datastore_says_what_notebooks_print(workspace: Workspace) -> None:
+def test_the_default_datastore_has_the_attributes_of_notebooks(workspace: Workspace) -> None:
     """B1.4: its name, type, account and container can be printed."""
     store = workspace.get_default_datastore()
     assert (store.name, store.datastore_type) == ("workspaceblobstore", "Folder")
@@ -19,14 +19,14 @@ def test_the_default_datastore_says_what_notebooks_print(workspace: Workspace) -
     assert workspace.datastores["workspaceblobstore"].name == store.name
 
 
-def test_a_reference_has_a_name_of_its_own_and_the_whole_that_of_the_datastore(workspace: Workspace) -> None:
+def test_a_reference_has_a_new_name_and_the_root_has_the_datastores(workspace: Workspace) -> None:
     """B3.15, B3.16: as text it is the variable in which the script finds the path."""
     store = workspace.get_default_datastore()
     part = store.path("mnist")
     assert re.fullmatch(r"\$AZUREML_DATAREFERENCE_[0-9a-f]{32}", str(part))
     assert store.path("mnist").data_reference_name != part.data_reference_name
-    for whole in (store.path(), store.path("."), store.as_mount(), store.as_download()):
-        assert str(whole) == f"$AZUREML_DATAREFERENCE_{store.name}"
+    for root in (store.path(), store.path("."), store.as_mount(), store.as_download()):
+        assert str(root) == f"$AZUREML_DATAREFERENCE_{store.name}"
     assert part.path("train").path_on_datastore == "mnist/train"
     assert (part.mode, store.path().mode) == ("mount", "mount")
     for mode in ("mount", "download", "upload"):
@@ -35,7 +35,7 @@ def test_a_reference_has_a_name_of_its_own_and_the_whole_that_of_the_datastore(w
         assert bound is not part
 
 
-def test_there_are_three_modes(workspace: Workspace) -> None:
+def test_data_references_have_three_modes(workspace: Workspace) -> None:
     """B3.20: any other is a UserErrorException, and overwrite= of a download changes nothing."""
     from azureml.core.runconfig import DataReferenceConfiguration
     from azureml.data.data_reference import DataReference
@@ -48,8 +48,8 @@ def test_there_are_three_modes(workspace: Workspace) -> None:
     assert store.path("a").as_download(overwrite=True).overwrite is False
 
 
-def test_what_is_there_is_not_uploaded_again_unless_asked_for(workspace: Workspace, tmp_path: Path) -> None:
-    """B3.14: files that are there stay as they are, unless overwrite is said."""
+def test_existing_files_are_uploaded_again_only_with_overwrite(workspace: Workspace, tmp_path: Path) -> None:
+    """B3.14: existing files are not replaced without overwrite."""
     store = workspace.get_default_datastore()
     (tmp_path / "a.txt").write_text("first")
     store.upload(src_dir=str(tmp_path), target_path="./once", overwrite=False, show_progress=False)

@@ -1,4 +1,4 @@
-"""`pip install runyard runyard-azureml`: built, installed into a new Python, and beside the real SDK."""
+"""`pip install runyard runyard-azureml`, built and installed into a new environment, also with the real SDK."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.fixture
 def python(wheels: list[str], tmp_path: Path) -> Path:
-    """A Python of its own that has both distributions and nothing else: the people's side needs nothing else."""
+    """An environment with both distributions and nothing else: the SDK needs no other package."""
     uv("venv", "--quiet", "--python", sys.executable, str(tmp_path / "venv"))
-    found = tmp_path / "venv" / "bin" / "python"
-    uv("pip", "install", "--quiet", "--no-deps", "--python", str(found), *wheels)
-    return found
+    interpreter = tmp_path / "venv" / "bin" / "python"
+    uv("pip", "install", "--quiet", "--no-deps", "--python", str(interpreter), *wheels)
+    return interpreter
 
 
 def uv(*words: str) -> None:
@@ -37,22 +37,22 @@ def uv(*words: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def said(python: Path, code: str) -> subprocess.CompletedProcess[str]:
+def run_code(python: Path, code: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "RUNYARD"))}
     return subprocess.run([python, "-c", code], capture_output=True, text=True, env=environment)
 
 
-def test_what_editors_read_is_what_the_table_says() -> None:
+def test_the_stubs_match_the_table() -> None:
     written = runpy.run_path(str(ROOT / "scripts" / "azureml_stubs.py"))
     folder: Path = written["FOLDER"]
-    there = {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*.pyi")}
-    assert there == written["stubs"](), "python scripts/azureml_stubs.py writes them"
+    stored = {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*.pyi")}
+    assert stored == written["stubs"](), "python scripts/azureml_stubs.py writes them"
 
 
 @pytest.mark.real
 @pytest.mark.xdist_group("distribution")
-def test_the_names_are_there_after_an_installation(python: Path) -> None:
-    done = said(
+def test_the_names_exist_after_an_installation(python: Path) -> None:
+    done = run_code(
         python,
         "import sys\nassert not [m for m in sys.modules if m.startswith('runyard.')]\n"
         "import azureml.core\nfrom azureml.train.dnn import PyTorch\nfrom azureml.core import Workspace\n"
@@ -66,7 +66,7 @@ def test_the_names_are_there_after_an_installation(python: Path) -> None:
 
 @pytest.mark.real
 @pytest.mark.xdist_group("distribution")
-def test_no_file_of_it_could_be_one_of_the_real_sdk(wheels: list[str]) -> None:
+def test_the_distribution_shares_no_file_with_the_real_sdk(wheels: list[str]) -> None:
     wheel = next(path for path in wheels if Path(path).name.startswith("runyard_azureml-"))
     with zipfile.ZipFile(wheel) as archive:
         assert not [name for name in archive.namelist() if name.startswith("azureml/")]
@@ -75,18 +75,18 @@ def test_no_file_of_it_could_be_one_of_the_real_sdk(wheels: list[str]) -> None:
 
 @pytest.mark.real
 @pytest.mark.xdist_group("distribution")
-def test_beside_the_real_sdk_it_refuses_and_says_what_to_do(python: Path) -> None:
+def test_the_real_sdk_in_the_same_environment_is_refused(python: Path) -> None:
     packages = next(python.parents[1].glob("lib/python*/site-packages"))
     core = packages / "azureml" / "core"
     core.mkdir(parents=True)
     (packages / "azureml" / "__init__.py").write_text("")
     (core / "__init__.py").write_text("VERSION = 'real'")
     for statement in ("import azureml.core", "from azureml.core import Run"):
-        done = said(python, statement)
+        done = run_code(python, statement)
         assert done.returncode == 1
         assert "azureml-core, the real SDK, is installed in" in done.stderr
         assert "pip uninstall azureml-core, or pip uninstall runyard-azureml" in done.stderr
-    assert said(python, "import runyard; print(runyard.Run.__name__)").stdout == "Run\n"
+    assert run_code(python, "import runyard; print(runyard.Run.__name__)").stdout == "Run\n"
     uv("pip", "uninstall", "--quiet", "--python", str(python), "runyard-azureml")
     # what is left is the real one, whole
-    assert said(python, "import azureml.core; print(azureml.core.VERSION)").stdout == "real\n"
+    assert run_code(python, "import azureml.core; print(azureml.core.VERSION)").stdout == "real\n"

@@ -1,4 +1,4 @@
-"""An argument that has no effect is said once, kept with the run, and shown by `runyard explain`."""
+"""An argument without effect is logged once, stored with the run, and shown by `runyard explain`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runyard.sdk.training.run_configuration import RunConfiguration
 from support import run_view, with_this_python
 
 
-def test_it_is_said_once_and_never_a_secret(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_note_is_logged_once_and_never_a_secret(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "runyard"):
         for _ in range(3):
             config = RunConfiguration()
@@ -31,7 +31,7 @@ def test_it_is_said_once_and_never_a_secret(caplog: pytest.LogCaptureFixture) ->
     assert [note.argument for note in no_effect.notes_of(config, config)] == ["colour", "admin_password"]
 
 
-def test_a_registry_is_kept_and_who_signs_in_to_it_is_not(project: Callable[..., Path]) -> None:
+def test_a_registry_is_stored_without_credentials(project: Callable[..., Path]) -> None:
     registry = ContainerRegistry()
     registry.address, registry.username, registry.password = "registry.example.org", "me", "hunter2"
     estimator = Estimator(
@@ -44,18 +44,18 @@ def test_a_registry_is_kept_and_who_signs_in_to_it_is_not(project: Callable[...,
     spec = estimator.to_spec()
     assert spec.environment.container is not None
     assert spec.environment.container.registry == "registry.example.org"
-    told = {note.argument: note.value for note in spec.no_effect}
-    assert told == {"base_image_registry.username": "'me'", "base_image_registry.password": "…"}
+    notes = {note.argument: note.value for note in spec.no_effect}
+    assert notes == {"base_image_registry.username": "'me'", "base_image_registry.password": "…"}
 
 
-def test_settings_of_an_environment_that_only_azure_read_are_told(project: Callable[..., Path]) -> None:
+def test_ignored_environment_settings_are_noted(project: Callable[..., Path]) -> None:
     environment = Environment("served")
     environment.inferencing_stack_version = "latest"
     environment.spark.precache_packages = False
     environment.spark.repositories = ["https://mmlspark.azureedge.net/maven"]
     config = ScriptRunConfig(project(train="print(1)"), "train.py", environment=environment)
-    told = {(note.owner, note.argument) for note in config.to_spec().no_effect}
-    assert told == {
+    notes = {(note.owner, note.argument) for note in config.to_spec().no_effect}
+    assert notes == {
         ("Environment", "inferencing_stack_version"),
         ("SparkSection", "precache_packages"),
         ("SparkSection", "repositories"),
@@ -65,12 +65,14 @@ def test_settings_of_an_environment_that_only_azure_read_are_told(project: Calla
     assert plain.to_spec().no_effect == ()
 
 
-def test_explain_shows_what_the_run_its_workspace_and_its_target_were_told(
+def test_explain_lists_ignored_arguments_of_run_workspace_and_target(
     home: Path, project: Callable[..., Path], tmp_path: Path
 ) -> None:
     workspace = Workspace.create("explained", key_vault="/subscriptions/1/vaults/v")
-    wanted = AmlCompute.provisioning_configuration(vm_size="STANDARD_NC6", max_nodes=2, vm_priority="lowpriority")
-    cluster = ComputeTarget.create(workspace, "explained", wanted)
+    configuration = AmlCompute.provisioning_configuration(
+        vm_size="STANDARD_NC6", max_nodes=2, vm_priority="lowpriority"
+    )
+    cluster = ComputeTarget.create(workspace, "explained", configuration)
     estimator = Estimator(
         project(train="print('hello')"),
         compute_target=cluster,
@@ -80,26 +82,26 @@ def test_explain_shows_what_the_run_its_workspace_and_its_target_were_told(
     )
     run = Experiment(workspace, "explained").submit(estimator)
     run.wait_for_completion()
-    kept = {(note["owner"], note["argument"]) for note in run_view(run)["spec"]["no_effect"]}
-    assert {("Workspace.create", "key_vault"), ("Estimator", "vm_size")} <= kept
+    stored = {(note["owner"], note["argument"]) for note in run_view(run)["spec"]["no_effect"]}
+    assert {("Workspace.create", "key_vault"), ("Estimator", "vm_size")} <= stored
     cli = CommandLine(home, tmp_path)
-    said = cli("explain", run.id).text
-    assert "arguments without effect:" in said
-    assert "Estimator(vm_size='STANDARD_D2')\n      compute_target selects the machine" in said
-    assert "AmlCompute.provisioning_configuration(vm_priority='lowpriority')" in said
-    assert "Workspace.create(key_vault=…)" in said
-    assert "target       explained: AmlCompute, up to 2 nodes, vm_size STANDARD_NC6 (label only)" in said
-    told = json.loads(cli("explain", run.id, "--json").out)
-    assert told["run_id"] == run.id
-    assert {note["argument"] for note in told["no_effect"]} >= {"vm_size", "vm_priority", "key_vault"}
+    output = cli("explain", run.id).text
+    assert "arguments without effect:" in output
+    assert "Estimator(vm_size='STANDARD_D2')\n      compute_target selects the machine" in output
+    assert "AmlCompute.provisioning_configuration(vm_priority='lowpriority')" in output
+    assert "Workspace.create(key_vault=…)" in output
+    assert "target       explained: AmlCompute, up to 2 nodes, vm_size STANDARD_NC6 (label only)" in output
+    notes = json.loads(cli("explain", run.id, "--json").out)
+    assert notes["run_id"] == run.id
+    assert {note["argument"] for note in notes["no_effect"]} >= {"vm_size", "vm_priority", "key_vault"}
     cluster.delete()
 
 
-def test_explain_says_when_every_argument_counts(
+def test_explain_reports_that_every_argument_is_used(
     home: Path, experiment: Experiment, project: Callable[..., Path], tmp_path: Path
 ) -> None:
     run = experiment.submit(with_this_python(project(train="print(1)")))
     run.wait_for_completion()
-    said = CommandLine(home, tmp_path)("explain", run.id).text
-    assert "no effect    none: every argument was used" in said
-    assert "target       local: the yard's machine" in said
+    output = CommandLine(home, tmp_path)("explain", run.id).text
+    assert "no effect    none: every argument was used" in output
+    assert "target       local: the yard's machine" in output

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_every_name_of_the_table_leads_somewhere(module: str) -> None:
+def test_every_name_of_the_table_resolves(module: str) -> None:
     found = importlib.import_module(module)
     assert found.__all__ == MODULES[module].split()
     for name in found.__all__:
@@ -32,7 +32,7 @@ def test_every_name_of_the_table_leads_somewhere(module: str) -> None:
         assert getattr(found, name) is getattr(importlib.import_module(home[0]), home[1])
 
 
-def test_every_home_is_used() -> None:
+def test_every_runyard_module_in_the_table_is_used() -> None:
     named = {name for names in MODULES.values() for name in names.split()}
     homes = [word.partition("=")[0] for names in HOMES.values() for word in names.split()]
     assert sorted(set(homes) - named) == []
@@ -47,20 +47,20 @@ def test_one_class_under_several_names_is_one_class() -> None:
     assert azureml.core.compute_target.ComputeTargetException is azureml.exceptions.ComputeTargetException
 
 
-def test_all_names_of_a_module_can_be_imported_at_once() -> None:
+def test_all_names_of_a_module_can_be_star_imported() -> None:
     names: dict[str, object] = {}
     exec("from azureml.train.estimator import *\nfrom azureml.train.hyperdrive import *", names)
     assert {"Estimator", "choice", "BanditPolicy", "PrimaryMetricGoal"} <= set(names)
 
 
-def test_the_version_says_both_versions() -> None:
+def test_the_version_contains_both_versions() -> None:
     import azureml.core
 
     assert azureml.core.VERSION == VERSION
     assert VERSION.startswith("1.61.0+runyard.")
 
 
-def test_what_is_not_there_is_said_to_be_missing_by_runyard() -> None:
+def test_missing_names_raise_a_runyard_error() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"No module named 'azureml.core.nothing': Runyard provides a part"):
         importlib.import_module("azureml.core.nothing")
     with pytest.raises(ImportError, match=r"cannot import name 'Nothing' from 'azureml\.core'"):
@@ -97,12 +97,12 @@ def test_what_is_not_there_is_said_to_be_missing_by_runyard() -> None:
         ("import azureml.contrib.nothing", ModuleNotFoundError, "azureml.contrib.services or azureml.contrib.tens"),
     ],
 )
-def test_what_is_refused_says_why_and_what_to_do_instead(line: str, error: type[Exception], words: str) -> None:
+def test_refused_names_raise_the_reason_and_an_alternative(line: str, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=re.escape(words)):
         exec(line, {})
 
 
-def test_errors_that_notebooks_catch_are_those_that_are_raised_here(tmp_path: Path) -> None:
+def test_notebooks_catch_the_errors_that_are_raised(tmp_path: Path) -> None:
     from azureml.core.run import _OfflineRun
     from azureml.exceptions import AuthenticationException, ProjectSystemException
 
@@ -113,13 +113,13 @@ def test_errors_that_notebooks_catch_are_those_that_are_raised_here(tmp_path: Pa
     assert isinstance(Run.get_context(), _OfflineRun)
 
 
-def test_whether_a_refused_name_is_there_can_still_be_asked() -> None:
+def test_hasattr_works_for_refused_names() -> None:
     import azureml.core
 
     assert not hasattr(azureml.core, "Keyvault")
 
 
-def test_the_old_name_loads_nothing_that_the_new_one_does_not(tmp_path: Path) -> None:
+def test_azureml_imports_load_no_more_than_runyard_imports(tmp_path: Path) -> None:
     folder = create_node_package(tmp_path)
     new = loaded_by("from runyard import Run", folder)
     old = loaded_by("from azureml.core import Run", folder)
@@ -133,7 +133,7 @@ def test_the_old_name_loads_nothing_that_the_new_one_does_not(tmp_path: Path) ->
     assert old - new - answering - finding == set()
 
 
-def test_the_names_work_from_the_kit_with_nothing_installed(tmp_path: Path) -> None:
+def test_the_names_work_from_the_node_package(tmp_path: Path) -> None:
     done = bare_python(
         create_node_package(tmp_path),
         "import azureml\nfrom azureml.core import Run\nfrom azureml.core.run import Run as Same\n"
@@ -143,7 +143,7 @@ def test_the_names_work_from_the_kit_with_nothing_installed(tmp_path: Path) -> N
     assert done.stdout.split() == ["True", "True", "OfflineRun"], done.stderr
 
 
-def test_every_name_is_in_the_kit_on_the_oldest_python_of_this_machine(tmp_path: Path) -> None:
+def test_every_name_is_in_the_node_package_on_the_oldest_python(tmp_path: Path) -> None:
     code = (
         "import importlib\nfrom runyard.sdk.azureml.names import MODULES\n"
         "for module, names in MODULES.items():\n"
@@ -153,7 +153,7 @@ def test_every_name_is_in_the_kit_on_the_oldest_python_of_this_machine(tmp_path:
     assert done.stdout == "all\n", done.stderr
 
 
-def test_a_script_that_says_azureml_logs_to_its_run(experiment: Experiment, project: Callable[..., Path]) -> None:
+def test_a_script_with_azureml_imports_logs_to_its_run(experiment: Experiment, project: Callable[..., Path]) -> None:
     """B9.56: the run is known from the environment that its agent gave it, and is one object in a process."""
     code = """
         import os
@@ -174,7 +174,7 @@ def test_a_script_that_says_azureml_logs_to_its_run(experiment: Experiment, proj
     assert run.get_metrics() == {"one": 1, "missing": 0}
 
 
-def test_scripts_of_the_kit_compile_on_the_oldest_python_that_runs_may_have() -> None:
+def test_node_package_modules_compile_on_python_3_9() -> None:
     for name in ("azureml/module_finder", "azureml/names", "azureml/no_effect", "run/run"):
         source = (ROOT / "src" / "runyard" / "sdk" / f"{name}.py").read_text(encoding="utf-8")
         assert ast.parse(source, feature_version=(3, 9)).body

@@ -43,7 +43,7 @@ from runyard.sdk.training.chainer import Chainer
 from support import with_this_python
 
 
-def test_what_is_submitted_says_which_class_comes_back(
+def test_the_config_determines_the_class_of_the_run(
     experiment: Experiment, project: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """B8.48, B8.49, B8.53, B13.84, B13.93: a script gives a ScriptRun, a sweep a HyperDriveRun, here too."""
@@ -53,10 +53,10 @@ def test_what_is_submitted_says_which_class_comes_back(
     assert type(run) is ScriptRun
     assert re.fullmatch(rf"{experiment.name}_\d+_[0-9a-f]{{8}}", run.id)
     run.wait_for_completion(show_output=True)
-    shown = capsys.readouterr().out
-    assert shown.startswith(f"RunId: {run.id}\nWeb View: {run.get_portal_url()}\n")
-    assert "\n\nStreaming azureml-logs/70_driver_log.txt\n" + "=" * 40 + "\n\n" in shown
-    assert f"Execution Summary\n=================\nRunId: {run.id}\nWeb View: {run.portal_url}\n" in shown
+    output = capsys.readouterr().out
+    assert output.startswith(f"RunId: {run.id}\nWeb View: {run.get_portal_url()}\n")
+    assert "\n\nStreaming azureml-logs/70_driver_log.txt\n" + "=" * 40 + "\n\n" in output
+    assert f"Execution Summary\n=================\nRunId: {run.id}\nWeb View: {run.portal_url}\n" in output
     sweep = experiment.submit(
         HyperDriveConfig(
             run_config=config,
@@ -90,7 +90,7 @@ def test_a_sweep_cannot_be_marked_as_failed(experiment: Experiment, project: Cal
     sweep.wait_for_completion()
 
 
-def test_nodes_of_one_run_see_one_folder(
+def test_nodes_of_one_run_share_one_folder(
     workspace: Workspace, experiment: Experiment, project: Callable[..., Path]
 ) -> None:
     """B6.35: a worker waits for a file that another one, on another node, writes below outputs."""
@@ -122,7 +122,7 @@ def test_nodes_of_one_run_see_one_folder(
     cluster.delete()
 
 
-def test_a_run_goes_on_from_the_outputs_of_another(experiment: Experiment, project: Callable[..., Path]) -> None:
+def test_a_run_resumes_from_the_outputs_of_another(experiment: Experiment, project: Callable[..., Path]) -> None:
     """B6.36: --resume-from is the folder of the earlier run's outputs, which a variable holds too."""
     script = """
         import argparse, os, pathlib
@@ -140,24 +140,24 @@ def test_a_run_goes_on_from_the_outputs_of_another(experiment: Experiment, proje
     settings = {"compute_target": "local", "entry_script": "train.py", "user_managed": True}
     first = experiment.submit(Estimator(folder, **settings))
     first.wait_for_completion()
-    place = first._get_outputs_datapath()
-    second = experiment.submit(Estimator(folder, resume_from=place, **settings))
+    outputs = first._get_outputs_datapath()
+    second = experiment.submit(Estimator(folder, resume_from=outputs, **settings))
     second.wait_for_completion()
     assert (first.get_metrics(), second.get_metrics()) == ({"epoch": 1}, {"epoch": 2})
-    named = ScriptRunConfig(folder, script="train.py", arguments=["--x", 1], resume_from=place).to_spec()
+    named = ScriptRunConfig(folder, script="train.py", arguments=["--x", 1], resume_from=outputs).to_spec()
     assert named.arguments == ("--x", "1", "--resume-from", "$AZUREML_DATAREFERENCE_MODEL_LOCATION")
     with pytest.raises(UserErrorException, match="resume_from must be a DataPath"):
         Estimator(folder, resume_from="outputs", **settings)
 
 
-def test_what_else_could_be_asked_of_a_run(
+def test_other_members_of_a_run_work(
     workspace: Workspace, experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     run = experiment.start_logging(snapshot_directory=None)
     run.display_name, run.description = "the best one", "why it is"
-    found = Run.get(workspace, run.id)
-    assert (found.display_name, found.description, found.name) == ("the best one", "why it is", "the best one")
+    reopened = Run.get(workspace, run.id)
+    assert (reopened.display_name, reopened.description, reopened.name) == ("the best one", "why it is", "the best one")
     assert run.get_detailed_status() == {"status": "Running", "details": None}
     assert run.identity == f"{experiment.name}#{run.id}"
     assert workspace.get_run(run.id) == run == next(Run.list(experiment))
@@ -172,16 +172,14 @@ def test_what_else_could_be_asked_of_a_run(
     run.complete()
 
 
-def test_all_logs_of_a_run_are_written_at_once(
-    experiment: Experiment, project: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_all_logs_of_a_run_are_downloaded(experiment: Experiment, project: Callable[..., Path], tmp_path: Path) -> None:
     run = experiment.submit(with_this_python(project(train="print('a line')")))
     run.wait_for_completion()
     written = run.get_all_logs(destination=str(tmp_path / "logs"))
     assert [Path(path).read_text() for path in written if path.endswith("70_driver_log.txt")] == ["a line\n"]
 
 
-def test_a_run_type_of_ones_own_is_opened_by_its_factory(
+def test_a_custom_run_type_is_opened_by_its_factory(
     workspace: Workspace, experiment: Experiment, project: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Mine(ScriptRun):
@@ -194,21 +192,21 @@ def test_a_run_type_of_ones_own_is_opened_by_its_factory(
     assert type(Run.get(workspace, run.id)) is Mine
 
 
-def test_an_environment_and_a_run_configuration_come_back_from_their_files(tmp_path: Path) -> None:
-    made = Environment("kept")
-    made.python.conda_dependencies.add_pip_package("numpy")
-    made.environment_variables = {"A": "1"}
-    made.save_to_directory(tmp_path / "env")
+def test_an_environment_and_a_run_configuration_round_trip_as_files(tmp_path: Path) -> None:
+    environment = Environment("kept")
+    environment.python.conda_dependencies.add_pip_package("numpy")
+    environment.environment_variables = {"A": "1"}
+    environment.save_to_directory(tmp_path / "env")
     with pytest.raises(UserErrorException, match="exists already"):
-        made.save_to_directory(tmp_path / "env")
-    assert Environment.load_from_directory(tmp_path / "env").to_definition() == made.to_definition()
+        environment.save_to_directory(tmp_path / "env")
+    assert Environment.load_from_directory(tmp_path / "env").to_definition() == environment.to_definition()
     config = RunConfiguration("train.py", ["--lr", "0.1"], framework="Python")
-    config.environment, config.node_count, config.target = made, 2, "cluster"
+    config.environment, config.node_count, config.target = environment, 2, "cluster"
     config.save(tmp_path, "big")
     assert (tmp_path / ".azureml" / "big.runconfig").is_file()
     loaded = RunConfiguration.load(tmp_path, "big")
     assert (loaded.script, loaded.arguments, loaded.node_count) == ("train.py", ["--lr", "0.1"], 2)
-    assert (loaded.target, loaded.environment.to_definition()) == ("cluster", made.to_definition())
+    assert (loaded.target, loaded.environment.to_definition()) == ("cluster", environment.to_definition())
     old = "script: train.py\ntarget: local\nnodeCount: 1\nenvironment:\n  name: e\n  docker: {enabled: true}\n"
     (tmp_path / "old.runconfig").write_text(old)
     assert RunConfiguration.load(tmp_path / "old.runconfig").environment.docker.enabled is True
@@ -217,7 +215,7 @@ def test_an_environment_and_a_run_configuration_come_back_from_their_files(tmp_p
         RunConfiguration.load(tmp_path, "big")
 
 
-def test_chainer_needs_a_python_that_has_it(project: Callable[..., Path]) -> None:
+def test_chainer_needs_an_existing_installation(project: Callable[..., Path]) -> None:
     folder = project(train="print(1)")
     with pytest.raises(TrainingException, match="Chainer cannot be installed"):
         Chainer(folder, compute_target="local", entry_script="train.py").to_spec()
@@ -242,7 +240,7 @@ def test_telemetry_is_one_line_and_nothing_is_sent(capsys: pytest.CaptureFixture
     assert capsys.readouterr().out.count("\n") == 1
 
 
-def test_errors_are_one_family_and_print_as_scripts_of_old_expect(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_share_a_base_and_print_in_the_format_of_the_sdk_v1(monkeypatch: pytest.MonkeyPatch) -> None:
     """B16.109: message, inner_exception, and a text of several lines once the names of the SDK v1 are in use."""
     import azureml.exceptions
 
@@ -267,7 +265,7 @@ def test_errors_are_one_family_and_print_as_scripts_of_old_expect(monkeypatch: p
     assert not issubclass(ModelNotFoundException, WebserviceException)
 
 
-def test_an_estimator_of_the_first_releases_is_read_with_a_star(project: Callable[..., Path]) -> None:
+def test_an_estimator_can_be_star_imported(project: Callable[..., Path]) -> None:
     names: dict[str, Any] = {}
     exec("from azureml.train.estimator import *", names)
     assert names["Estimator"] is Estimator

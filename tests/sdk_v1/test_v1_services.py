@@ -11,7 +11,7 @@ from runyard.errors import WebserviceException
 SCORE = "def init(): pass\ndef run(text): return text\n"
 
 
-def test_an_image_is_checked_when_it_is_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_image_configuration_is_checked_immediately(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """B14.99: the script must be there, by a relative path, and the runtime one of two."""
     from azureml.core.image import ContainerImage
 
@@ -27,7 +27,7 @@ def test_an_image_is_checked_when_it_is_described(tmp_path: Path, monkeypatch: p
             ContainerImage.image_configuration(**wrong)
 
 
-def test_an_entry_script_is_looked_for_when_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_entry_script_is_refused_immediately(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """B14.100: relative to the current folder, or to source_directory."""
     from azureml.core.model import InferenceConfig
 
@@ -41,7 +41,7 @@ def test_an_entry_script_is_looked_for_when_it_is_named(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize("wrong", [{"cpu_cores": 0}, {"cpu_cores": -1}, {"memory_gb": 0}])
-def test_a_service_needs_some_of_a_machine(wrong: dict[str, int]) -> None:
+def test_a_service_needs_positive_resources(wrong: dict[str, int]) -> None:
     """B14.101: processors and memory are above zero."""
     from azureml.core.webservice import AciWebservice
 

@@ -1,7 +1,7 @@
-"""Every name, member and parameter of the SDK v1 that its notebooks could meet is here, as the file beside tells.
+"""Compares the names, members and parameters of the SDK v1 with those recorded in `sdk_v1_surface.json`.
 
-`sdk_v1_surface.json` holds, for each class, what its constructor and members take; `...` stands for a default that is
-no plain value.
+For each class it has the parameters of the constructor and the members; `...` stands for a default that is not a plain
+value.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ import pytest
 
 FACTS = json.loads((Path(__file__).parent / "sdk_v1_surface.json").read_text(encoding="utf-8"))
 CALLS = ("method", "staticmethod", "classmethod")
-GIVEN = object()  # a default that the facts do not tell
+UNKNOWN = object()  # a default that was not recorded
 
 
 @pytest.mark.parametrize("module", FACTS["modules"])
 def test_a_module_has_its_names(module: str) -> None:
-    found = importlib.import_module(module)
-    assert [name for name in FACTS["modules"][module] if not hasattr(found, name)] == []
+    imported = importlib.import_module(module)
+    assert [name for name in FACTS["modules"][module] if not hasattr(imported, name)] == []
 
 
 @pytest.mark.parametrize("path", FACTS["objects"])
-def test_a_class_takes_what_it_took_and_has_its_members(path: str) -> None:
-    facts, found = FACTS["objects"][path], resolve(path)
-    problems = differences(found, facts["takes"]) if "takes" in facts else []
-    for name, told in facts.get("members", {}).items():
-        kind, _, takes = told.partition("(")
-        problems += [f"{name}: {problem}" for problem in member_problems(found, name, kind, takes.removesuffix(")"))]
+def test_a_class_has_its_parameters_and_members(path: str) -> None:
+    facts, owner = FACTS["objects"][path], resolve(path)
+    problems = differences(owner, facts["takes"]) if "takes" in facts else []
+    for name, recorded in facts.get("members", {}).items():
+        kind, _, takes = recorded.partition("(")
+        problems += [f"{name}: {problem}" for problem in member_problems(owner, name, kind, takes.removesuffix(")"))]
     assert problems == []
 
 
-def test_the_facts_are_all_there() -> None:
+def test_the_recorded_surface_is_complete() -> None:
     members = sum(len(facts.get("members", {})) for facts in FACTS["objects"].values())
     assert (len(FACTS["modules"]), sum(map(len, FACTS["modules"].values()))) == (30, 64)
     assert (len(FACTS["objects"]), members) == (60, 734)
@@ -52,9 +52,9 @@ def resolve(path: str) -> Any:
 def member_problems(owner: Any, name: str, kind: str, takes: str) -> list[str]:
     plain = next((vars(base)[name] for base in owner.__mro__ if name in vars(base)), None)
     if plain is None:
-        return [] if kind not in CALLS and name in set_on_instances(owner) else ["is not there"]
+        return [] if kind not in CALLS and name in set_on_instances(owner) else ["does not exist"]
     if kind == "enum_member":
-        return [] if issubclass(owner, enum.Enum) and isinstance(plain, owner) else ["is no value of the enum"]
+        return [] if issubclass(owner, enum.Enum) and isinstance(plain, owner) else ["is not a value of the enum"]
     is_call = callable(plain) or isinstance(plain, (staticmethod, classmethod))
     if is_call and isinstance(plain, type):
         return []  # a class in the place of a factory or of a value
@@ -63,20 +63,20 @@ def member_problems(owner: Any, name: str, kind: str, takes: str) -> list[str]:
     if kind not in CALLS:
         return []
     if kind != "method" and not isinstance(plain, (staticmethod, classmethod)):
-        return ["needs an object, and did not"]
+        return ["needs an instance, unlike before"]
     # without the object that it is a method of
     function = plain.__func__ if isinstance(plain, (staticmethod, classmethod)) else plain
     return differences(function, takes, skip=0 if isinstance(plain, staticmethod) else 1)
 
 
-def differences(found: Any, takes: str, skip: int = 0) -> list[str]:
-    """What a caller who writes for the SDK v1 would stumble over: a name, a place, a default, an argument too many."""
-    mine = list(inspect.signature(found).parameters.values())[skip:]
+def differences(function: Any, takes: str, skip: int = 0) -> list[str]:
+    """Return the differences that break a caller: a name, a position, a default, or an additional required argument."""
+    mine = list(inspect.signature(function).parameters.values())[skip:]
     by_name = {parameter.name: parameter for parameter in mine if parameter.kind.name.startswith(("POS", "KEY"))}
     places = [parameter.name for parameter in mine if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
     takes_any_place = any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in mine)
     problems, theirs = [], parameters(takes)
-    for place, (name, default, by_place) in enumerate(theirs):
+    for position, (name, default, is_positional) in enumerate(theirs):
         if name.startswith("_"):
             continue
         parameter = by_name.get(name)
@@ -84,16 +84,16 @@ def differences(found: Any, takes: str, skip: int = 0) -> list[str]:
             problems.append(f"takes no {name}")
         elif default is not None and parameter.default is inspect.Parameter.empty:
             problems.append(f"{name} must be given")
-        elif default not in (None, GIVEN) and (parameter.default, type(parameter.default)) != default:
+        elif default not in (None, UNKNOWN) and (parameter.default, type(parameter.default)) != default:
             if not (isinstance(parameter.default, str) and parameter.default == default[0]):
                 problems.append(f"{name} is {parameter.default!r} by default, and was {default[0]!r}")
-        elif by_place and not takes_any_place and places[place : place + 1] != [name]:
-            problems.append(f"{name} is not in place {place}")
-    known = {name for name, _, _ in theirs}
+        elif is_positional and not takes_any_place and places[position : position + 1] != [name]:
+            problems.append(f"{name} is not at position {position}")
+    recorded_names = {name for name, _, _ in theirs}
     problems += [
         f"demands {name}"
         for name, parameter in by_name.items()
-        if parameter.default is inspect.Parameter.empty and name not in known
+        if parameter.default is inspect.Parameter.empty and name not in recorded_names
     ]
     return problems
 
@@ -102,27 +102,27 @@ def parameters(takes: str) -> list[tuple[str, Any, bool]]:
     """``a, b=1, *, c=...``: each name, its default (as value and type; None: has none), and whether by place."""
     node = ast.parse(f"def f({takes}): pass").body[0]
     assert isinstance(node, ast.FunctionDef)
-    placed = node.args.args
-    defaults = [None] * (len(placed) - len(node.args.defaults)) + [told(one) for one in node.args.defaults]
-    found = [(argument.arg, default, True) for argument, default in zip(placed, defaults, strict=True)]
+    positional = node.args.args
+    defaults = [None] * (len(positional) - len(node.args.defaults)) + [_default(value) for value in node.args.defaults]
+    result = [(argument.arg, default, True) for argument, default in zip(positional, defaults, strict=True)]
     for argument, value in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
-        found.append((argument.arg, None if value is None else told(value), False))
-    return found
+        result.append((argument.arg, None if value is None else _default(value), False))
+    return result
 
 
-def told(node: ast.expr) -> Any:
+def _default(node: ast.expr) -> Any:
     value = ast.literal_eval(node)
-    return GIVEN if value is ... else (value, type(value))
+    return UNKNOWN if value is ... else (value, type(value))
 
 
 def set_on_instances(owner: Any) -> set[str]:
     """Names that the class annotates or sets on itself: `self.name = …`."""
-    found: set[str] = set()
+    names: set[str] = set()
     for base in owner.__mro__:
         if base.__module__ == "builtins":
             continue
-        found |= set(vars(base).get("__annotations__", ()))
+        names |= set(vars(base).get("__annotations__", ()))
         for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(base)))):
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-                found |= {node.attr} if isinstance(node.value, ast.Name) and node.value.id == "self" else set()
-    return found
+                names |= {node.attr} if isinstance(node.value, ast.Name) and node.value.id == "self" else set()
+    return names

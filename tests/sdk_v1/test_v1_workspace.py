@@ -1,4 +1,4 @@
-"""Workspaces of the SDK v1: found by their files, made, printed, and asked for what only a cloud has."""
+"""Workspaces of the SDK v1: opened_workspace by their files, created, printed, and asked for what only a cloud has."""
 
 from __future__ import annotations
 
@@ -23,43 +23,51 @@ def put(folder: Path, name: str, content: Any = OLD) -> Path:
 
 
 def test_an_old_configuration_is_found_from_a_folder_below_it(tmp_path: Path, monkeypatch, home: Path) -> None:
-    """B1.1: .azureml/config.json wins over aml_config/config.json, that over a bare config.json; then one goes up."""
+    """B1.1: .azureml/config.json precedes aml_config/config.json and config.json; then the parent folder."""
     below = tmp_path / "a" / "b"
     below.mkdir(parents=True)
     monkeypatch.chdir(below)
-    for place, name in (
+    for path, name in (
         ("config.json", "bare"),
         ("aml_config/project.json", "older-project"),
         ("aml_config/config.json", "older"),
         (".azureml/project.json", "project"),
         (".azureml/config.json", "newer"),
     ):
-        put(tmp_path, place, {**OLD, "workspace_name": name})
+        put(tmp_path, path, {**OLD, "workspace_name": name})
         assert Workspace.from_config().name == name
     put(tmp_path / "a", "config.json", {**OLD, "workspace_name": "nearer"})
-    found = Workspace.from_config()
-    assert (found.name, found.subscription_id, found.resource_group) == ("nearer", "1234-56", "aml-rg")
-    assert found.home == home
+    opened_workspace = Workspace.from_config()
+    assert (opened_workspace.name, opened_workspace.subscription_id, opened_workspace.resource_group) == (
+        "nearer",
+        "1234-56",
+        "aml-rg",
+    )
+    assert opened_workspace.home == home
 
 
-def test_an_address_of_the_cloud_names_a_workspace_too(tmp_path: Path, home: Path) -> None:
+def test_a_scope_names_a_workspace(tmp_path: Path, home: Path) -> None:
     """B1.1: one Scope in place of the three keys."""
     scope = "/subscriptions/1/resourceGroups/rg/providers/Microsoft.MachineLearningServices/workspaces/scoped"
-    found = Workspace.from_config(put(tmp_path, "config.json", {"Scope": scope}))
-    assert (found.subscription_id, found.resource_group, found.name) == ("1", "rg", "scoped")
+    opened_workspace = Workspace.from_config(put(tmp_path, "config.json", {"Scope": scope}))
+    assert (opened_workspace.subscription_id, opened_workspace.resource_group, opened_workspace.name) == (
+        "1",
+        "rg",
+        "scoped",
+    )
 
 
 @pytest.mark.parametrize(
     ("content", "says"), [({"workspace_name": "x"}, "lacks subscription_id, resource_group"), ("{", "cannot be read")]
 )
-def test_a_configuration_that_says_too_little_is_refused(tmp_path: Path, content: Any, says: str, home: Path) -> None:
-    """B1.1: keys that are missing, or a file that is none, are a UserErrorException."""
+def test_an_incomplete_configuration_is_refused(tmp_path: Path, content: Any, says: str, home: Path) -> None:
+    """B1.1: keys that are missing, or an invalid file, are a UserErrorException."""
     put(tmp_path, ".azureml/config.json", content)
     with pytest.raises(UserErrorException, match=says):
         Workspace.from_config(tmp_path)
 
 
-def test_no_configuration_is_an_error_only_where_one_was_named(tmp_path: Path, monkeypatch, home: Path) -> None:
+def test_a_missing_configuration_is_an_error_only_for_an_explicit_path(tmp_path: Path, monkeypatch, home: Path) -> None:
     """B1.1: a folder that was given and has none is a UserErrorException; else it is the yard of this machine."""
     with pytest.raises(UserErrorException, match=r"no config\.json at or above"):
         Workspace.from_config(tmp_path)
@@ -67,7 +75,7 @@ def test_no_configuration_is_an_error_only_where_one_was_named(tmp_path: Path, m
     assert Workspace.from_config().name == "runyard"
 
 
-def test_what_notebooks_print_is_text(workspace: Workspace) -> None:
+def test_attributes_that_notebooks_print_are_text(workspace: Workspace) -> None:
     """B1.2: name, location, subscription and group can be joined to text."""
     here = Workspace.from_config()
     assert here.name + here.location + here.subscription_id + here.resource_group
@@ -85,10 +93,10 @@ def test_collections_are_dicts_that_can_be_called(workspace: Workspace, experime
     assert workspace.compute_targets["local"].name == "local"
 
 
-def test_the_notebook_that_all_others_need(tmp_path: Path, monkeypatch, home: Path) -> None:
-    """B1.5: a workspace is made or opened, its configuration written, and read by the next notebook."""
+def test_the_configuration_notebook_runs(tmp_path: Path, monkeypatch, home: Path) -> None:
+    """B1.5: a workspace is created or opened, its configuration written, and read by the next notebook."""
     monkeypatch.chdir(tmp_path)
-    made = Workspace.create(
+    created = Workspace.create(
         name="team-ws",
         subscription_id="1234-56",
         resource_group="aml-rg",
@@ -96,8 +104,8 @@ def test_the_notebook_that_all_others_need(tmp_path: Path, monkeypatch, home: Pa
         create_resource_group=True,
         exist_ok=True,
     )
-    assert (made.location, made.get_details()["name"]) == ("eastus2", "team-ws")
-    made.write_config()
+    assert (created.location, created.get_details()["name"]) == ("eastus2", "team-ws")
+    created.write_config()
     assert json.loads((tmp_path / ".azureml" / "config.json").read_text()) == OLD
     assert Workspace.from_config().name == "team-ws"
     (tmp_path / "older" / "aml_config").mkdir(parents=True)
@@ -105,37 +113,37 @@ def test_the_notebook_that_all_others_need(tmp_path: Path, monkeypatch, home: Pa
     opened.write_config(path=tmp_path / "older")
     assert (tmp_path / "older" / "aml_config" / "config.json").is_file()
     assert Workspace.get("team-ws", subscription_id="1234-56", resource_group="aml-rg").name == "team-ws"
-    assert [one.name for one in Workspace.list("1234-56")["team-ws"]] == ["team-ws"]
+    assert [workspace.name for workspace in Workspace.list("1234-56")["team-ws"]] == ["team-ws"]
 
 
-def test_the_address_for_mlflow_is_given_since_its_plugin_can_be_imported(workspace: Workspace, monkeypatch) -> None:
-    """B1.6: azureml.mlflow is there."""
+def test_the_tracking_uri_of_mlflow_is_returned(workspace: Workspace, monkeypatch) -> None:
+    """B1.6: azureml.mlflow can be imported."""
     import azureml.mlflow  # noqa: F401
 
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "")
     assert workspace.get_mlflow_tracking_uri().startswith("http://127.0.0.1:")
 
 
-def test_clusters_that_a_workspace_is_made_with_are_there(home: Path) -> None:
+def test_default_clusters_of_a_workspace_are_created(home: Path) -> None:
     two = Workspace.DEFAULT_CPU_CLUSTER_CONFIGURATION
-    made = Workspace.create("with-clusters", default_cpu_compute_target=two)
-    cluster = made.get_default_compute_target("CPU")
+    created = Workspace.create("with-clusters", default_cpu_compute_target=two)
+    cluster = created.get_default_compute_target("CPU")
     try:
         assert (cluster.name, type(cluster)) == ("cpu-cluster", AmlCompute)
-        assert made.get_default_compute_target("GPU").name == "local"
+        assert created.get_default_compute_target("GPU").name == "local"
     finally:
         cluster.delete()
 
 
-def test_what_a_cloud_was_told_is_said_once(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_cloud_arguments_are_logged_once(home: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "runyard"):
         for _ in range(2):
             Workspace.create(
                 "networked", container_registry="/subscriptions/1/registries/r", private_endpoint_config="x"
             )
-    said = [record.getMessage() for record in caplog.records]
-    assert len([line for line in said if "Workspace.create(container_registry=" in line]) == 1
-    assert len([line for line in said if "private_endpoint_config" in line and "has no effect here" in line]) == 1
+    messages = [record.getMessage() for record in caplog.records]
+    assert len([line for line in messages if "Workspace.create(container_registry=" in line]) == 1
+    assert len([line for line in messages if "private_endpoint_config" in line and "has no effect here" in line]) == 1
 
 
 @pytest.mark.parametrize(
@@ -148,31 +156,31 @@ def test_what_a_cloud_was_told_is_said_once(home: Path, caplog: pytest.LogCaptur
         (lambda ws: ws.get_default_compute_target("TPU"), ""),
     ],
 )
-def test_what_only_a_cloud_has_is_one_error_that_says_what_to_do(workspace: Workspace, ask: Any, hint: str) -> None:
+def test_cloud_members_raise_an_error_with_a_hint(workspace: Workspace, ask: Any, hint: str) -> None:
     with pytest.raises(UserErrorException) as caught:
         ask(workspace)
     assert hint in caught.value.hint
 
 
-def test_labels_of_an_experiment_stay_and_an_archived_one_is_not_listed(workspace: Workspace) -> None:
-    kept, other = Experiment(workspace, "labelled"), Experiment(workspace, "unlabelled")
-    kept.set_tags({"team": "vision", "n": 3})
-    kept.tag("alone")
+def test_an_experiment_has_labels_and_can_be_archived(workspace: Workspace) -> None:
+    experiment, other = Experiment(workspace, "labelled"), Experiment(workspace, "unlabelled")
+    experiment.set_tags({"team": "vision", "n": 3})
+    experiment.tag("alone")
     other.tag("team", "speech")
     assert Experiment(workspace, "labelled").tags == {"team": "vision", "n": "3", "alone": None}
-    kept.remove_tags(["n"])
+    experiment.remove_tags(["n"])
     assert [e.name for e in Experiment.list(workspace, tags={"team": "vision"})] == ["labelled"]
-    kept.archive()
+    experiment.archive()
     assert "labelled" not in [e.name for e in Experiment.list(workspace)]
     assert [e.name for e in Experiment.list(workspace, view_type="ArchivedOnly")] == ["labelled"]
-    assert kept.archived_time
-    kept.reactivate()
-    assert kept.archived_time is None
+    assert experiment.archived_time
+    experiment.reactivate()
+    assert experiment.archived_time is None
     with pytest.raises(UserErrorException, match="view_type must be"):
         Experiment.list(workspace, view_type="Some")
 
 
-def test_deleting_an_experiment_takes_it_out_of_the_list_and_needs_one(workspace: Workspace) -> None:
+def test_deleting_an_experiment_archives_it(workspace: Workspace) -> None:
     Experiment(workspace, "unwanted").tag("team", "vision")
     Experiment.delete(workspace, "unwanted")
     assert "unwanted" not in [e.name for e in Experiment.list(workspace)]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from runyard.errors import HyperDriveConfigException
 from runyard.sdk.core import validation
-from runyard.sdk.hyperdrive.policy import EarlyTerminationPolicy
+from runyard.sdk.hyperdrive.policy import EarlyTerminationPolicy, NoTerminationPolicy
 from runyard.sdk.hyperdrive.sampling import HyperParameterSampling, PopulationParameterSampling
-from runyard.sdk.hyperdrive.warm_start import known_results, resumed_children
+from runyard.sdk.hyperdrive.warm_start import as_list, known_results, resumed_children
 from runyard.spec.json import to_json
 from runyard.spec.space import grid_size
 from runyard.spec.space_checks import MAX_COUNT, MAX_SOBOL_COUNT, validate_count
@@ -101,12 +101,10 @@ class HyperDriveConfig:
                 raise validation.invalid(name, value, expected, error=HyperDriveConfigException)
         for name, value, kind in (
             ("hyperparameter_sampling", hyperparameter_sampling, HyperParameterSampling),
-            ("policy", policy, EarlyTerminationPolicy),
+            ("policy", policy or NoTerminationPolicy(), EarlyTerminationPolicy),
         ):
-            if value is not None and not isinstance(value, kind):
+            if not isinstance(value, kind):
                 raise HyperDriveConfigException(f"{name} must be a {kind.__name__}, got {value!r}")
-        if not isinstance(hyperparameter_sampling, HyperParameterSampling):
-            raise HyperDriveConfigException("hyperparameter_sampling is required")
         if not isinstance(primary_metric_name, str) or not primary_metric_name:
             raise HyperDriveConfigException(f"primary_metric_name must be text, got {primary_metric_name!r}")
         if not isinstance(primary_metric_goal, PrimaryMetricGoal):
@@ -202,7 +200,7 @@ class HyperDriveConfig:
             policy=self._policy._spec() if self._policy is not None else None,
             resumed=self._resumed,
             known=self._known,
-            resume_from=tuple(run.id for run in _as_list(self._resume_from)),
+            resume_from=tuple(run.id for run in as_list(self._resume_from)),
             most_failures_in_a_row=self._max_failures,
         )
         view = submit_sweep(experiment, submission.source_directory, spec, tags, self._warnings(), self._run_id)
@@ -242,9 +240,3 @@ class HyperDriveRunConfig(HyperDriveConfig):
             policy,
             estimator=estimator,
         )
-
-
-def _as_list(runs: Any) -> list[Any]:
-    if runs is None:
-        return []
-    return list(runs) if isinstance(runs, (list, tuple)) else [runs]

@@ -21,7 +21,7 @@ def known_results(runs: Any, config: HyperDriveConfig) -> tuple[Observation, ...
     sweeps = _list_of("resume_from", runs)
     if len(sweeps) > _MAX_SWEEPS:
         raise HyperDriveConfigException(f"resume_from must be at most {_MAX_SWEEPS} sweeps, got {len(sweeps)}")
-    known: list[Observation] = []
+    results: list[Observation] = []
     for sweep in sweeps:
         if not isinstance(sweep, HyperDriveRun):
             raise HyperDriveConfigException(f"resume_from must be sweeps, got {sweep!r}")
@@ -41,12 +41,12 @@ def known_results(runs: Any, config: HyperDriveConfig) -> tuple[Observation, ...
             raise HyperDriveConfigException(
                 f"sweep {sweep.id} has a different parameter space: Bayesian sampling needs the same one"
             )
-        known += [Observation(c["parameters"], c["best"]) for c in view["children"] if c["best"] is not None]
-    if len(known) > _MAX_CHILDREN:
+        results += [Observation(c["parameters"], c["best"]) for c in view["children"] if c["best"] is not None]
+    if len(results) > _MAX_CHILDREN:
         raise HyperDriveConfigException(
-            f"the sweeps in resume_from have {len(known)} children; the maximum is {_MAX_CHILDREN}"
+            f"the sweeps in resume_from have {len(results)} children; the maximum is {_MAX_CHILDREN}"
         )
-    return tuple(known)
+    return tuple(results)
 
 
 def resumed_children(runs: Any, max_total_runs: int) -> tuple[ResumedChild, ...]:
@@ -83,9 +83,7 @@ def resumed_children(runs: Any, max_total_runs: int) -> tuple[ResumedChild, ...]
 
 
 def _list_of(name: str, runs: Any) -> list[Any]:
-    if runs is None:
-        return []
-    items = list(runs) if isinstance(runs, (list, tuple)) else [runs]
+    items = as_list(runs)
     ids = [getattr(run, "id", run) for run in items]
     duplicates = sorted({str(run_id) for run_id in ids if ids.count(run_id) > 1})
     if duplicates:
@@ -98,3 +96,9 @@ def _plain(space: Any) -> Any:
     if isinstance(space, dict):
         return {name: _plain(value) for name, value in space.items()}
     return [_plain(value) for value in space] if isinstance(space, (list, tuple)) else space
+
+
+def as_list(runs: Any) -> list[Any]:
+    if runs is None:
+        return []
+    return list(runs) if isinstance(runs, (list, tuple)) else [runs]

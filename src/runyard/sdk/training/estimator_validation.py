@@ -147,9 +147,9 @@ def _check_packages(parameters: EstimatorParameters) -> None:
             hint="set it in the environment, or leave environment_definition out",
         )
     if parameters["conda_dependencies_file"] and len(packages) > 1:
-        others = ", ".join(name for name in packages if name != "conda_dependencies_file")
+        excluded_names = ", ".join(name for name in packages if name != "conda_dependencies_file")
         raise TrainingException(
-            f"conda_dependencies_file excludes {others}", hint="write all packages into the conda file"
+            f"conda_dependencies_file excludes {excluded_names}", hint="write all packages into the conda file"
         )
     if parameters["user_managed"] and packages:
         raise UserErrorException(

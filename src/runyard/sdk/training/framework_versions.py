@@ -49,22 +49,26 @@ SCIKIT_LEARN = KnownFramework(
 )
 
 
-def select_version(known: KnownFramework, version: Any, *, error: type[RunyardException] = TrainingException) -> str:
+def select_version(
+    framework: KnownFramework, version: Any, *, error: type[RunyardException] = TrainingException
+) -> str:
     """Return the version to install: ``2.12`` selects the newest 2.12, None the default."""
     if version is None:
-        validation.log.info("using %s %s; select another version with framework_version", known.title, known.default)
-        return known.default
+        validation.log.info(
+            "using %s %s; select another version with framework_version", framework.title, framework.default
+        )
+        return framework.default
     if not isinstance(version, str):
-        raise validation.invalid("framework_version", version, f"text such as {known.default!r}", error=error)
-    matches = [v for v in known.versions if v == version or v.startswith(f"{version}.")]
+        raise validation.invalid("framework_version", version, f"text such as {framework.default!r}", error=error)
+    matches = [v for v in framework.versions if v == version or v.startswith(f"{version}.")]
     if not matches or not re.fullmatch(r"\d+\.\d+(\.\w+)*", version):
         raise error(
-            f"{known.title} {version} is not available; supported: {', '.join(known.versions)}",
-            hint=f"leave the version out for {known.default} (framework_version, or the part after --framework "
-            f"{known.name}), or list the packages yourself: Estimator(pip_packages=…), or --pip",
-            framework=known.name,
+            f"{framework.title} {version} is not available; supported: {', '.join(framework.versions)}",
+            hint=f"leave the version out for {framework.default} (framework_version, or the part after --framework "
+            f"{framework.name}), or list the packages yourself: Estimator(pip_packages=…), or --pip",
+            framework=framework.name,
             version=version,
-            supported=known.versions,
+            supported=framework.versions,
         )
     return version if version in matches else matches[-1]
 
