@@ -1,5 +1,5 @@
-"""Speed, side by side: `make bench`; `python -m bench submit log` for some rows, `--quick` for a first look.
+"""Benchmarks: `make bench`, or `python -m bench submit log` for some of them; `--quick` measures fewer rounds.
 
-Every row takes its contenders in turns, in one run on one machine, so that a noisy minute falls on all of them; what
-counts is the ratio. A peer that cannot be installed here is named as not measured. Nothing is copied from elsewhere.
+Each benchmark measures its contenders alternately on the same machine, so that noise affects all of them; the ratios
+matter. A peer that cannot be installed is listed as not measured. No number is copied from other sources.
 """

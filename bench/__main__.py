@@ -19,29 +19,29 @@ from bench import (
     paint_rows,
     reading_rows,
     service_rows,
-    snapshotting_rows,
+    snapshot_rows,
     studio_rows,
     submit_rows,
     sweep_rows,
     tracking_rows,
     training_rows,
 )
-from bench.place import Place, a_place
 from bench.report import print_row, print_table, write_page
 from bench.row import FULL, QUICK, Row, Size
+from bench.sandbox import Sandbox, new_sandbox
 
-ROWS: dict[str, Callable[[Place, Size], Iterator[Row]]] = {
-    "import": import_rows.starting,
+ROWS: dict[str, Callable[[Sandbox, Size], Iterator[Row]]] = {
+    "import": import_rows.startup,
     "submit": submit_rows.first_line_by_sdk,
     "run": submit_rows.first_line_by_command,
-    "end": submit_rows.end_to_waiting,
-    "log": logging_rows.cost_of_a_call,
+    "end": submit_rows.end_of_wait,
+    "log": logging_rows.call_cost,
     "points": logging_rows.points_until_readable,
     "durable": tracking_rows.durable_points,
-    "mlflow": tracking_rows.by_mlflow,
+    "mlflow": tracking_rows.mlflow_client,
     "read": reading_rows.reading,
     "training": training_rows.throughput,
-    "snapshot": snapshotting_rows.snapshots,
+    "snapshot": snapshot_rows.snapshots,
     "list": listing_rows.listing,
     "chart": studio_rows.charts,
     "page": studio_rows.open_page,
@@ -57,34 +57,34 @@ ROWS: dict[str, Callable[[Place, Size], Iterator[Row]]] = {
     "horovod": gang_rows.horovod,
     "death": gang_rows.death,
     "service": service_rows.requests,
-    "service-script": service_rows.by_script,
+    "service-script": service_rows.one_line_script,
     "batching": service_rows.batching,
-    "deploy": service_rows.deploying,
+    "deploy": service_rows.deployment,
     "slurm": cluster_rows.slurm_first_line,
-    "slurm-queue": cluster_rows.slurm_polled,
+    "slurm-queue": cluster_rows.slurm_status,
     "ssh": cluster_rows.ssh_second_run,
 }
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Speed, side by side.")
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Benchmarks of Runyard and its peers.")
     parser.add_argument("rows", nargs="*", metavar="row", help=f"some of: {' '.join(ROWS)} (default: all)")
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, for a first look")
+    parser.add_argument("--quick", action="store_true", help="measure fewer rounds")
     parser.add_argument("--write", action="store_true", help="write the table to docs/reference/speed.md")
     options = parser.parse_args()
     unknown = [name for name in options.rows if name not in ROWS]
     if unknown:
-        parser.error(f"no row {unknown[0]!r}; there are: {' '.join(ROWS)}")
-    # where a developer keeps Python from writing bytecode, every start would compile all modules: users' starts do not
+        parser.error(f"no row {unknown[0]!r}; the rows are: {' '.join(ROWS)}")
+    # without bytecode files, every start would compile all modules, which does not happen to users
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the yard of the bench is closed all the same
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an exception, so that the yard of the bench is stopped
     measured: dict[str, list[Row]] = {}
     for name in options.rows or ROWS:
-        with a_place() as place:
-            for row in ROWS[name](place, QUICK if options.quick else FULL):
+        with new_sandbox() as sandbox:
+            for row in ROWS[name](sandbox, QUICK if options.quick else FULL):
                 print_row(row)
                 measured.setdefault(name, []).append(row)
-        if options.write:  # after each: whoever has to stop keeps what is there
+        if options.write:  # after each benchmark, so that an interrupted run keeps its results
             write_page(measured, ROWS)
     print_table([row for rows in measured.values() for row in rows])
     return 0

@@ -1,4 +1,4 @@
-"""Environments from uv's cache against bare uv, and what a known one costs."""
+"""Environments built from uv's cache compared with bare uv, and the cost of an existing environment."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.place import Place
+from bench.rounds import measure_rounds, timed
 from bench.row import Goal, Row, Size, not_measured
-from bench.turns import in_turns, seconds_of
+from bench.sandbox import Sandbox
 from runyard.environments.manager import EnvironmentManager
 from runyard.environments.venv import find_uv
 from runyard.errors import RunyardException
@@ -22,34 +22,34 @@ from runyard.spec.environment import EnvironmentSpec
 _PACKAGES = ("numpy", "scikit-learn")
 
 
-def environments(place: Place, size: Size) -> Iterator[Row]:
+def environments(sandbox: Sandbox, size: Size) -> Iterator[Row]:
     packages = _PACKAGES if size.downloads else ()
-    what = f"environment from the cache ({', '.join(packages) or 'no packages'})"
+    title = f"environment from the cache ({', '.join(packages) or 'no packages'})"
     numbers = itertools.count()
 
     def ours() -> float:
-        manager = EnvironmentManager(place.root / f"depot{next(numbers)}")
-        took = seconds_of(lambda: _prepare(manager, packages, place.root))()
+        manager = EnvironmentManager(sandbox.root / f"depot{next(numbers)}")
+        took = timed(lambda: _prepare(manager, packages, sandbox.root))()
         shutil.rmtree(manager.root)
         return took
 
     def bare() -> float:
-        folder = place.root / f"bare{next(numbers)}"
-        took = seconds_of(lambda: _by_uv(folder, packages))()
+        folder = sandbox.root / f"bare{next(numbers)}"
+        took = timed(lambda: _by_uv(folder, packages))()
         shutil.rmtree(folder)
         return took
 
     try:
-        times = in_turns({"bare": bare, "ours": ours}, min(size.rounds, 9))
+        times = measure_rounds({"bare": bare, "ours": ours}, min(size.rounds, 9))
     except (RunyardException, subprocess.CalledProcessError) as error:
-        yield not_measured(what, str(error).splitlines()[0])
+        yield not_measured(title, str(error).splitlines()[0])
         return
-    yield Row(what, times["ours"], ("`uv venv` and `uv pip install`", times["bare"]), Goal(2, times=True))
+    yield Row(title, times["ours"], ("`uv venv` and `uv pip install`", times["bare"]), Goal(2, relative=True))
 
-    manager = EnvironmentManager(place.root / "known")
-    _prepare(manager, packages, place.root)
-    known = in_turns({"known": seconds_of(lambda: _prepare(manager, packages, place.root))}, size.rounds)
-    yield Row("the same, known already", known["known"], goal=Goal(0.005))
+    manager = EnvironmentManager(sandbox.root / "known")
+    _prepare(manager, packages, sandbox.root)
+    existing = measure_rounds({"known": timed(lambda: _prepare(manager, packages, sandbox.root))}, size.rounds)
+    yield Row("the same, already built", existing["known"], goal=Goal(0.005))
 
 
 def _prepare(manager: EnvironmentManager, packages: tuple[str, ...], folder: Path) -> None:

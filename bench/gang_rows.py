@@ -1,4 +1,4 @@
-"""Two ranks to their first line, Horovod's throughput, and how long a dead rank goes unnoticed."""
+"""Start of two ranks, throughput of Horovod, and the time to detect the death of a rank."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bench.place import Place, as_it_is
+from bench.rounds import measure_rounds
 from bench.row import Goal, Row, Size, not_measured
-from bench.turns import in_turns
+from bench.sandbox import Sandbox, script_config
 from runyard import Environment, Estimator, Experiment, Mpi, PyTorch, ScriptRunConfig
 from runyard.errors import RunyardException
 from runyard.sdk.training.distributed import PyTorchConfiguration
@@ -58,20 +58,20 @@ if hvd.rank() == 0:
     with open(sys.argv[1], "w") as mark:
         mark.write(repr(steps / (time.monotonic() - began)))
 """
-_MPI = "2 ranks by MPI to their first line"
-_TORCH = "2 processes by torch's variables to their first line"
+_MPI = "2 MPI ranks to their first line"
+_TORCH = "2 torch.distributed processes to their first line"
 _HOROVOD = "Horovod training on 2 ranks, steps per second"
 
 
-def two_ranks(place: Place, size: Size) -> Iterator[Row]:
-    folder = place.project("two-ranks", train=_FIRST_LINE)
-    mark = place.root / "rank"
-    experiment = place.experiment("two-ranks")
+def two_ranks(sandbox: Sandbox, size: Size) -> Iterator[Row]:
+    folder = sandbox.project("two-ranks", train=_FIRST_LINE)
+    mark = sandbox.root / "rank"
+    experiment = sandbox.experiment("two-ranks")
     if not size.downloads:
         yield not_measured(_MPI, "it needs packages from an index")
     else:
         yield from _by_mpi(experiment, folder, mark, size)
-    gang = as_it_is(folder, "train.py", mark)
+    gang = script_config(folder, "train.py", mark)
     _by_torch_variables(gang)
 
     def ours() -> float:
@@ -86,19 +86,23 @@ def two_ranks(place: Place, size: Size) -> Iterator[Row]:
     torchrun = _torchrun(experiment, folder, mark) if size.peers and size.downloads else None
     if torchrun is not None:
         contenders["torchrun"] = torchrun
-    times = in_turns(contenders, min(size.rounds, 9), rest_s=0.1)
+    times = measure_rounds(contenders, min(size.rounds, 9), rest_s=0.1)
     peers = {"torchrun": times["torchrun"]} if torchrun else {}
-    notes = (f"goal: 1/15 of torchrun; it is 1/{times['torchrun'].median / times['ours'].median:.0f}",) if peers else ()
+    notes = (
+        (f"goal: at most 1/15 of torchrun; measured: 1/{times['torchrun'].median / times['ours'].median:.0f}",)
+        if peers
+        else ()
+    )
     yield Row(_TORCH, times["ours"], ("two bare processes", times["bare"]), peers=peers, notes=notes)
 
 
-def horovod(place: Place, size: Size) -> Iterator[Row]:
+def horovod(sandbox: Sandbox, size: Size) -> Iterator[Row]:
     if not size.downloads:
         yield not_measured(_HOROVOD, "it needs packages from an index")
         return
-    folder = place.project("horovod", train=_TRAINING)
-    mark, steps = place.root / "throughput", size.of(400)
-    experiment = place.experiment("horovod")
+    folder = sandbox.project("horovod", train=_TRAINING)
+    mark, steps = sandbox.root / "throughput", size.scaled(400)
+    experiment = sandbox.experiment("horovod")
     try:
         estimator = PyTorch(
             folder,
@@ -120,15 +124,15 @@ def horovod(place: Place, size: Size) -> Iterator[Row]:
         subprocess.run(_mpirun(python, folder, mark, str(steps)), cwd=folder, check=True, capture_output=True)
         return float(mark.read_text())
 
-    rates = in_turns({"bare": bare, "ours": ours}, min(size.rounds, 7))
-    yield Row(_HOROVOD, rates["ours"], ("bare `mpirun`", rates["bare"]), Goal(0.98, times=True, at_least=True), "/s")
+    rates = measure_rounds({"bare": bare, "ours": ours}, min(size.rounds, 7))
+    yield Row(_HOROVOD, rates["ours"], ("bare `mpirun`", rates["bare"]), Goal(0.98, relative=True, at_least=True), "/s")
 
 
-def death(place: Place, size: Size) -> Iterator[Row]:
-    folder = place.project("death", train=_DIES)
-    mark = place.root / "death.mark"
-    experiment = place.experiment("death")
-    gang = as_it_is(folder, "train.py", mark)
+def death(sandbox: Sandbox, size: Size) -> Iterator[Row]:
+    folder = sandbox.project("death", train=_DIES)
+    mark = sandbox.root / "death.mark"
+    experiment = sandbox.experiment("death")
+    gang = script_config(folder, "train.py", mark)
     _by_torch_variables(gang)
 
     def ours() -> float:
@@ -136,8 +140,8 @@ def death(place: Place, size: Size) -> Iterator[Row]:
         assert details["error"]["error"]["details"]["rank"] == 1
         return time.monotonic() - float(mark.read_text())
 
-    times = in_turns({"ours": ours}, min(size.rounds, 9))
-    yield Row("a rank dies: the run has ended with its verdict, the other rank is gone", times["ours"], goal=Goal(2.0))
+    times = measure_rounds({"ours": ours}, min(size.rounds, 9))
+    yield Row("from a rank's death to the end of the run and of the other rank", times["ours"], goal=Goal(2.0))
 
 
 def _by_mpi(experiment: Experiment, folder: Path, mark: Path, size: Size) -> Iterator[Row]:
@@ -161,14 +165,14 @@ def _by_mpi(experiment: Experiment, folder: Path, mark: Path, size: Size) -> Ite
         command = _mpirun(python, folder, mark)
         return _first_lines(mark, lambda: subprocess.run(command, cwd=folder, check=True, capture_output=True))
 
-    times = in_turns({"bare": bare, "ours": ours}, min(size.rounds, 15), rest_s=0.1)
+    times = measure_rounds({"bare": bare, "ours": ours}, min(size.rounds, 15), rest_s=0.1)
     more = (times["ours"].median - times["bare"].median) * 1e3
-    note = f"goal: bare `mpirun` and 120 ms more; it is {more:.0f} ms more"
+    note = f"goal: at most 120 ms more than bare `mpirun`; measured: {more:.0f} ms more"
     yield Row(_MPI, times["ours"], ("bare `mpirun`", times["bare"]), notes=(note,))
 
 
 def _python_of(experiment: Experiment, estimator: Any) -> Path:
-    """The interpreter of the environment that the run was given: the bare side uses the same."""
+    """Return the interpreter of the run's environment, which the bare contender uses as well."""
     run = experiment.submit(estimator)
     run.wait_for_completion()
     key = experiment.workspace.connection.get(f"/api/runs/{run.id}")["environment_key"]
@@ -181,7 +185,7 @@ def _mpirun(python: Path, folder: Path, *arguments: object) -> list[str]:
 
 
 def _torchrun(experiment: Experiment, folder: Path, mark: Path) -> Any:
-    """torch's own launcher, from an environment that the yard builds; None where it cannot be had."""
+    """Return a contender with torch's launcher in an environment built by the yard; None if that fails."""
     try:
         python = _python_of(
             experiment, PyTorch(folder, entry_script="train.py", script_params={str(mark): ""}, compute_target="local")
@@ -199,10 +203,10 @@ def _by_torch_variables(config: ScriptRunConfig) -> None:
 
 
 def _first_lines(mark: Path, work: Any) -> float:
-    """From now to the later of the two first lines."""
-    began = time.monotonic()
+    """Return the seconds until both scripts have reached their first line."""
+    started_at = time.monotonic()
     work()
-    return max(float(Path(f"{mark}{rank}").read_text()) for rank in range(2)) - began
+    return max(float(Path(f"{mark}{rank}").read_text()) for rank in range(2)) - started_at
 
 
 def _all(processes: Any) -> None:

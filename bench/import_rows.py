@@ -1,4 +1,4 @@
-"""What every command and every script pays before it does anything."""
+"""Startup time of commands and scripts."""
 
 from __future__ import annotations
 
@@ -7,38 +7,45 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.place import Place
+from bench.rounds import Contender, measure_rounds, timed
 from bench.row import Goal, Row, Sample, Size
-from bench.turns import Contender, in_turns, seconds_of
+from bench.sandbox import Sandbox
 
 
-def starting(place: Place, size: Size) -> Iterator[Row]:
+def startup(sandbox: Sandbox, size: Size) -> Iterator[Row]:
     command = str(Path(sys.executable).with_name("runyard"))
-    times = in_turns(
+    times = measure_rounds(
         {
-            "bare": _running(sys.executable, "-c", "pass"),
-            "import": _running(sys.executable, "-c", "import runyard"),
-            "run": _running(sys.executable, "-c", "from runyard import Run"),
-            "sdk": _running(sys.executable, "-c", "from runyard import Experiment, PyTorch, Workspace"),
-            "help": _running(command, "--help"),
+            "bare": _run_command(sys.executable, "-c", "pass"),
+            "import": _run_command(sys.executable, "-c", "import runyard"),
+            "run": _run_command(sys.executable, "-c", "from runyard import Run"),
+            "sdk": _run_command(sys.executable, "-c", "from runyard import Experiment, PyTorch, Workspace"),
+            "help": _run_command(command, "--help"),
         },
         size.rounds,
     )
     bare = ("`python -c pass`", times["bare"])
-    yield Row("`import runyard`, beyond bare Python", _beyond(times["import"], times["bare"]), bare, Goal(0.030))
     yield Row(
-        "`from runyard import Run`, as scripts do, beyond", _beyond(times["run"], times["bare"]), bare, Goal(0.030)
+        "`import runyard`, time added to a bare Python", _added_time(times["import"], times["bare"]), bare, Goal(0.030)
     )
     yield Row(
-        "`from runyard import Experiment, PyTorch, Workspace`, beyond", _beyond(times["sdk"], times["bare"]), bare
+        "`from runyard import Run`, as in scripts, time added",
+        _added_time(times["run"], times["bare"]),
+        bare,
+        Goal(0.030),
+    )
+    yield Row(
+        "`from runyard import Experiment, PyTorch, Workspace`, time added",
+        _added_time(times["sdk"], times["bare"]),
+        bare,
     )
     yield Row("`runyard --help`", times["help"], bare, Goal(0.150))
 
 
-def _running(*command: str) -> Contender:
-    return seconds_of(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
+def _run_command(*command: str) -> Contender:
+    return timed(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
 
 
-def _beyond(whole: Sample, bare: Sample) -> float:
-    """A start that cannot be told from a bare one has cost nothing, not less than nothing."""
-    return max(whole.median - bare.median, 1e-6)
+def _added_time(import_time: Sample, bare: Sample) -> float:
+    """Return the difference of the medians, which noise must not make negative."""
+    return max(import_time.median - bare.median, 1e-6)

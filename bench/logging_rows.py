@@ -1,4 +1,4 @@
-"""`run.log` inside a script of the yard: what a call costs, and how soon another client can read what was logged."""
+"""`run.log` in a run: the cost of a call, and the time until another client can read the points."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
 
-from bench.peers import present
-from bench.place import Place, as_it_is, to_the_end
+from bench.peers import start_peers
+from bench.rounds import Contender, measure_rounds
 from bench.row import Goal, Row, Sample, Size
-from bench.turns import Contender, in_turns
+from bench.sandbox import Sandbox, script_config, wait_for
 from runyard.wire.points import decode_points
 
 _COST = """\
@@ -60,7 +60,7 @@ for index in range(points):
 with open(mark + ".draft", "w") as file:
     file.write(repr(began))
 os.rename(mark + ".draft", mark)
-time.sleep(0.3)  # it is still running when its points are read
+time.sleep(0.3)  # the run must be live when its points are read
 """
 
 _PEERS = [
@@ -72,39 +72,39 @@ _PEERS = [
 ]
 
 
-def cost_of_a_call(place: Place, size: Size) -> Iterator[Row]:
-    folder = place.project("cost", train=_COST)
-    answer = place.root / "cost.json"
-    experiment = place.experiment("cost")
-    config = as_it_is(folder, "train.py", size.of(100_000), answer)
-    beside = {"by_struct": Sample(), "by_write": Sample()}
+def call_cost(sandbox: Sandbox, size: Size) -> Iterator[Row]:
+    folder = sandbox.project("cost", train=_COST)
+    result_file = sandbox.root / "cost.json"
+    experiment = sandbox.experiment("cost")
+    config = script_config(folder, "train.py", size.scaled(100_000), result_file)
+    baseline = {"by_struct": Sample(), "by_write": Sample()}
 
     def ours() -> float:
-        to_the_end(experiment.submit(config))
-        took: dict[str, float] = json.loads(answer.read_text())
-        for name, sample in beside.items():
+        wait_for(experiment.submit(config))
+        took: dict[str, float] = json.loads(result_file.read_text())
+        for name, sample in baseline.items():
             sample.append(took[name])
         return took["by_log"]
 
-    with present(_PEERS if size.peers else [], place.folder("peers")) as (peers, notes):
-        times = in_turns({"ours": ours, **{name: peer.ask for name, peer in peers.items()}}, size.rounds)
+    with start_peers(_PEERS if size.peers else [], sandbox.folder("peers")) as (peers, notes):
+        times = measure_rounds({"ours": ours, **{name: peer.measure for name, peer in peers.items()}}, size.rounds)
     yield Row(
-        "`run.log`, a call",
+        "one call of `run.log`",
         times["ours"],
-        ("packing into a buffer", beside["by_struct"]),
+        ("packing into a buffer", baseline["by_struct"]),
         Goal(1.5e-6),
-        peers={"one `os.write`": beside["by_write"], **{name: times[name] for name in peers}},
+        peers={"one `os.write`": baseline["by_write"], **{name: times[name] for name in peers}},
         notes=tuple(notes),
     )
 
 
-def points_until_readable(place: Place, size: Size) -> Iterator[Row]:
-    points = size.of(500_000)
-    ours = points_a_second(place, points)
+def points_until_readable(sandbox: Sandbox, size: Size) -> Iterator[Row]:
+    points = size.scaled(500_000)
+    ours = points_per_second(sandbox, points)
     rounds = min(size.rounds, 9)
-    times = in_turns({"sqlite": lambda: _rows_a_second(place.root, points), "ours": ours}, rounds)
+    times = measure_rounds({"sqlite": lambda: _sqlite_rows_per_second(sandbox.root, points), "ours": ours}, rounds)
     yield Row(
-        f"points until another client has read them, {points:,} by `run.log`",
+        f"{points:,} points with `run.log` until another client has read them",
         times["ours"],
         ("rows into bare SQLite", times["sqlite"]),
         Goal(500_000, at_least=True),
@@ -112,22 +112,22 @@ def points_until_readable(place: Place, size: Size) -> Iterator[Row]:
     )
 
 
-def points_a_second(place: Place, points: int) -> Contender:
-    """The clock runs from the script's first point until another client has the last one in its hands."""
-    folder = place.project("points", train=_MANY)
-    mark = place.root / "points.mark"
-    experiment = place.experiment("points")
-    config = as_it_is(folder, "train.py", points, mark)
+def points_per_second(sandbox: Sandbox, points: int) -> Contender:
+    """Measure from the script's first point until another client has read the last one."""
+    folder = sandbox.project("points", train=_MANY)
+    mark = sandbox.root / "points.mark"
+    experiment = sandbox.experiment("points")
+    config = script_config(folder, "train.py", points, mark)
 
     def ours() -> float:
         mark.unlink(missing_ok=True)
         run = experiment.submit(config)
         while not mark.exists():
             time.sleep(0.001)
-        seen = 0
-        while seen < points:
+        read_count = 0
+        while read_count < points:
             read = experiment.workspace.connection.read(f"/api/runs/{run.id}/metrics/loss", after=points - 1)
-            seen = decode_points(read).next
+            read_count = decode_points(read).next
         rate = points / (time.monotonic() - float(mark.read_text()))
         run.wait_for_completion()
         return rate
@@ -135,16 +135,16 @@ def points_a_second(place: Place, points: int) -> Contender:
     return ours
 
 
-def _rows_a_second(folder: Path, points: int) -> float:
+def _sqlite_rows_per_second(folder: Path, points: int) -> float:
     path = folder / "rows.db"
     path.unlink(missing_ok=True)
     rows = sqlite3.connect(path)
     try:
         rows.execute("PRAGMA journal_mode=WAL")
         rows.execute("CREATE TABLE points (name TEXT, step INTEGER, time REAL, value REAL)")
-        began = perf_counter()
+        started_at = perf_counter()
         rows.executemany("INSERT INTO points VALUES ('loss', ?, 0.0, 0.5)", ((index,) for index in range(points)))
         rows.commit()
-        return points / (perf_counter() - began)
+        return points / (perf_counter() - started_at)
     finally:
         rows.close()

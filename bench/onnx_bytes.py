@@ -1,4 +1,4 @@
-"""ONNX models written byte by byte: small ones, for whoever has no exporter at hand."""
+"""Writes small ONNX models byte by byte, without an exporter."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ Matrix = Sequence[Sequence[float]]
 
 
 def perceptron(*layers: Matrix) -> bytes:
-    """y = x · first layer, positive part of it, · second layer, …, for any number of rows."""
+    """Return a multilayer perceptron with ReLU between the layers, for any number of rows."""
     nodes, tensors, value = b"", b"", b"x"
     for number, layer in enumerate(layers):
         weights, last = b"w%d" % number, number == len(layers) - 1
         tensors += _bytes(5, _tensor(weights, layer))
-        made = b"y" if last else b"a%d" % number
-        nodes += _bytes(1, _bytes(1, value) + _bytes(1, weights) + _bytes(2, made) + _bytes(4, b"MatMul"))
+        output = b"y" if last else b"a%d" % number
+        nodes += _bytes(1, _bytes(1, value) + _bytes(1, weights) + _bytes(2, output) + _bytes(4, b"MatMul"))
         if not last:
-            nodes += _bytes(1, _bytes(1, made) + _bytes(2, b"r%d" % number) + _bytes(4, b"Relu"))
-            made = b"r%d" % number
-        value = made
+            nodes += _bytes(1, _bytes(1, output) + _bytes(2, b"r%d" % number) + _bytes(4, b"Relu"))
+            output = b"r%d" % number
+        value = output
     graph = nodes + _bytes(2, b"perceptron") + tensors
     graph += _bytes(11, _value(b"x", len(layers[0]))) + _bytes(12, _value(b"y", len(layers[-1][0])))
     return _number(1, 8) + _bytes(7, graph) + _bytes(8, _bytes(1, b"") + _number(2, 13))

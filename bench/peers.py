@@ -1,4 +1,4 @@
-"""Peers: each in an environment of its own, made once by uv, and in a process of its own that is asked in turns."""
+"""Peers, each installed once by uv in a separate environment and measured in a separate process."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from bench.place import cache
+from bench.sandbox import cache
 from runyard.environments.venv import find_uv
 
-_INSTALL_AT_MOST_S = 180
+_INSTALL_TIMEOUT_S = 180
 _SCRIPTS = Path(__file__).parent / "peer_scripts"
 
 
 class NotMeasured(Exception):
-    """Why a peer is not in the table."""
+    """The reason that a peer is not in the table."""
 
 
 class Peer:
-    """One process with the peer in it. `ask` has it do its work once; the answer is in seconds."""
+    """A process that runs a peer's script; `measure` lets it do its work once and returns its measurement."""
 
     def __init__(self, package: str, script: str, folder: Path) -> None:
         python = python_with(package)
         folder.mkdir(parents=True, exist_ok=True)
         self.name = package
-        with open(folder / "said.txt", "wb") as said:
+        with open(folder / "stderr.txt", "wb") as log_file:
             self._process = subprocess.Popen(
                 [python, str(_SCRIPTS / script), str(folder)],
                 cwd=folder,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=said,
+                stderr=log_file,
                 text=True,
             )
 
-    def ask(self) -> float:
+    def measure(self) -> float:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write("go\n")
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
         if not answer:
-            raise NotMeasured(f"{self.name}: it ended with exit code {self._process.wait()}")
+            raise NotMeasured(f"{self.name}: ended with exit code {self._process.wait()}")
         return float(answer)
 
     def close(self) -> None:
@@ -61,28 +61,25 @@ class Peer:
 
 
 @contextmanager
-def present(wanted: Iterable[tuple[str, str]], folder: Path) -> Iterator[tuple[dict[str, Peer], list[str]]]:
-    """The peers of (package, script) that work here, each asked once already, and notes about those that do not."""
-    found: dict[str, Peer] = {}
+def start_peers(peer_scripts: Iterable[tuple[str, str]], folder: Path) -> Iterator[tuple[dict[str, Peer], list[str]]]:
+    """Yield the peers of (package, script) that work, after one measurement each, and notes about the others."""
+    peers: dict[str, Peer] = {}
     notes: list[str] = []
     with ExitStack() as open_peers:
-        for package, script in wanted:
+        for package, script in peer_scripts:
             try:
                 peer = Peer(package, script, folder / package)
                 open_peers.callback(peer.close)
-                peer.ask()
-            except NotMeasured as why:
-                notes.append(f"not measured: {why}")
+                peer.measure()
+            except NotMeasured as reason:
+                notes.append(f"not measured: {reason}")
             else:
-                found[package] = peer
-        yield found, notes
+                peers[package] = peer
+        yield peers, notes
 
 
 def python_with(package: str, *more: str) -> str:
-    """The interpreter of an environment with the package and nothing else, by the same Python as the bench's own.
-
-    What it needs ``more`` has a name of its own in the cache: another row may want the package alone.
-    """
+    """Return the interpreter of an environment with only these packages, based on the Python of the benchmark."""
     version = "".join(map(str, sys.version_info[:2]))
     folder = cache() / "-".join((package, *more, version))
     python = folder / "bin" / "python"
@@ -96,12 +93,12 @@ def python_with(package: str, *more: str) -> str:
         ["pip", "install", "--quiet", "--python", str(python), *uv.settings.arguments, package, *more],
     ):
         try:
-            done = subprocess.run(
-                [uv.path, *arguments], env=uv.environ, capture_output=True, text=True, timeout=_INSTALL_AT_MOST_S
+            completed = subprocess.run(
+                [uv.path, *arguments], env=uv.environ, capture_output=True, text=True, timeout=_INSTALL_TIMEOUT_S
             )
         except subprocess.TimeoutExpired:
-            raise NotMeasured(f"{package}: not installed within {_INSTALL_AT_MOST_S} s") from None
-        if done.returncode != 0:
-            raise NotMeasured(f"{package}: cannot be installed here")
+            raise NotMeasured(f"{package}: not installed within {_INSTALL_TIMEOUT_S} s") from None
+        if completed.returncode != 0:
+            raise NotMeasured(f"{package}: installation failed")
     complete.touch()
     return str(python)

@@ -1,4 +1,4 @@
-"""Reading what was logged, through the API, as another client does."""
+"""Reading of metrics through the API."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from array import array
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.place import Place, as_it_is, to_the_end
+from bench.rounds import measure_rounds, timed
 from bench.row import Goal, Row, Size
-from bench.turns import in_turns, seconds_of
+from bench.sandbox import Sandbox, script_config, wait_for
 from runyard.wire.points import WirePoints, decode_points
 
 _LOG = """\
@@ -26,14 +26,14 @@ for index in range(many):
 _WIDTH = 1_000
 
 
-def reading(place: Place, size: Size) -> Iterator[Row]:
-    few, many = size.of(100_000), size.of(1_000_000)
-    folder = place.project("reading", train=_LOG)
-    run = to_the_end(place.experiment("reading").submit(as_it_is(folder, "train.py", few, many)))
+def reading(sandbox: Sandbox, size: Size) -> Iterator[Row]:
+    few, many = size.scaled(100_000), size.scaled(1_000_000)
+    folder = sandbox.project("reading", train=_LOG)
+    run = wait_for(sandbox.experiment("reading").submit(script_config(folder, "train.py", few, many)))
     connection = run.experiment.workspace.connection
-    numbers = place.root / "array"
+    numbers = sandbox.root / "array"
     numbers.write_bytes(bytes(array("d", range(3 * few))))
-    rows = _sqlite_rows(place.root / "rows.db", few)
+    rows = _sqlite_rows(sandbox.root / "rows.db", few)
 
     def read(name: str, **query: int) -> WirePoints:
         return decode_points(connection.read(f"/api/runs/{run.id}/metrics/{name}", **query))
@@ -42,22 +42,22 @@ def reading(place: Place, size: Size) -> Iterator[Row]:
         array("d").frombytes(numbers.read_bytes())
 
     assert len(read("loss").values) == few
-    times = in_turns(
+    times = measure_rounds(
         {
-            "array": seconds_of(from_file),
-            "sqlite": seconds_of(lambda: rows.execute("SELECT step, time, value FROM points").fetchall()),
-            "points": seconds_of(lambda: read("loss")),
-            "chart": seconds_of(lambda: read("long", most=_WIDTH)),
-            "json": seconds_of(lambda: run.get_metrics("loss")),
+            "array": timed(from_file),
+            "sqlite": timed(lambda: rows.execute("SELECT step, time, value FROM points").fetchall()),
+            "points": timed(lambda: read("loss")),
+            "chart": timed(lambda: read("long", most=_WIDTH)),
+            "json": timed(lambda: run.get_metrics("loss")),
         },
         size.rounds,
     )
     rows.close()
-    beside = ("array from a file", times["array"])
+    baseline = ("array from a file", times["array"])
     peers = {"rows of bare SQLite": times["sqlite"]}
-    yield Row(f"read a metric of {few:,} points through the API", times["points"], beside, Goal(0.015), peers=peers)
-    yield Row("the same by `run.get_metrics(name)`, as numbers", times["json"], beside)
-    yield Row(f"chart of {many:,} points, {_WIDTH:,} wide", times["chart"], goal=Goal(0.030))
+    yield Row(f"read a metric of {few:,} points through the API", times["points"], baseline, Goal(0.015), peers=peers)
+    yield Row("the same with `run.get_metrics(name)`, decoded", times["json"], baseline)
+    yield Row(f"chart of {many:,} points, reduced to {_WIDTH:,}", times["chart"], goal=Goal(0.030))
 
 
 def _sqlite_rows(path: Path, count: int) -> sqlite3.Connection:

@@ -1,4 +1,4 @@
-"""Rows as a table: plain on the screen, and in the documentation between two markers."""
+"""Prints rows as a table, and writes them to the documentation between two markers."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from bench.row import Row, amount, noise
+from bench.row import Row, format_amount, format_spread
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "speed.md"
 MEASURED = Path(__file__).with_name("measured.json")
 _BEGIN, _END = "<!-- bench: begin -->", "<!-- bench: end -->"
-_HEADINGS = ("what", "ours", "half of the rounds", "beside it", "ratio", "goal", "")
+_HEADINGS = ("measurement", "Runyard", "quartiles", "baseline", "ratio", "goal", "result")
 
 
 def print_row(row: Row) -> None:
-    """One row as soon as it is known."""
-    ours, spread, beside, ratio, goal, verdict = _cells(row)
-    print(f"{row.what}")
+    """Print a row immediately after its measurement."""
+    ours, spread, baseline, ratio, goal, verdict = _cells(row)
+    print(f"{row.title}")
     line = f"    {ours}" + (f"  ({spread})" if spread else "")
-    line += f"   beside it: {beside}" if beside else ""
+    line += f"   baseline: {baseline}" if baseline else ""
     line += f"   ratio {ratio}" if ratio else ""
     line += f"   goal {goal}: {verdict}" if goal else ""
     print(line)
@@ -32,72 +32,72 @@ def print_row(row: Row) -> None:
 
 
 def print_table(rows: Sequence[Row]) -> None:
-    table = [_HEADINGS, *((row.what, *_cells(row)) for row in rows)]
+    table = [_HEADINGS, *((row.title, *_cells(row)) for row in rows)]
     widths = [max(len(line[column]) for line in table) for column in range(len(_HEADINGS))]
-    whole = sum(widths) + 2 * len(widths)
-    if whole > shutil.get_terminal_size((160, 24)).columns:
-        widths[0] = max(len(row.what) for row in rows)
+    total_width = sum(widths) + 2 * len(widths)
+    if total_width > shutil.get_terminal_size((160, 24)).columns:
+        widths[0] = max(len(row.title) for row in rows)
     print()
     for number, line in enumerate(table):
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
         if number == 0:
             print("  ".join("-" * width for width in widths))
     verdicts = [row.verdict for row in rows if row.verdict]
-    unclear = verdicts.count("too noisy to say")
-    print(
-        f"\n{verdicts.count('met')} of {len(verdicts)} goals met" + (f", {unclear} too noisy to say" if unclear else "")
-    )
+    unclear = verdicts.count("inconclusive")
+    print(f"\n{verdicts.count('met')} of {len(verdicts)} goals met" + (f", {unclear} inconclusive" if unclear else ""))
 
 
 def write_page(measured: Mapping[str, Sequence[Row]], names: Iterable[str]) -> None:
-    """The table of the documentation; what people wrote around it stays.
+    """Update the table in the documentation; the text around it is not changed.
 
-    The whole bench takes longer than most have the machine to themselves: lines that were not measured now stay as
-    they were, with their day, and a name that never was is told.
+    Rows that were not measured now keep their earlier values and dates. Names that were never measured are listed.
     """
     text = PAGE.read_text(encoding="utf-8")
     before, _, rest = text.partition(_BEGIN)
-    _, found, after = rest.partition(_END)
-    if not found:
+    _, has_end, after = rest.partition(_END)
+    if not has_end:
         raise SystemExit(f"error: {PAGE} has no {_BEGIN} … {_END}")
-    known = json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else {}
+    stored = json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else {}
     for name, rows in measured.items():
-        known[name] = [f"{_line(row)} {time.strftime('%Y-%m-%d')} |" for row in rows]
-    known = {name: known[name] for name in names if name in known}
-    MEASURED.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    table = _markdown(known, [name for name in names if name not in known])
+        stored[name] = [f"{_line(row)} {time.strftime('%Y-%m-%d')} |" for row in rows]
+    stored = {name: stored[name] for name in names if name in stored}
+    MEASURED.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    table = _markdown(stored, [name for name in names if name not in stored])
     PAGE.write_text(f"{before}{_BEGIN}\n{table}\n{_END}{after}", encoding="utf-8")
 
 
-def _markdown(known: Mapping[str, Sequence[str]], never: Sequence[str]) -> str:
+def _markdown(stored: Mapping[str, Sequence[str]], missing: Sequence[str]) -> str:
     lines = [
         f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}. "
-        "Medians; in brackets where half of the rounds lay.",
+        "Medians, with the interquartile range in parentheses.",
         "",
-        "| what | ours | beside it | ratio | goal | | peers, same run | measured on |",
+        "| measurement | Runyard | baseline | ratio | goal | result | peers and notes | measured on |",
         "|---|---|---|---|---|---|---|---|",
-        *(line for lines in known.values() for line in lines),
+        *(line for lines in stored.values() for line in lines),
     ]
-    if never:
-        lines += ["", f"Not measured yet: {', '.join(f'`{name}`' for name in never)} (`python -m bench NAME`)."]
+    if missing:
+        lines += [
+            "",
+            f"Not measured yet: {', '.join(f'`{name}`' for name in missing)} (`python -m bench NAME`).",
+        ]
     return "\n".join(lines)
 
 
 def _line(row: Row) -> str:
-    ours, spread, beside, ratio, goal, verdict = _cells(row)
+    ours, spread, baseline, ratio, goal, verdict = _cells(row)
     measured = f"{ours} ({spread})" if spread else ours
-    others = "; ".join((*_peer_texts(row), *row.notes))
-    return f"| {row.what} | {measured} | {beside} | {ratio} | {goal} | {verdict} | {others} |"
+    notes = "; ".join((*_peer_texts(row), *row.notes))
+    return f"| {row.title} | {measured} | {baseline} | {ratio} | {goal} | {verdict} | {notes} |"
 
 
 def _cells(row: Row) -> tuple[str, str, str, str, str, str]:
     if row.ours is None:
         return "not measured", "", "", "", "", ""
-    beside = f"{row.beside[0]}: {amount(row.beside[1], row.unit)}" if row.beside else ""
+    baseline = f"{row.baseline[0]}: {format_amount(row.baseline[1], row.unit)}" if row.baseline else ""
     return (
-        amount(row.ours, row.unit),
-        noise(row.ours, row.unit),
-        beside,
+        format_amount(row.ours, row.unit),
+        format_spread(row.ours, row.unit),
+        baseline,
         f"{row.ratio:.3g}x" if row.ratio is not None else "",
         row.goal.text(row.unit) if row.goal else "",
         row.verdict,
@@ -105,4 +105,4 @@ def _cells(row: Row) -> tuple[str, str, str, str, str, str]:
 
 
 def _peer_texts(row: Row) -> list[str]:
-    return [f"{name}: {amount(number, row.unit)}" for name, number in row.peers.items()]
+    return [f"{name}: {format_amount(number, row.unit)}" for name, number in row.peers.items()]

@@ -1,4 +1,4 @@
-"""Services beside others: the same small ONNX model, one process that answers, the same clients."""
+"""Services compared with other servers: the same small ONNX model, one worker process, the same clients."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bench.load import Measured, Target, first_answer, load
+from bench.load import LoadResult, Target, load, wait_for_response
 from bench.onnx_bytes import perceptron
 from bench.peers import NotMeasured, python_with
-from bench.place import Place
 from bench.row import Goal, Row, Sample, Size, not_measured
+from bench.sandbox import Sandbox
 from runyard import Environment, InferenceConfig, LocalWebservice, Model, Webservice, Workspace
 
 _SCRIPTS = Path(__file__).parent / "peer_scripts"
 _SECONDS = 1.5
-_STARTS_WITHIN_S = 180.0
+_START_TIMEOUT_S = 180.0
 _RUNTIME = ("onnxruntime", "numpy")
 _ECHO = "def init(): pass\ndef run(text): return len(text)\n"
 
 
 @dataclass(frozen=True)
 class _Server:
-    """A peer: what it is installed of, the script that serves, and how it is asked."""
+    """A peer: its packages, the script that starts it, and the form of its requests."""
 
     name: str
     packages: tuple[str, ...]
     script: str
     path: str
-    wraps: str
+    json_key: str
 
 
 _BARE = _Server(
@@ -49,51 +49,51 @@ _PEERS = (
 )
 
 
-def requests(place: Place, size: Size) -> Iterator[Row]:
-    what = "of a small ONNX model, one worker, with keys, logs and metrics"
-    many, one = f"requests {what}, 32 clients", f"a request {what}, 1 client, p50"
+def requests(sandbox: Sandbox, size: Size) -> Iterator[Row]:
+    title = "to a small ONNX model, one worker, with keys, logs and metrics"
+    many_clients_title, single_client_title = f"requests {title}, 32 clients", f"one request {title}, 1 client, p50"
     if not size.downloads:
-        yield not_measured(many, "it needs ONNX Runtime")
+        yield not_measured(many_clients_title, "it needs ONNX Runtime")
         return
     rows = _rows(1)
     with ExitStack() as stack:
-        targets = {"ours": stack.enter_context(_ours(place, auth_enabled=True))}
+        targets = {"ours": stack.enter_context(_deployed_service(sandbox, auth_enabled=True))}
         notes = []
         for server in (_BARE, *_PEERS):
             try:
-                targets[server.name] = stack.enter_context(_served(server, place))
-            except NotMeasured as why:
-                notes.append(f"not measured: {why}")
-        crowd: dict[str, list[Measured]] = {name: [] for name in targets}
-        alone: dict[str, list[Measured]] = {name: [] for name in targets}
+                targets[server.name] = stack.enter_context(_run_server(server, sandbox))
+            except NotMeasured as reason:
+                notes.append(f"not measured: {reason}")
+        crowd: dict[str, list[LoadResult]] = {name: [] for name in targets}
+        alone: dict[str, list[LoadResult]] = {name: [] for name in targets}
         for number in range(min(size.rounds, 7) + 1):
             for name in list(targets) if number % 2 else list(reversed(targets)):
-                for clients, found in ((32, crowd), (1, alone)):
+                for clients, results in ((32, crowd), (1, alone)):
                     measured = load(targets[name], clients, _SECONDS, rows)
                     if number:  # the first round only warms them up
-                        found[name].append(measured)
+                        results[name].append(measured)
     peers = [name for name in targets if name not in ("ours", _BARE.name)]
-    for text, found, value, unit, goal in (
-        (many, crowd, "per_second", "/s", Goal(0.85, times=True, at_least=True)),
-        ("the same, p99 of a request", crowd, "p99_s", "s", Goal(1.2, times=True)),
-        (one, alone, "p50_s", "s", Goal(1.2, times=True)),
+    for text, results, value, unit, goal in (
+        (many_clients_title, crowd, "per_second", "/s", Goal(0.85, relative=True, at_least=True)),
+        ("the same, p99 latency", crowd, "p99_s", "s", Goal(1.2, relative=True)),
+        (single_client_title, alone, "p50_s", "s", Goal(1.2, relative=True)),
     ):
-        sample = {name: _sample(found[name], value) for name in targets}
-        beside = (_BARE.name + ", orjson, ONNX Runtime", sample[_BARE.name]) if _BARE.name in sample else None
+        sample = {name: _sample(results[name], value) for name in targets}
+        baseline = (_BARE.name + ", orjson, ONNX Runtime", sample[_BARE.name]) if _BARE.name in sample else None
         yield Row(
             text,
             sample["ours"],
-            beside,
-            goal if beside else None,
+            baseline,
+            goal if baseline else None,
             unit=unit,
             peers={name: sample[name] for name in peers},
             notes=tuple(notes),
         )
 
 
-def by_script(place: Place, size: Size) -> Iterator[Row]:
-    """A script of a line in the bench's own Python: what the contract itself costs."""
-    folder = place.folder("echo")
+def one_line_script(sandbox: Sandbox, size: Size) -> Iterator[Row]:
+    """Measure a one-line scoring script, which shows the overhead of a service."""
+    folder = sandbox.folder("echo")
     (folder / "score.py").write_text(_ECHO)
     environment = Environment("bench")
     environment.python.user_managed_dependencies = True
@@ -104,62 +104,63 @@ def by_script(place: Place, size: Size) -> Iterator[Row]:
     try:
         seconds = max(0.1, _SECONDS * min(1.0, size.scale * 10))
         target = Target(urlsplit(service.scoring_uri).port or 0)
-        found = [load(target, 32, seconds, _rows(1)) for _ in range(min(size.rounds, 7))]
+        results = [load(target, 32, seconds, _rows(1)) for _ in range(min(size.rounds, 7))]
     finally:
         service.delete()
-    yield Row("requests of a scoring script of one line, 32 clients", _sample(found, "per_second"), unit="/s")
+    yield Row("requests to a one-line scoring script, 32 clients", _sample(results, "per_second"), unit="/s")
 
 
-def batching(place: Place, size: Size) -> Iterator[Row]:
-    what = "requests of a model of three layers by 512, 32 clients, in batches"
+def batching(sandbox: Sandbox, size: Size) -> Iterator[Row]:
+    title = "requests to a three-layer model of width 512, 32 clients, batched"
     if not size.downloads:
-        yield not_measured(what, "it needs ONNX Runtime")
+        yield not_measured(title, "it needs ONNX Runtime")
         return
-    with _ours(place, width=512) as off, _ours(place, width=512, batching=True) as on:
+    with _deployed_service(sandbox, width=512) as off, _deployed_service(sandbox, width=512, batching=True) as on:
         pairs = [
             (load(on, 32, _SECONDS, _rows(1)), load(off, 32, _SECONDS, _rows(1))) for _ in range(min(size.rounds, 7))
         ]
     yield Row(
-        what,
+        title,
         _sample([pair[0] for pair in pairs], "per_second"),
-        ("one by one", _sample([pair[1] for pair in pairs], "per_second")),
-        Goal(1.0, times=True, at_least=True),
+        ("not batched", _sample([pair[1] for pair in pairs], "per_second")),
+        Goal(1.0, relative=True, at_least=True),
         unit="/s",
     )
 
 
-def deploying(place: Place, size: Size) -> Iterator[Row]:
-    """From nothing to the first answer, with the environment there."""
-    what = "from `Model.deploy` to the first answer, the environment there"
+def deployment(sandbox: Sandbox, size: Size) -> Iterator[Row]:
+    """Measure from the call of `Model.deploy` to the first response, with an existing environment."""
+    title = "from `Model.deploy` to the first response, existing environment"
     if not size.downloads:
-        yield not_measured(what, "it needs ONNX Runtime")
+        yield not_measured(title, "it needs ONNX Runtime")
         return
     workspace, rows = Workspace(), _rows(1)
-    model = _registered(workspace, place, 64)
+    model = _register_model(workspace, sandbox, 64)
     ours, bare = Sample(), Sample()
     peers: dict[str, Sample] = {}
     notes = []
     for number in range(min(size.rounds, 5) + 1):
-        began = time.perf_counter()
-        service = _deployed(workspace, model)
-        first_answer(_target(service), rows, 60)
-        if number:  # the first one builds the environment
-            ours.append(time.perf_counter() - began)
+        started_at = time.perf_counter()
+        service = _deploy(workspace, model)
+        wait_for_response(_target(service), rows, 60)
+        if number:  # the first round builds the environment
+            ours.append(time.perf_counter() - started_at)
         service.delete()
         for server in (_BARE, *(_PEERS if number == 1 else ())):
-            began = time.perf_counter()
+            started_at = time.perf_counter()
             try:
-                with _served(server, place):
-                    took = time.perf_counter() - began
-            except NotMeasured as why:
-                notes.append(f"not measured: {why}")
+                with _run_server(server, sandbox):
+                    took = time.perf_counter() - started_at
+            except NotMeasured as reason:
+                notes.append(f"not measured: {reason}")
                 continue
             if number and server is _BARE:
                 bare.append(took)
             elif number:
                 peers[server.name] = Sample([took])
-    beside = ("a bare uvicorn from its start", bare) if bare else None
-    yield Row(what, ours, beside, Goal(3.0, times=True) if beside else None, peers=dict(peers), notes=tuple(notes))
+    baseline = ("bare uvicorn, from its start", bare) if bare else None
+    goal = Goal(3.0, relative=True) if baseline else None
+    yield Row(title, ours, baseline, goal, peers=dict(peers), notes=tuple(notes))
 
 
 def _rows(count: int) -> list[list[float]]:
@@ -175,20 +176,20 @@ def _model_bytes(width: int) -> bytes:
     return perceptron(layer(16, width), *([layer(width, width)] if width > 64 else []), layer(width, 3))
 
 
-def _model_file(place: Place, width: int) -> Path:
-    path = place.folder(f"model-{width}") / "model.onnx"
+def _model_file(sandbox: Sandbox, width: int) -> Path:
+    path = sandbox.folder(f"model-{width}") / "model.onnx"
     if not path.exists():
         path.write_bytes(_model_bytes(width))
     return path
 
 
-def _registered(workspace: Workspace, place: Place, width: int) -> Model:
-    path = _model_file(place, width)
+def _register_model(workspace: Workspace, sandbox: Sandbox, width: int) -> Model:
+    path = _model_file(sandbox, width)
     return Model.register(workspace, str(path), f"perceptron-{width}", model_framework=Model.Framework.ONNX)
 
 
-def _deployed(workspace: Workspace, model: Model, **how: object) -> Webservice:
-    config = LocalWebservice.deploy_configuration(**how)
+def _deploy(workspace: Workspace, model: Model, **options: object) -> Webservice:
+    config = LocalWebservice.deploy_configuration(**options)
     service = Model.deploy(workspace, f"bench-{time.monotonic_ns() % 10**9}", [model], None, config)
     service.wait_for_deployment()
     return service
@@ -200,9 +201,9 @@ def _target(service: Webservice) -> Target:
 
 
 @contextmanager
-def _ours(place: Place, width: int = 64, **how: object) -> Iterator[Target]:
+def _deployed_service(sandbox: Sandbox, width: int = 64, **options: object) -> Iterator[Target]:
     workspace = Workspace()
-    service = _deployed(workspace, _registered(workspace, place, width), **how)
+    service = _deploy(workspace, _register_model(workspace, sandbox, width), **options)
     try:
         yield _target(service)
     finally:
@@ -210,33 +211,33 @@ def _ours(place: Place, width: int = 64, **how: object) -> Iterator[Target]:
 
 
 @contextmanager
-def _served(server: _Server, place: Place) -> Iterator[Target]:
-    """The peer's own process, once it answers. NotMeasured when it does not."""
+def _run_server(server: _Server, sandbox: Sandbox) -> Iterator[Target]:
+    """Start a peer and wait for its first response. Raises NotMeasured."""
     python = python_with(*server.packages)
     port = _free_port()
-    folder = place.folder(f"peer-{server.script}-{port}")
-    target = Target(port, server.path, wraps=server.wraps)
-    with open(folder / "said.txt", "wb") as said:
+    folder = sandbox.folder(f"peer-{server.script}-{port}")
+    target = Target(port, server.path, json_key=server.json_key)
+    with open(folder / "output.txt", "wb") as log_file:
         process = subprocess.Popen(
-            [python, str(_SCRIPTS / server.script), str(_model_file(place, 64)), str(port)],
+            [python, str(_SCRIPTS / server.script), str(_model_file(sandbox, 64)), str(port)],
             cwd=folder,
             stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
+            stdout=log_file,
+            stderr=log_file,
             start_new_session=True,
         )
     try:
         try:
-            first_answer(target, _rows(1), _STARTS_WITHIN_S)
+            wait_for_response(target, _rows(1), _START_TIMEOUT_S)
         except (OSError, RuntimeError) as error:
-            raise NotMeasured(f"{server.name}: it does not answer: {str(error)[:80]}") from error
+            raise NotMeasured(f"{server.name}: no response: {str(error)[:80]}") from error
         yield target
     finally:
         _end(process)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """With all that it started."""
+    """Stop a process and its descendants."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, number)
@@ -256,5 +257,5 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _sample(found: list[Measured], value: str) -> Sample:
-    return Sample(getattr(one, value) for one in found)
+def _sample(results: list[LoadResult], value: str) -> Sample:
+    return Sample(getattr(single_client_title, value) for single_client_title in results)

@@ -1,4 +1,4 @@
-"""Rows of the bench about snapshots: against `tar` of the same folder, and against a bare walk with stat."""
+"""Snapshots of a large folder: the first one, and another one after a single file has changed."""
 
 from __future__ import annotations
 
@@ -7,18 +7,69 @@ import os
 import random
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import perf_counter, sleep, time
 
+from bench.row import Goal, Row, Size
+from bench.sandbox import Sandbox
 from runyard.snapshots import SnapshotStore, freeze, pack_missing
 
 FILES = 10_000
 MEGABYTES = 300
 
 
+def snapshots(sandbox: Sandbox, size: Size) -> Iterator[Row]:
+    files, megabytes = size.scaled(FILES, 100), size.scaled(MEGABYTES)
+    tree = make_tree(sandbox.folder("tree"), files=files, megabytes=megabytes)
+    wait_until_stable(tree)
+    scratch = sandbox.folder("snapshots")
+    first = time_first(tree, scratch, rounds=min(size.rounds, 5))
+    peers = {}
+    if size.peers:
+        peers = {"`cp -r`": _copy_time(tree, sandbox.root / "copy"), **_git_add_time(tree, sandbox.root / "git")}
+    yield Row(
+        f"snapshot of {files:,} files, {megabytes} MB, first time",
+        first["snapshot_s"],
+        ("one tar", first["tar_s"]),
+        Goal(2, relative=True),
+        peers=peers,
+        notes=("minimum of all rounds",),
+    )
+    again = time_repeated(tree, scratch, rounds=min(size.rounds, 9))
+    yield Row(
+        "the same after one file has changed",
+        again["freeze_s"],
+        ("stat of every file", again["walk_s"]),
+        Goal(2, relative=True),
+        peers={"including the transfer to the yard": again["snapshot_s"]},
+        notes=("minimum of all rounds",),
+    )
+
+
+def _copy_time(tree: Path, copy: Path) -> float:
+    started_at = perf_counter()
+    subprocess.run(["cp", "-r", str(tree), str(copy)], check=True)
+    took = perf_counter() - started_at
+    shutil.rmtree(copy)
+    return took
+
+
+def _git_add_time(tree: Path, repository: Path) -> dict[str, float]:
+    if shutil.which("git") is None:
+        return {}
+    repository.mkdir()
+    git = ["git", f"--git-dir={repository}/.git", f"--work-tree={tree}"]
+    subprocess.run(["git", "init", "--quiet", str(repository)], check=True)
+    started_at = perf_counter()
+    subprocess.run([*git, "add", "--all"], cwd=tree, check=True)
+    took = perf_counter() - started_at
+    shutil.rmtree(repository)
+    return {"`git add`": took}
+
+
 def make_tree(root: Path, *, files: int = FILES, megabytes: int = MEGABYTES) -> Path:
-    """A folder of that many files of different sizes, 100 to a folder, with contents that do not repeat."""
+    """Create files of different sizes and unique contents, 100 per folder."""
     dice = random.Random(1)
     mean = megabytes * 1_000_000 // files
     for number in range(files):
@@ -30,7 +81,7 @@ def make_tree(root: Path, *, files: int = FILES, megabytes: int = MEGABYTES) -> 
 
 
 def time_first(tree: Path, scratch: Path, *, rounds: int = 3) -> dict[str, float]:
-    """Seconds of `tar cf` and of freeze, pack and add into an empty depot; the best of some rounds, taken in turns."""
+    """Return the minimum seconds of `tar cf` and of a snapshot into an empty store, measured alternately."""
     times: dict[str, list[float]] = {"tar_s": [], "snapshot_s": []}
     for _ in range(rounds):
         shutil.rmtree(scratch, ignore_errors=True)
@@ -46,15 +97,15 @@ def time_first(tree: Path, scratch: Path, *, rounds: int = 3) -> dict[str, float
     return {name: min(seconds) for name, seconds in times.items()}
 
 
-def time_again(tree: Path, scratch: Path, *, rounds: int = 5) -> dict[str, float]:
-    """Seconds of a bare walk, of freezing the folder with one file changed, and of the whole hand-over of that."""
+def time_repeated(tree: Path, scratch: Path, *, rounds: int = 5) -> dict[str, float]:
+    """Return the minimum seconds of a bare walk, of freezing with one changed file, and of the complete snapshot."""
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
     snapshot(tree, scratch)
     changed = next(tree.rglob("*.bin"))
     times: dict[str, list[float]] = {"walk_s": [], "freeze_s": [], "snapshot_s": []}
     store = SnapshotStore(scratch / "depot")
-    store.missing(["00" * 32])  # the yard is warm
+    store.missing(["00" * 32])  # warm up, as in a running yard
     for number in range(rounds):
         changed.write_bytes(b"changed %d" % number)
         times["walk_s"].append(_timed(lambda: walk(tree)))
@@ -67,7 +118,7 @@ def time_again(tree: Path, scratch: Path, *, rounds: int = 5) -> dict[str, float
 
 
 def snapshot(tree: Path, scratch: Path, store: SnapshotStore | None = None) -> str:
-    """What a submission does with its folder."""
+    """Take a snapshot as a submission does; return its id."""
     store = store or SnapshotStore(scratch / "depot")
     frozen = freeze(tree, index_folder=scratch / "index", pack_to=store.incoming / f"{os.urandom(8).hex()}.pack")
     if store.has(frozen.id):
@@ -77,7 +128,7 @@ def snapshot(tree: Path, scratch: Path, store: SnapshotStore | None = None) -> s
 
 
 def walk(folder: Path) -> int:
-    """The limit: list every folder and ask for the stat of every file."""
+    """Call stat on every file, which is the lower bound; return the number of files."""
     count = 0
     waiting = [os.fspath(folder)]
     while waiting:
@@ -91,8 +142,8 @@ def walk(folder: Path) -> int:
     return count
 
 
-def wait_until_settled(tree: Path) -> None:
-    """Files of the last two seconds are read again by design; a folder that people work in is older than that."""
+def wait_until_stable(tree: Path) -> None:
+    """Wait until no file is newer than two seconds: such files are read again by design."""
     newest = max(entry.stat().st_ctime for entry in tree.rglob("*"))
     while newest + 2.1 > time():
         sleep(0.1)

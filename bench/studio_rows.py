@@ -1,4 +1,4 @@
-"""What the studio costs: charts of long series, and a page that is open on a live run."""
+"""Costs of the studio: charts of long series, and an open page on a live run."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from threading import Thread
 
-from bench.place import Place, as_it_is, to_the_end
+from bench.rounds import measure_rounds, timed
 from bench.row import Goal, Row, Sample, Size
-from bench.turns import in_turns, seconds_of
+from bench.sandbox import Sandbox, script_config, wait_for
 from runyard.client.connection import Connection
 
 _LONG = """
@@ -34,58 +34,59 @@ _WIDTH = 1_000
 _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
 
-def charts(place: Place, size: Size) -> Iterator[Row]:
-    many = size.of(1_000_000)
-    run = to_the_end(
-        place.experiment("charts").submit(as_it_is(place.project("charts", train=_LONG), "train.py", many))
+def charts(sandbox: Sandbox, size: Size) -> Iterator[Row]:
+    many = size.scaled(1_000_000)
+    run = wait_for(
+        sandbox.experiment("charts").submit(script_config(sandbox.project("charts", train=_LONG), "train.py", many))
     )
     connection = Connection()
 
-    def asked(**window: object) -> float:
+    def request_chart(**window: object) -> float:
         query = {"series": [{"run_id": run.id, "name": "long"}], "most": _WIDTH, **window}
         body, headers = json.dumps(query).encode(), {"Content-Type": "application/json"}
-        return seconds_of(lambda: connection._send("POST", "/api/charts", body, headers).read())()
+        return timed(lambda: connection._send("POST", "/api/charts", body, headers).read())()
 
-    times = in_turns(
+    times = measure_rounds(
         {
-            "whole": asked,
-            "window": lambda: asked(**{"from": many // 2, "to": many // 2 + many // 100}),
-            "news": lambda: asked(after=[many - 10]),
+            "full": request_chart,
+            "window": lambda: request_chart(**{"from": many // 2, "to": many // 2 + many // 100}),
+            "new": lambda: request_chart(after=[many - 10]),
         },
         size.rounds,
     )
-    yield Row(f"chart of {many:,} points, {_WIDTH:,} wide, as the studio asks", times["whole"], goal=Goal(0.030))
-    yield Row("a hundredth of it, zoomed into", times["window"])
-    yield Row("only what came since the last look", times["news"], goal=Goal(0.010))
+    title = f"chart of {many:,} points, reduced to {_WIDTH:,}, as the studio requests it"
+    yield Row(title, times["full"], goal=Goal(0.030))
+    yield Row("a zoom into one percent of it", times["window"])
+    yield Row("only the points since the last request", times["new"], goal=Goal(0.010))
 
 
-def open_page(place: Place, size: Size) -> Iterator[Row]:
-    """Processor time of the yard in a second: a run that logs 20 points and lines a second, with and without a page."""
-    stop = place.root / "stop"
-    folder = place.project("open", train=_LIVE)
-    run = place.experiment("open").submit(as_it_is(folder, "train.py", stop))
+def open_page(sandbox: Sandbox, size: Size) -> Iterator[Row]:
+    """Measure the CPU time of the yard for a run that logs 20 points and lines per second, with and without a page."""
+    stop = sandbox.root / "stop"
+    folder = sandbox.project("open", train=_LIVE)
+    run = sandbox.experiment("open").submit(script_config(folder, "train.py", stop))
     connection = Connection()
     yard = connection.get("/api/health")["pid"]
     span_s = max(10.0 * min(size.scale * 10, 1.0), 0.5)
-    alone, watched = Sample(), Sample()
+    without_page, with_page = Sample(), Sample()
     for _ in range(min(size.rounds, 5)):
-        alone.append(_processor_s(yard, span_s) / span_s)
+        without_page.append(_cpu_time(yard, span_s) / span_s)
         with ExitStack() as pages:
             for path in ("/api/live", f"/api/runs/{run.id}/live"):
-                _read_on(pages, path)
-            watched.append(_processor_s(yard, span_s) / span_s)
+                _follow_events(pages, path)
+            with_page.append(_cpu_time(yard, span_s) / span_s)
     stop.touch()
-    to_the_end(run)
-    cost = Sample(max(page - bare, _TICK_S / span_s) for page, bare in zip(watched, alone))
+    wait_for(run)
+    cost = Sample(max(page - bare, _TICK_S / span_s) for page, bare in zip(with_page, without_page))
     yield Row(
-        "an open page on a live run: the yard's processor time in a second",
+        "CPU time of the yard per second for an open page on a live run",
         cost,
-        ("the yard with nobody looking", Sample(max(bare, _TICK_S / span_s) for bare in alone)),
+        ("the yard without an open page", Sample(max(bare, _TICK_S / span_s) for bare in without_page)),
         Goal(0.030),
     )
 
 
-def _read_on(pages: ExitStack, path: str) -> None:
+def _follow_events(pages: ExitStack, path: str) -> None:
     events = Connection().events(path)
     next(events)
     closing: list[bool] = []
@@ -102,7 +103,7 @@ def _read_on(pages: ExitStack, path: str) -> None:
     pages.callback(closing.append, True)
 
 
-def _processor_s(pid: int, span_s: float) -> float:
+def _cpu_time(pid: int, span_s: float) -> float:
     before = _ticks(pid)
     time.sleep(span_s)
     return (_ticks(pid) - before) * _TICK_S

@@ -1,4 +1,4 @@
-"""From a person's call to the script's first line, and from its last line back to the person."""
+"""Time from submission to the script's first line, and from its last line to the end of the wait."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench.peers import present
-from bench.place import Place, as_it_is, to_the_end
+from bench.peers import start_peers
+from bench.rounds import measure_rounds
 from bench.row import Goal, Row, Size, not_measured
-from bench.turns import in_turns
+from bench.sandbox import Sandbox, script_config, wait_for
 from runyard import CondaDependencies, Environment, Experiment, ScriptRunConfig
 from runyard.errors import RunyardException
 
@@ -23,45 +23,45 @@ with open(sys.argv[1], "w") as mark:
 """
 _LAST_LINE = """\
 import sys, time
-time.sleep(0.15)  # whoever waits is waiting by then
+time.sleep(0.15)  # until then, wait_for_completion is waiting
 with open(sys.argv[1], "w") as mark:
     mark.write(repr(time.monotonic()))
 """
 _REST_S = 0.08
 
 
-def first_line_by_sdk(place: Place, size: Size) -> Iterator[Row]:
-    """Environment and code are known, the yard is warm: what is left is what we cost."""
-    folder = place.project("first-line", train=_FIRST_LINE)
-    mark = place.root / "first-line.mark"
-    experiment = place.experiment("first-line")
-    submitting = _submitting(experiment, as_it_is(folder, "train.py", mark), mark)
-    bare = _starting([sys.executable, "train.py", str(mark)], folder, mark)
-    wanted = [("submitit", "submit_submitit.py")] if size.peers else []
-    with present(wanted, place.folder("peers")) as (peers, notes):
-        asked = {name: peer.ask for name, peer in peers.items()}
-        times = in_turns({"bare": bare, "ours": submitting, **asked}, size.rounds, rest_s=_REST_S)
+def first_line_by_sdk(sandbox: Sandbox, size: Size) -> Iterator[Row]:
+    """Measure the pure overhead: environment and code are unchanged, and the yard is running."""
+    folder = sandbox.project("first-line", train=_FIRST_LINE)
+    mark = sandbox.root / "first-line.mark"
+    experiment = sandbox.experiment("first-line")
+    submitting = _submit_contender(experiment, script_config(folder, "train.py", mark), mark)
+    bare = _command_contender([sys.executable, "train.py", str(mark)], folder, mark)
+    peer_scripts = [("submitit", "submit_submitit.py")] if size.peers else []
+    with start_peers(peer_scripts, sandbox.folder("peers")) as (peers, notes):
+        measurements = {name: peer.measure for name, peer in peers.items()}
+        times = measure_rounds({"bare": bare, "ours": submitting, **measurements}, size.rounds, rest_s=_REST_S)
     yield Row(
-        "submit by the SDK to the script's first line, this Python",
+        "submit with the SDK to the script's first line, same Python",
         times["ours"],
         ("bare `python script.py`", times["bare"]),
-        Goal(2.5, times=True),
+        Goal(2.5, relative=True),
         peers={f"{name}, local": times[name] for name in peers},
         notes=tuple(notes),
     )
     if size.downloads:
-        yield from _in_a_built_environment(experiment, folder, mark, size)
+        yield from _with_built_environment(experiment, folder, mark, size)
 
 
-def first_line_by_command(place: Place, size: Size) -> Iterator[Row]:
-    folder = place.project("by-command", train=_FIRST_LINE)
-    mark = place.root / "by-command.mark"
-    to_the_end(place.experiment("by-command").submit(as_it_is(folder, "train.py", mark)))  # the yard is warm
+def first_line_by_command(sandbox: Sandbox, size: Size) -> Iterator[Row]:
+    folder = sandbox.project("by-command", train=_FIRST_LINE)
+    mark = sandbox.root / "by-command.mark"
+    wait_for(sandbox.experiment("by-command").submit(script_config(folder, "train.py", mark)))  # starts the yard
     command = [str(Path(sys.executable).with_name("runyard")), "run", "train.py", str(mark)]
-    times = in_turns(
+    times = measure_rounds(
         {
-            "bare": _starting([sys.executable, "train.py", str(mark)], folder, mark),
-            "ours": _starting(command, folder, mark),
+            "bare": _command_contender([sys.executable, "train.py", str(mark)], folder, mark),
+            "ours": _command_contender(command, folder, mark),
         },
         size.rounds,
         rest_s=_REST_S,
@@ -70,74 +70,74 @@ def first_line_by_command(place: Place, size: Size) -> Iterator[Row]:
         "`runyard run script.py` to the script's first line",
         times["ours"],
         ("bare `python script.py`", times["bare"]),
-        Goal(8, times=True),
+        Goal(8, relative=True),
     )
 
 
-def end_to_waiting(place: Place, size: Size) -> Iterator[Row]:
-    folder = place.project("last-line", train=_LAST_LINE)
-    mark = place.root / "last-line.mark"
-    experiment = place.experiment("last-line")
-    config = as_it_is(folder, "train.py", mark)
+def end_of_wait(sandbox: Sandbox, size: Size) -> Iterator[Row]:
+    folder = sandbox.project("last-line", train=_LAST_LINE)
+    mark = sandbox.root / "last-line.mark"
+    experiment = sandbox.experiment("last-line")
+    config = script_config(folder, "train.py", mark)
 
     def ours() -> float:
         experiment.submit(config).wait_for_completion()
-        return time.monotonic() - _time_in(mark)
+        return time.monotonic() - _read_time(mark)
 
     def bare() -> float:
         subprocess.run([sys.executable, "train.py", str(mark)], cwd=folder, check=True)
-        return time.monotonic() - _time_in(mark)
+        return time.monotonic() - _read_time(mark)
 
-    times = in_turns({"bare": bare, "ours": ours}, size.rounds, rest_s=_REST_S)
+    times = measure_rounds({"bare": bare, "ours": ours}, size.rounds, rest_s=_REST_S)
     yield Row(
-        "script's last line to `wait_for_completion` returning",
+        "script's last line to the return of `wait_for_completion`",
         times["ours"],
-        ("bare process, waited for", times["bare"]),
-        Goal(5, times=True),
+        ("bare process and wait", times["bare"]),
+        Goal(5, relative=True),
     )
 
 
-def _in_a_built_environment(experiment: Experiment, folder: Path, mark: Path, size: Size) -> Iterator[Row]:
+def _with_built_environment(experiment: Experiment, folder: Path, mark: Path, size: Size) -> Iterator[Row]:
     environment = Environment("bench")
     environment.python.conda_dependencies = CondaDependencies.create(pip_packages=["six"])
     config = ScriptRunConfig(str(folder), script="train.py", arguments=[str(mark)], environment=environment)
-    what = "submit by the SDK to the script's first line, known environment"
+    title = "submit with the SDK to the script's first line, existing environment"
     try:
-        to_the_end(experiment.submit(config))
+        wait_for(experiment.submit(config))
     except RunyardException as error:
-        yield not_measured(what, str(error).splitlines()[0])
+        yield not_measured(title, str(error).splitlines()[0])
         return
     python = mark.read_text().split(" ", 1)[1]
-    times = in_turns(
+    times = measure_rounds(
         {
-            "bare": _starting([python, "train.py", str(mark)], folder, mark),
-            "ours": _submitting(experiment, config, mark),
+            "bare": _command_contender([python, "train.py", str(mark)], folder, mark),
+            "ours": _submit_contender(experiment, config, mark),
         },
         size.rounds,
         rest_s=_REST_S,
     )
-    yield Row(what, times["ours"], ("bare, its Python", times["bare"]), Goal(2.5, times=True))
+    yield Row(title, times["ours"], ("bare script, same environment", times["bare"]), Goal(2.5, relative=True))
 
 
-def _submitting(experiment: Experiment, config: ScriptRunConfig, mark: Path) -> Callable[[], float]:
+def _submit_contender(experiment: Experiment, config: ScriptRunConfig, mark: Path) -> Callable[[], float]:
     def submit() -> float:
-        began = time.monotonic()
+        started_at = time.monotonic()
         run = experiment.submit(config)
         run.wait_for_completion()
-        return _time_in(mark) - began
+        return _read_time(mark) - started_at
 
     return submit
 
 
-def _starting(command: list[str], folder: Path, mark: Path) -> Callable[[], float]:
+def _command_contender(command: list[str], folder: Path, mark: Path) -> Callable[[], float]:
     def start() -> float:
-        began = time.monotonic()
+        started_at = time.monotonic()
         subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        return _time_in(mark) - began
+        return _read_time(mark) - started_at
 
     return start
 
 
-def _time_in(mark: Path) -> float:
-    """The clock is the machine's, the same in every process."""
+def _read_time(mark: Path) -> float:
+    """Return the monotonic time in the file; the clock is the same in all processes."""
     return float(mark.read_text().split(" ", 1)[0])

@@ -1,4 +1,4 @@
-"""Tracking beside others: points until they are on disk, and MLflow's client on its own server and on ours."""
+"""Tracking compared with peers: points until they are on disk, and MLflow's client with both servers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from bench.logging_rows import points_a_second
-from bench.peers import NotMeasured, Peer, present
-from bench.place import Place
+from bench.logging_rows import points_per_second
+from bench.peers import NotMeasured, Peer, start_peers
+from bench.rounds import measure_rounds
 from bench.row import Goal, Row, Size, not_measured
-from bench.turns import in_turns
+from bench.sandbox import Sandbox
 
 _PEERS = [
     ("trackio", "points_trackio.py"),
@@ -21,13 +21,14 @@ _PEERS = [
 ]
 
 
-def durable_points(place: Place, size: Size) -> Iterator[Row]:
-    points = size.of(500_000)
-    ours = points_a_second(place, points)
-    with present(_PEERS if size.peers else [], place.folder("peers")) as (peers, notes):
-        rates = in_turns({"ours": ours, **{name: peer.ask for name, peer in peers.items()}}, min(size.rounds, 9))
+def durable_points(sandbox: Sandbox, size: Size) -> Iterator[Row]:
+    points = size.scaled(500_000)
+    ours = points_per_second(sandbox, points)
+    with start_peers(_PEERS if size.peers else [], sandbox.folder("peers")) as (peers, notes):
+        contenders = {"ours": ours, **{name: peer.measure for name, peer in peers.items()}}
+        rates = measure_rounds(contenders, min(size.rounds, 9))
     yield Row(
-        "points until they are on disk and others can read them",
+        "points until they are on disk and readable",
         rates["ours"],
         goal=Goal(500_000, at_least=True),
         unit="/s",
@@ -36,36 +37,36 @@ def durable_points(place: Place, size: Size) -> Iterator[Row]:
     )
 
 
-def by_mlflow(place: Place, size: Size) -> Iterator[Row]:
-    """The same client, the same calls; each server with a SQLite database on the same disk."""
-    calls = "`mlflow.log_metric` over HTTP into the yard, a call"
-    points = "the same by `log_batch`, 1,000 points at once"
+def mlflow_client(sandbox: Sandbox, size: Size) -> Iterator[Row]:
+    """Compare the servers with the same client and calls; both use a SQLite database on the same disk."""
+    calls = "one call of `mlflow.log_metric` to the yard over HTTP"
+    points = "`log_batch` to the yard, 1,000 points per call"
     if not size.peers:
         yield not_measured(calls, "it needs MLflow")
         return
-    beside = "into MLflow's own server"
-    yield _side_by_side(place, size, "calls", calls, beside, Goal(1.0, times=True), "s")
-    yield _side_by_side(place, size, "points", points, beside, Goal(1.0, times=True, at_least=True), "/s")
+    baseline = "to MLflow's server"
+    yield _compare_servers(sandbox, size, "calls", calls, baseline, Goal(1.0, relative=True), "s")
+    yield _compare_servers(sandbox, size, "points", points, baseline, Goal(1.0, relative=True, at_least=True), "/s")
 
 
-def _side_by_side(place: Place, size: Size, kind: str, what: str, beside: str, goal: Goal, unit: str) -> Row:
+def _compare_servers(sandbox: Sandbox, size: Size, kind: str, title: str, baseline: str, goal: Goal, unit: str) -> Row:
     try:
         with ExitStack() as stack:
             peers = []
             for name in ("ours", "theirs"):
-                folder = place.folder(f"{kind}-{name}")
+                folder = sandbox.folder(f"{kind}-{name}")
                 (folder / "kind").write_text(kind)
                 if name == "ours":
-                    _say_where(place, folder)
+                    _write_address(sandbox, folder)
                 peers.append(Peer("mlflow", "http_mlflow.py", folder))
                 stack.callback(peers[-1].close)
-            times = in_turns({"ours": peers[0].ask, "theirs": peers[1].ask}, size.rounds)
-    except NotMeasured as why:
-        return not_measured(what, str(why))
-    return Row(what, times["ours"], (beside, times["theirs"]), goal, unit=unit)
+            times = measure_rounds({"ours": peers[0].measure, "theirs": peers[1].measure}, size.rounds)
+    except NotMeasured as reason:
+        return not_measured(title, str(reason))
+    return Row(title, times["ours"], (baseline, times["theirs"]), goal, unit=unit)
 
 
-def _say_where(place: Place, folder: Path) -> None:
-    address = place.experiment("mlflow").workspace.connection.post("/api/studio", {})
-    told = {"url": address["url"].rstrip("/"), "token": address["token"]}
-    (folder / "where.json").write_text(json.dumps(told))
+def _write_address(sandbox: Sandbox, folder: Path) -> None:
+    address = sandbox.experiment("mlflow").workspace.connection.post("/api/studio", {})
+    values = {"url": address["url"].rstrip("/"), "token": address["token"]}
+    (folder / "where.json").write_text(json.dumps(values))

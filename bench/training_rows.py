@@ -1,4 +1,4 @@
-"""Training under the yard against the bare script: PyTorch when it can be installed, else a loop of plain Python."""
+"""Training in a run compared with the bare script: PyTorch if it can be installed, else plain Python."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bench.place import Place, as_it_is, to_the_end
+from bench.rounds import measure_rounds
 from bench.row import Goal, Row, Size
-from bench.turns import in_turns
+from bench.sandbox import Sandbox, script_config, wait_for
 from runyard import Experiment, PyTorch
 from runyard.errors import RunyardException
 
-# Both sides do the same work for the same time; only under the yard is every loss logged.
+# Both do the same work for the same time; only in a run is every loss logged.
 _LOOP = """
 def measure(one_step, seconds, answer, warm_up=20):
     import os, time
@@ -67,61 +67,68 @@ measure(one_step, float(sys.argv[1]), sys.argv[2])
 """
 
 
-def throughput(place: Place, size: Size) -> Iterator[Row]:
+def throughput(sandbox: Sandbox, size: Size) -> Iterator[Row]:
     seconds = max(5 * size.scale, 0.2)
-    answer = place.root / "training.answer"
-    folder = place.project("training", digits=_TORCH, plain=_PLAIN)
-    experiment = place.experiment("training")
+    result_file = sandbox.root / "training.answer"
+    folder = sandbox.project("training", digits=_TORCH, plain=_PLAIN)
+    experiment = sandbox.experiment("training")
     if size.downloads:
         config = PyTorch(
             str(folder),
             entry_script="digits.py",
-            script_params={str(seconds): str(answer)},
+            script_params={str(seconds): str(result_file)},
             compute_target="local",
             pip_packages=["scikit-learn"],
             use_gpu=False,
         )
         try:
-            to_the_end(experiment.submit(config))  # builds the environment
-            python = answer.read_text().split(" ", 1)[1]
-            yield _compared(
-                "PyTorch, a small network", experiment, config, [python, "digits.py"], folder, answer, seconds, size
+            wait_for(experiment.submit(config))  # builds the environment
+            python = result_file.read_text().split(" ", 1)[1]
+            yield _compare(
+                "PyTorch, a small network",
+                experiment,
+                config,
+                [python, "digits.py"],
+                folder,
+                result_file,
+                seconds,
+                size,
             )
             return
         except RunyardException as error:
-            print(f"    PyTorch cannot be had here ({str(error).splitlines()[0]}): a loop of plain Python instead")
-    config = as_it_is(folder, "plain.py", seconds, answer)
-    yield _compared("plain Python", experiment, config, [sys.executable, "plain.py"], folder, answer, seconds, size)
+            print(f"    PyTorch is not available ({str(error).splitlines()[0]}); using plain Python instead")
+    config = script_config(folder, "plain.py", seconds, result_file)
+    yield _compare("plain Python", experiment, config, [sys.executable, "plain.py"], folder, result_file, seconds, size)
 
 
-def _compared(
-    what: str,
+def _compare(
+    title: str,
     experiment: Experiment,
     config: Any,
     bare: list[str],
     folder: Path,
-    answer: Path,
+    result_file: Path,
     seconds: float,
     size: Size,
 ) -> Row:
     def ours() -> float:
-        to_the_end(experiment.submit(config))
-        return _steps_a_second(answer)
+        wait_for(experiment.submit(config))
+        return _steps_per_second(result_file)
 
-    def by_itself() -> float:
-        subprocess.run([*bare, str(seconds), str(answer)], cwd=folder, check=True)
-        return _steps_a_second(answer)
+    def bare_run() -> float:
+        subprocess.run([*bare, str(seconds), str(result_file)], cwd=folder, check=True)
+        return _steps_per_second(result_file)
 
     rounds = min(size.rounds, max(3, size.rounds // 3))  # each takes seconds
-    times = in_turns({"bare": by_itself, "ours": ours}, rounds)
+    times = measure_rounds({"bare": bare_run, "ours": ours}, rounds)
     return Row(
-        f"training steps under the yard, every loss logged ({what})",
+        f"training steps in a run, every loss logged ({title})",
         times["ours"],
         ("bare script", times["bare"]),
-        Goal(0.98, times=True, at_least=True),
+        Goal(0.98, relative=True, at_least=True),
         unit="/s",
     )
 
 
-def _steps_a_second(answer: Path) -> float:
-    return float(answer.read_text().split(" ", 1)[0])
+def _steps_per_second(result_file: Path) -> float:
+    return float(result_file.read_text().split(" ", 1)[0])

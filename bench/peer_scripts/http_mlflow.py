@@ -1,4 +1,4 @@
-"""MLflow's client against a server: that of `where.json` in the folder, or MLflow's own, which is started here."""
+"""MLflow's client with a server: the one in `where.json`, or MLflow's server, which is started here."""
 
 import json
 import os
@@ -13,8 +13,8 @@ from time import perf_counter
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 
 import mlflow
-from answering import answer_each_ask
 from mlflow.entities import Metric
+from peer_protocol import serve_measurements
 
 CALLS, BATCH = 50, 1_000
 folder = Path(sys.argv[1])
@@ -34,7 +34,7 @@ def own_server():
         except OSError:
             time.sleep(0.1)
     os.killpg(server.pid, 15)
-    raise SystemExit("MLflow's server did not come up")
+    raise SystemExit("MLflow's server did not start")
 
 
 server = None
@@ -48,22 +48,22 @@ run_id = client.create_run("0").info.run_id
 kind = (folder / "kind").read_text()
 
 
-def seconds_a_call():
-    began = perf_counter()
+def seconds_per_call():
+    started_at = perf_counter()
     for step in range(CALLS):
         client.log_metric(run_id, "loss", 0.5, step=step)
-    return (perf_counter() - began) / CALLS
+    return (perf_counter() - started_at) / CALLS
 
 
-def points_a_second():
+def points_per_second():
     now = int(time.time() * 1000)
-    began = perf_counter()
+    started_at = perf_counter()
     client.log_batch(run_id, [Metric("loss", 0.5, now, step) for step in range(BATCH)])
-    return BATCH / (perf_counter() - began)
+    return BATCH / (perf_counter() - started_at)
 
 
 try:
-    answer_each_ask(seconds_a_call if kind == "calls" else points_a_second)
+    serve_measurements(seconds_per_call if kind == "calls" else points_per_second)
     client.set_terminated(run_id)
 finally:
     if server is not None:

@@ -6,7 +6,7 @@ os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 
 import mlflow
-from answering import answer_each_ask
+from peer_protocol import serve_measurements
 
 CALLS = 50
 mlflow.set_tracking_uri(f"file://{sys.argv[1]}/runs")
@@ -14,12 +14,12 @@ mlflow.set_experiment("bench")
 mlflow.start_run()
 
 
-def seconds_a_call():
-    began = perf_counter()
+def seconds_per_call():
+    started_at = perf_counter()
     for step in range(CALLS):
         mlflow.log_metric("loss", 0.5, step=step)
-    return (perf_counter() - began) / CALLS
+    return (perf_counter() - started_at) / CALLS
 
 
-answer_each_ask(seconds_a_call)
+serve_measurements(seconds_per_call)
 mlflow.end_run()

@@ -1,22 +1,22 @@
-"""Points a second, until they are on disk: the writer is flushed."""
+"""Points per second until they are on disk: the writer is flushed."""
 
 import sys
 from time import perf_counter
 
-from answering import answer_each_ask
+from peer_protocol import serve_measurements
 from tensorboardX import SummaryWriter
 
 POINTS = 5_000
 writer = SummaryWriter(sys.argv[1])
 
 
-def points_a_second():
-    began = perf_counter()
+def points_per_second():
+    started_at = perf_counter()
     for step in range(POINTS):
         writer.add_scalar("loss", 0.5, step)
     writer.flush()
-    return POINTS / (perf_counter() - began)
+    return POINTS / (perf_counter() - started_at)
 
 
-answer_each_ask(points_a_second)
+serve_measurements(points_per_second)
 writer.close()

@@ -1,4 +1,4 @@
-"""Points a second, until they are in its database: `finish` waits for what is under way."""
+"""Points per second until they are in its database: `finish` waits for pending writes."""
 
 import os
 import sys
@@ -7,18 +7,18 @@ from time import perf_counter
 os.environ["TRACKIO_DIR"] = sys.argv[1]
 
 import trackio
-from answering import answer_each_ask
+from peer_protocol import serve_measurements
 
 POINTS = 5_000
 
 
-def points_a_second():
+def points_per_second():
     trackio.init(project="bench", embed=False)
-    began = perf_counter()
+    started_at = perf_counter()
     for _ in range(POINTS):
         trackio.log({"loss": 0.5})
     trackio.finish()
-    return POINTS / (perf_counter() - began)
+    return POINTS / (perf_counter() - started_at)
 
 
-answer_each_ask(points_a_second)
+serve_measurements(points_per_second)

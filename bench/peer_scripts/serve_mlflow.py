@@ -1,4 +1,4 @@
-"""`mlflow models serve`, one worker, in the environment that is there."""
+"""`mlflow models serve`, one worker, in the present environment."""
 
 import os
 import subprocess
@@ -26,11 +26,11 @@ class Perceptron(mlflow.pyfunc.PythonModel):
 
 
 if __name__ == "__main__":
-    folder, beside = tempfile.mkdtemp(dir="."), Path(sys.executable).parent
+    folder, bin_folder = tempfile.mkdtemp(dir="."), Path(sys.executable).parent
     mlflow.pyfunc.save_model(
         f"{folder}/model", python_model=Perceptron(), artifacts={"model": sys.argv[1]}, pip_requirements=[]
     )
-    command = [str(beside / "mlflow"), "models", "serve", "-m", f"{folder}/model"]
+    command = [str(bin_folder / "mlflow"), "models", "serve", "-m", f"{folder}/model"]
     command += ["-p", sys.argv[2], "--env-manager", "local", "--workers", "1"]
-    environment = {**os.environ, "PATH": f"{beside}:{os.environ['PATH']}"}
+    environment = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}"}
     sys.exit(subprocess.run(command, env=environment).returncode)

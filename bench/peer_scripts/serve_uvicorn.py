@@ -1,4 +1,4 @@
-"""The least that serves: uvicorn with its fast parts, orjson, ONNX Runtime; no keys, no logs, no metrics."""
+"""A minimal server: uvicorn with uvloop and httptools, orjson, ONNX Runtime; no keys, logs or metrics."""
 
 import sys
 

@@ -3,7 +3,7 @@ import time
 from pathlib import Path
 
 import submitit
-from answering import answer_each_ask
+from peer_protocol import serve_measurements
 
 folder = Path(sys.argv[1])
 executor = submitit.LocalExecutor(folder / "jobs")
@@ -15,10 +15,10 @@ def first_line(mark):
 
 
 def seconds_to_first_line():
-    began = time.monotonic()
+    started_at = time.monotonic()
     job = executor.submit(first_line, str(folder / "mark"))
     job.result()
-    return float((folder / "mark").read_text()) - began
+    return float((folder / "mark").read_text()) - started_at
 
 
-answer_each_ask(seconds_to_first_line)
+serve_measurements(seconds_to_first_line)

@@ -1,4 +1,4 @@
-"""Optuna driving subprocesses, four at a time: children per second."""
+"""Optuna with subprocesses, four concurrent: children per second."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import optuna
-from answering import answer_each_ask
+from peer_protocol import serve_measurements
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 folder = Path(sys.argv[1])
@@ -22,9 +22,9 @@ def objective(trial: optuna.Trial) -> float:
 
 def once() -> float:
     study = optuna.create_study(storage=f"sqlite:///{folder}/{time.time_ns()}.db")
-    began = time.monotonic()
+    started_at = time.monotonic()
     study.optimize(objective, n_trials=CHILDREN, n_jobs=4)
-    return CHILDREN / (time.monotonic() - began)
+    return CHILDREN / (time.monotonic() - started_at)
 
 
-answer_each_ask(once)
+serve_measurements(once)

@@ -1,4 +1,4 @@
-"""Ray Tune, four at a time: children per second."""
+"""Ray Tune, four concurrent: children per second."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 
 import ray
-from answering import answer_each_ask
+from peer_protocol import serve_measurements
 from ray import tune
 
 ray.init(num_cpus=4, log_to_driver=False, include_dashboard=False)
@@ -20,14 +20,14 @@ def train(config: dict) -> dict:
 
 
 def once() -> float:
-    began = time.monotonic()
+    started_at = time.monotonic()
     tune.Tuner(
         train,
         param_space={"x": tune.uniform(0, 1)},
         tune_config=tune.TuneConfig(num_samples=CHILDREN, max_concurrent_trials=4, metric="score", mode="max"),
         run_config=tune.RunConfig(storage_path=sys.argv[1], verbose=0),
     ).fit()
-    return CHILDREN / (time.monotonic() - began)
+    return CHILDREN / (time.monotonic() - started_at)
 
 
-answer_each_ask(once)
+serve_measurements(once)

@@ -145,8 +145,8 @@ def test_an_estimator_that_is_never_submitted_is_reported(tmp_path: Path) -> Non
 
 
 def test_environments_and_hidden_folders_are_skipped(tmp_path: Path) -> None:
-    for place in ("a.py", "sub/b.ipynb", ".ipynb_checkpoints/b.ipynb", "venv/x.py", "mine/lib/y.py", "notes.txt"):
-        path = tmp_path / place
+    for name in ("a.py", "sub/b.ipynb", ".ipynb_checkpoints/b.ipynb", "venv/x.py", "mine/lib/y.py", "notes.txt"):
+        path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text('{"cells": []}' if path.suffix == ".ipynb" else "x = 1\n")
     (tmp_path / "mine" / "pyvenv.cfg").touch()

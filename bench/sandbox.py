@@ -1,4 +1,4 @@
-"""Where the bench works: a folder and a yard of its own, on the disk of uv's cache, and gone afterwards."""
+"""A temporary folder with a separate yard, on the same disk as uv's cache."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pathlib import Path
 
 from runyard import Experiment, Run, ScriptRunConfig, Workspace
 from runyard.client.connection import Connection
-from runyard.serving.supervisor_client import Keeping
+from runyard.serving.supervisor_client import SupervisorClient
 from runyard.spec.service import ServiceFolder
 
-_SETTLED_S = 2.2  # a file that was edited just now is read again at every submit, by design
+_STABLE_AFTER_S = 2.2  # recently edited files are read again at every submission, by design
 
 
 @dataclass(frozen=True)
-class Place:
+class Sandbox:
     root: Path
 
     @property
@@ -30,16 +30,16 @@ class Place:
         return self.root / "yard"
 
     def folder(self, name: str) -> Path:
-        made = self.root / name
-        made.mkdir(parents=True, exist_ok=True)
-        return made
+        path = self.root / name
+        path.mkdir(parents=True, exist_ok=True)
+        return path
 
     def project(self, name: str, **scripts: str) -> Path:
-        """A folder with these scripts, old enough to be recognised by its stat."""
+        """Create a folder with these scripts, and wait until their stat is sufficient to detect changes."""
         folder = self.folder(name)
         for script, text in scripts.items():
             (folder / f"{script}.py").write_text(text, encoding="utf-8")
-        time.sleep(_SETTLED_S)
+        time.sleep(_STABLE_AFTER_S)
         return folder
 
     def experiment(self, name: str) -> Experiment:
@@ -47,26 +47,26 @@ class Place:
 
 
 def cache() -> Path:
-    """Peers are kept here between benches; the name is short because a socket's path must be."""
+    """Return the folder for installed peers. Its name is short, because socket paths have a limited length."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "runyard-bench"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 @contextmanager
-def a_place() -> Iterator[Place]:
+def new_sandbox() -> Iterator[Sandbox]:
     root = Path(tempfile.mkdtemp(prefix="at-", dir=cache()))
-    place = Place(root)
+    sandbox = Sandbox(root)
     before = os.environ.get("RUNYARD_HOME")
-    os.environ["RUNYARD_HOME"] = str(place.home)
-    # a wheel of Horovod takes minutes to build: once for all benches and tests of this machine
+    os.environ["RUNYARD_HOME"] = str(sandbox.home)
+    # building a Horovod wheel takes minutes: share it between all benchmarks and tests on this machine
     os.environ.setdefault("RUNYARD_WHEEL_CACHE", str(cache().parent / "runyard" / "wheels"))
     try:
-        yield place
+        yield sandbox
     finally:
-        stop_yard(place.home)
-        for service in place.home.glob("services/*"):  # of a row that failed: services outlive their yard
-            Keeping(ServiceFolder(service)).stop()
+        stop_yard(sandbox.home)
+        for service in sandbox.home.glob("services/*"):  # services of a failed benchmark outlive their yard
+            SupervisorClient(ServiceFolder(service)).stop()
         if before is None:
             del os.environ["RUNYARD_HOME"]
         else:
@@ -82,14 +82,14 @@ def stop_yard(home: Path) -> None:
             time.sleep(0.01)
 
 
-def as_it_is(folder: Path, script: str, *arguments: object) -> ScriptRunConfig:
-    """The script with the bench's own Python."""
-    config = ScriptRunConfig(str(folder), script=script, arguments=[str(one) for one in arguments])
+def script_config(folder: Path, script: str, *arguments: object) -> ScriptRunConfig:
+    """Return a configuration that runs the script with the Python of the benchmark."""
+    config = ScriptRunConfig(str(folder), script=script, arguments=[str(argument) for argument in arguments])
     config.run_config.environment.python.user_managed_dependencies = True
     config.run_config.environment.python.interpreter_path = sys.executable
     return config
 
 
-def to_the_end(run: Run) -> Run:
+def wait_for(run: Run) -> Run:
     run.wait_for_completion()
     return run
