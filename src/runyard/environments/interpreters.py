@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -156,37 +155,6 @@ def validate_python_version(version: str | None) -> str:
             hint="use a newer version, or omit it",
         )
     return version
-
-
-_USE_ANOTHER_PYTHON = (
-    "pass the full path of a Python, or let Runyard build the environment: user_managed=False, or --pip instead of "
-    "--python on the command line"
-)
-
-
-def probe_user_python(requested: str | None, environ: Mapping[str, str]) -> Interpreter:
-    """Probe the interpreter of a user-managed environment. Raises EnvironmentException if a run cannot use it."""
-    path = resolve_interpreter(requested, environ)
-    try:
-        interpreter = probe((path,), packages=True)
-    except (OSError, ValueError) as error:
-        raise EnvironmentException(
-            f"{path} is not a working Python interpreter: {error}", hint=_USE_ANOTHER_PYTHON
-        ) from error
-    require_supported(interpreter.version, path)
-    return interpreter
-
-
-def resolve_interpreter(requested: str | None, environ: Mapping[str, str]) -> str:
-    name = requested or sys.executable
-    try:
-        path = shutil.which(name, path=environ.get("PATH")) if os.sep not in name else str(Path(name).expanduser())
-        exists = path is not None and Path(path).exists()
-    except (OSError, RuntimeError, ValueError) as error:  # name too long, unknown user, or folder not accessible
-        raise EnvironmentException(f"no Python interpreter at {name!r}: {error}", hint=_USE_ANOTHER_PYTHON) from error
-    if path is None or not exists:
-        raise EnvironmentException(f"no Python interpreter at {name!r}", hint=_USE_ANOTHER_PYTHON)
-    return path
 
 
 def require_supported(version: str, interpreter: str) -> None:

@@ -1,11 +1,14 @@
-"""Computes the key of an environment: equal for requests that result in the same packages. No I/O."""
+"""Computes the key of an environment: equal for requests that result in the same packages."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import platform
 import re
+import sys
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
@@ -53,3 +56,9 @@ def normalize(line: str) -> str:
         return line.strip()
     requirement.name = canonicalize_name(requirement.name)
     return str(requirement)
+
+
+@cache
+def platform_tag() -> str:
+    """This machine's platform, as far as packages depend on it."""
+    return "-".join((sys.platform, platform.machine(), *platform.libc_ver()))

@@ -6,14 +6,10 @@ list, prune, clean_leftovers     maintenance of the folder
 
 from __future__ import annotations
 
-import contextlib
 import os
-import platform
-import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from runyard import clock
@@ -21,19 +17,14 @@ from runyard.environments import cache as env_cache
 from runyard.environments import conda, container, requirements, venv
 from runyard.environments.build_process import BuildContext
 from runyard.environments.horovod.patches import RECIPE
-from runyard.environments.interpreters import (
-    Interpreter,
-    Interpreters,
-    probe_user_python,
-    resolve_interpreter,
-    validate_python_version,
-)
-from runyard.environments.key import environment_key
+from runyard.environments.interpreters import Interpreters, validate_python_version
+from runyard.environments.key import environment_key, platform_tag
 from runyard.environments.pipconf import redact
 from runyard.environments.prepared import EnvironmentInfo, PreparationCanceled, Prepared, ProgressCallback
 from runyard.environments.requirements import InstallPlan
 from runyard.environments.singleflight import Computation, SingleFlight
 from runyard.environments.solve import Uv
+from runyard.environments.user_python import UserPythons
 from runyard.errors import EnvironmentException
 from runyard.spec.environment import Container, EnvironmentSpec
 
@@ -66,12 +57,10 @@ class EnvironmentManager:
         self.root = root
         self._environ = dict(os.environ if environ is None else environ)
         self._stall_s = stall_s
-        self._single_flight = (
-            SingleFlight()
-        )  # environments that are being built, and interpreters that are being probed
+        self._single_flight = SingleFlight()
         self._channels = conda.Channels()
         self._images = container.Images()
-        self._user_pythons: dict[str, tuple[Interpreter, tuple[int, ...]]] = {}
+        self._user_pythons = UserPythons(self._environ)
         self._interpreters: Interpreters | None = None
 
     def prepare(
@@ -109,7 +98,7 @@ class EnvironmentManager:
         if spec.container is not None:
             return self._prepare_container(request, spec.container)
         if spec.user_managed:
-            return _user_managed(spec, self._user_python(spec, canceled))
+            return self._user_pythons.prepare(spec, canceled)
         return self._prepare_managed(request)
 
     def prepare_existing(self, spec: EnvironmentSpec, *, has_gpu: bool, report: ProgressCallback) -> Prepared | None:
@@ -117,11 +106,7 @@ class EnvironmentManager:
         if spec.container is not None:
             return None
         if spec.user_managed:
-            interpreter = self._probed_python(spec.interpreter or sys.executable)
-            if interpreter is None:
-                resolve_interpreter(spec.interpreter, self._environ)  # a missing one is an error now, not later
-                return None
-            return _user_managed(spec, interpreter)
+            return self._user_pythons.prepare_existing(spec)
         gpu = requirements.uses_gpu_packages(spec, has_gpu=has_gpu)
         use_conda = requirements.needs_conda(spec)  # channels that did not respond are tried again by `prepare`
         plan = requirements.install_plan(spec, gpu=gpu, use_conda=use_conda)
@@ -185,7 +170,7 @@ class EnvironmentManager:
         return environment_key(
             kind=kind,
             python=validate_python_version(plan.python) if not image else "",
-            platform=image or _platform(),
+            platform=image or platform_tag(),
             requirements=plan.requirements,
             options=plan.options,
             conda=plan.conda,
@@ -303,30 +288,6 @@ class EnvironmentManager:
             context.report, context.canceled, context.root, context.stall_s, last_stall_s=uv.pip.timeout_s
         )
 
-    def _user_python(self, spec: EnvironmentSpec, canceled: threading.Event) -> Interpreter:
-        """Probe a user's interpreter, once until its packages change.
-
-        Starting it takes tens of milliseconds, in which two concurrent submissions could change their order. One that
-        hangs is waited for once by all runs.
-        """
-        path = spec.interpreter or sys.executable
-
-        def probe() -> Interpreter:
-            interpreter = probe_user_python(spec.interpreter, self._environ)
-            self._user_pythons[path] = (interpreter, _modification_times(interpreter))
-            return interpreter
-
-        def wait(computation: Computation) -> None:
-            while not computation.done.wait(_POLL_S):
-                if canceled.is_set():
-                    raise PreparationCanceled(f"canceled while listing the packages of {path}")
-
-        return self._single_flight.run(path, "", lambda: self._probed_python(path), probe, wait)
-
-    def _probed_python(self, path: str) -> Interpreter | None:
-        interpreter, times = self._user_pythons.get(path, (None, ()))
-        return interpreter if interpreter is not None and _modification_times(interpreter) == times else None
-
     def _prepare_container(self, request: _Request, image_spec: Container) -> Prepared:
         spec, context = request.spec, request.context
         engine = container.find_engine(self._environ)
@@ -372,17 +333,6 @@ class EnvironmentManager:
         )
 
 
-def _user_managed(spec: EnvironmentSpec, interpreter: Interpreter) -> Prepared:
-    packages = "".join(f"{line}\n" for line in interpreter.packages)
-    return Prepared(
-        key=environment_key(kind="user-managed", python=interpreter.path, platform=_platform()),
-        python=interpreter.path,
-        path_entries=(str(Path(interpreter.path).parent),) if os.sep in interpreter.path else (),
-        variables=dict(spec.variables),
-        lock=f"# Python {interpreter.version} at {interpreter.path}, user-managed\n{packages}",
-    )
-
-
 def _report_decisions(
     spec: EnvironmentSpec, plan: InstallPlan, has_gpu: bool, report: ProgressCallback
 ) -> tuple[str, ...]:
@@ -398,11 +348,6 @@ def _prefix_variable(prefix: Path) -> str:
     return "CONDA_PREFIX" if (prefix / "conda-meta").is_dir() else "VIRTUAL_ENV"
 
 
-@cache
-def _platform() -> str:
-    return "-".join((sys.platform, platform.machine(), *platform.libc_ver()))
-
-
 def _recipe_stamps(plan: InstallPlan) -> tuple[str, ...]:
     return (f"horovod {plan.horovod} by recipe {RECIPE}",) if plan.horovod else ()
 
@@ -416,14 +361,6 @@ def _stamp(path: str) -> str:
             hint="use the path of a wheel on the yard's machine",
         ) from error
     return f"{path} {status.st_size} {status.st_mtime_ns}"
-
-
-def _modification_times(interpreter: Interpreter) -> tuple[int, ...]:
-    times = []
-    for path in (interpreter.path, interpreter.site):
-        with contextlib.suppress(OSError):
-            times.append(Path(path).stat().st_mtime_ns)
-    return tuple(times)
 
 
 def _disk_error(error: OSError, root: Path) -> EnvironmentException:
