@@ -1,6 +1,6 @@
-"""Writes what editors and type checkers read of the `azureml` names: `python scripts/azureml_stubs.py`.
+"""Writes the stubs of the `azureml` modules for editors and type checkers: `python scripts/azureml_stubs.py`.
 
-The modules themselves are made when they are imported, so there is no file of them to be read.
+The modules are created when they are imported, so they have no source files.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ FOLDER = Path(__file__).parent.parent / "distributions" / "runyard-azureml" / "s
 
 
 def stubs() -> dict[str, str]:
-    """Path below the folder, and text."""
-    found = {}
+    """Return the text of each stub by its path below the folder."""
+    texts = {}
     for module, names in MODULES.items():
         parts = module.split(".")[1:]
         package = any(other.startswith(f"{module}.") for other in MODULES)
         path = "/".join([*parts, "__init__.pyi"] if package else [*parts[:-1], f"{parts[-1]}.pyi"])
         rows = _sorted(names)
-        lines = [f"from {home} import {there} as {there}" for _, home, there in rows]
-        lines += [f"\n{name} = {there}" for name, _, there in rows if name != there]
-        found[path] = "".join(f"{line}\n" for line in lines)
-    return found
+        lines = [f"from {module_name} import {own_name} as {own_name}" for _, module_name, own_name in rows]
+        lines += [f"\n{name} = {own_name}" for name, _, own_name in rows if name != own_name]
+        texts[path] = "".join(f"{line}\n" for line in lines)
+    return texts
 
 
 def _sorted(names: str) -> list[tuple[str, str, str]]:
     rows = []
     for name in names.split():
-        home = runyard_name(name)
-        assert home is not None, f"{name} has no home"
-        rows.append((name, *home))
+        target = runyard_name(name)
+        assert target is not None, f"{name} is not in the table"
+        rows.append((name, *target))
     return sorted(rows, key=lambda row: (row[1], row[0]))
 
 

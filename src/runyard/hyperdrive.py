@@ -1,4 +1,4 @@
-"""Sweeps: `from runyard.hyperdrive import HyperDriveConfig, RandomParameterSampling, BanditPolicy, choice, …`."""
+"""The public names of sweeps: HyperDriveConfig, samplings, policies and parameter expressions."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import pytest
 from runyard import Experiment, Run, Workspace
 from runyard.environments.node_package import create_node_package
 from runyard.sdk.azureml.module_finder import VERSION, runyard_name
-from runyard.sdk.azureml.names import HOMES, MODULES
+from runyard.sdk.azureml.names import LOCATIONS, MODULES
 from support import pythons, with_this_python
 
 ROOT = Path(__file__).parents[2]
@@ -24,17 +24,17 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("module", MODULES)
 def test_every_name_of_the_table_resolves(module: str) -> None:
-    found = importlib.import_module(module)
-    assert found.__all__ == MODULES[module].split()
-    for name in found.__all__:
-        home = runyard_name(name)
-        assert home is not None, f"{module}.{name} has no home"
-        assert getattr(found, name) is getattr(importlib.import_module(home[0]), home[1])
+    imported = importlib.import_module(module)
+    assert imported.__all__ == MODULES[module].split()
+    for name in imported.__all__:
+        target = runyard_name(name)
+        assert target is not None, f"{module}.{name} is not in the table"
+        assert getattr(imported, name) is getattr(importlib.import_module(target[0]), target[1])
 
 
 def test_every_runyard_module_in_the_table_is_used() -> None:
     named = {name for names in MODULES.values() for name in names.split()}
-    homes = [word.partition("=")[0] for names in HOMES.values() for word in names.split()]
+    homes = [word.partition("=")[0] for names in LOCATIONS.values() for word in names.split()]
     assert sorted(set(homes) - named) == []
     assert len(homes) == len(set(homes))
 

@@ -11,9 +11,9 @@ from importlib import import_module
 
 from runyard import __version__
 from runyard.errors import RunyardException
-from runyard.sdk.azureml.names import HOMES, MODULES
+from runyard.sdk.azureml.names import LOCATIONS, MODULES
 
-TYPE_CHECKING = False  # typing itself takes longer to import than this module
+TYPE_CHECKING = False  # importing typing takes longer than importing this module
 if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
@@ -47,7 +47,7 @@ def check_no_real_sdk() -> None:
 def runyard_name(name: str) -> tuple[str, str] | None:
     """Return module and name in Runyard: ``("runyard.errors", "RunyardException")`` for AzureMLException."""
     if not _index:
-        for module, names in HOMES.items():
+        for module, names in LOCATIONS.items():
             for entry in names.split():
                 v1_name, _, own_name = entry.partition("=")
                 _index[v1_name] = (module, own_name or v1_name)

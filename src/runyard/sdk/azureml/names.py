@@ -113,7 +113,7 @@ MODULES = {
 }
 
 # module of Runyard -> its names; `v1_name=runyard_name` where they differ
-HOMES = {
+LOCATIONS = {
     "runyard.errors": """
         ActivityFailedException AuthenticationException=UserErrorException AzureMLException=RunyardException
         ComputeTargetException ExperimentExecutionException HyperDriveConfigException HyperDriveException
