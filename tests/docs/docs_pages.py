@@ -187,7 +187,7 @@ _PLACEHOLDERS = [
         (r"\b(process|pid) \d+", r"\1 PID"),
         (r"\bPython \d+\.\d+\.\d+\w*", "Python VERSION"),
         (r"\) by \S+", ") by USER"),
-        (r", after TIME of (preparing|waiting)", ""),
+        (r", after (preparing|waiting) TIME", ""),
         (r"\b(Preparing|Starting|Running)\b(\s+TIME)*", "UNDER WAY"),  # a run that was submitted a moment ago
         (r"\bstep \d+$", "step N"),
     )
