@@ -1,4 +1,4 @@
-"""Import hook of `import azureml`, installed by `runyard-azureml.pth` when Python starts. It imports nothing until then.
+"""Import hook of `import azureml`, installed by `runyard-azureml.pth` when Python starts.
 
 It is a finder and not a package: a folder `azureml` would mix with that of the real SDK, if both are installed.
 """
