@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import pytest
 
-from runyard.compute.base import Capacity, Gpu
 from runyard.compute.scheduling.machine_pool import Machine, MachinePool
 from runyard.compute.scheduling.queue import Placement, Queue
 from runyard.errors import ComputeTargetException
+from runyard.posix.machine import Capacity, Gpu
 from runyard.spec.resources import Resources
 
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runyard.compute.base import Capacity, Gpu
 from runyard.compute.scheduling.machine_pool import YardMachine
 from runyard.compute.scheduling.queue import Placement, Queue
 from runyard.errors import ComputeTargetException
+from runyard.posix.machine import Capacity, Gpu
 from runyard.spec.resources import Resources
 
 TWO_CORES = Capacity(cpus=2, memory_gb=8.0)

@@ -2,8 +2,7 @@
 
 import os
 
-from runyard.compute.base import Gpu
-from runyard.compute.local.machine import machine_capacity, parse_nvidia_smi
+from runyard.posix.machine import Gpu, machine_capacity, parse_nvidia_smi
 
 TWO_GPUS = """\
 0, NVIDIA A100-SXM4-40GB, 40960

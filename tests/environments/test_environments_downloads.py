@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from runyard.environments.manager import EnvironmentManager
-from runyard.environments.pipconf import read_pip_configuration
 from runyard.errors import EnvironmentException
+from runyard.posix.pip_configuration import read_pip_configuration
 from runyard.spec.environment import EnvironmentSpec, Framework
 
 pytestmark = pytest.mark.real

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from runyard.environments.pipconf import read_pip_configuration, redact, uv_settings
+from runyard.environments.uv_settings import uv_settings
+from runyard.posix.pip_configuration import read_pip_configuration, redact
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from runyard.environments.build_process import BuildContext
 from runyard.environments.horovod import build, patches, wheel_cache
 from runyard.environments.horovod.wheel_cache import WheelCache, WheelFacts
 from runyard.environments.manager import EnvironmentManager
-from runyard.environments.pipconf import PipConfiguration
 from runyard.environments.prepared import PreparationCanceled
 from runyard.errors import EnvironmentException
+from runyard.posix.pip_configuration import PipConfiguration
 from runyard.spec.environment import EnvironmentSpec, Framework
 
 TORCH = Framework("pytorch", "2.13.0")

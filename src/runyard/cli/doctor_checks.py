@@ -101,14 +101,14 @@ def _yard() -> Finding:
 
 
 def _machine() -> Finding:
-    from runyard.compute.local.machine import machine_capacity
+    from runyard.posix.machine import machine_capacity
 
     capacity = machine_capacity()
     return Finding("machine", "ok", f"{count_text(capacity.cpus, 'core')}, {capacity.memory_gb:g} GB of memory")
 
 
 def _gpu() -> Finding:
-    from runyard.compute.local.machine import machine_capacity
+    from runyard.posix.machine import machine_capacity
 
     gpus = machine_capacity().gpus
     if gpus:
@@ -130,7 +130,7 @@ def _uv() -> Finding:
 
 
 def _pip_configuration() -> Finding:
-    from runyard.environments.pipconf import read_pip_configuration, redact
+    from runyard.posix.pip_configuration import read_pip_configuration, redact
 
     configuration = read_pip_configuration()
     options = {

@@ -19,23 +19,10 @@ from runyard.launch.order import WorkOrder
 from runyard.launch.variables import clean_environment
 from runyard.lifecycle.state import End
 from runyard.lifecycle.warning import RunWarning
+from runyard.posix.machine import Capacity as Capacity  # part of the contract
 from runyard.spec.resources import Resources
 
 ProgressCallback = Callable[[str], None]  # called with one line of text
-
-
-@dataclass(frozen=True)
-class Gpu:
-    index: int
-    name: str = ""
-    memory_gb: float = 0.0
-
-
-@dataclass(frozen=True)
-class Capacity:
-    cpus: int
-    memory_gb: float
-    gpus: tuple[Gpu, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runyard import clock
-from runyard.environments.pipconf import redact
 from runyard.environments.prepared import PreparationCanceled, ProgressCallback
 from runyard.posix import procfs
+from runyard.posix.pip_configuration import redact
 
 MARKER_VARIABLE = "RUNYARD_BUILDING_IN"  # set to the manager's root for every build process
 

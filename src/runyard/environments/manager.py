@@ -19,13 +19,13 @@ from runyard.environments.build_process import BuildContext
 from runyard.environments.horovod.patches import RECIPE
 from runyard.environments.interpreters import Interpreters, validate_python_version
 from runyard.environments.key import environment_key, platform_tag
-from runyard.environments.pipconf import redact
 from runyard.environments.prepared import EnvironmentInfo, PreparationCanceled, Prepared, ProgressCallback
 from runyard.environments.requirements import InstallPlan
 from runyard.environments.singleflight import Computation, SingleFlight
 from runyard.environments.solve import Uv
 from runyard.environments.user_python import UserPythons
 from runyard.errors import EnvironmentException
+from runyard.posix.pip_configuration import redact
 from runyard.spec.environment import Container, EnvironmentSpec
 
 __all__ = ["EnvironmentInfo", "EnvironmentManager", "PreparationCanceled", "Prepared", "ProgressCallback"]

@@ -11,7 +11,8 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from runyard.environments import build_process, uv_errors
 from runyard.environments.build_process import BuildContext
-from runyard.environments.pipconf import PipConfiguration, UvSettings
+from runyard.environments.uv_settings import UvSettings
+from runyard.posix.pip_configuration import PipConfiguration
 
 _CPU_BACKEND = ("--torch-backend", "cpu")
 _LOG_NOISE = re.compile(

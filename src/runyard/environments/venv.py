@@ -10,13 +10,14 @@ from pathlib import Path
 
 from runyard import clock
 from runyard.environments import cache as env_cache
-from runyard.environments import pipconf
 from runyard.environments.build_process import BuildContext
 from runyard.environments.horovod import install as horovod
 from runyard.environments.requirements import InstallPlan, package_name
 from runyard.environments.solve import Solution, Uv, solve
+from runyard.environments.uv_settings import uv_settings
 from runyard.errors import EnvironmentException
 from runyard.posix.atomic_write import create_folder
+from runyard.posix.pip_configuration import read_pip_configuration
 
 _SCRATCH = ".scratch"  # for the solver's files, inside the draft folder so that they are removed with it
 
@@ -38,8 +39,8 @@ def find_uv(environ: Mapping[str, str], root: Path) -> Uv:
         path = environ.get("RUNYARD_UV") or installed_uv()
     except (ImportError, FileNotFoundError) as error:
         raise EnvironmentException("uv, which builds environments, is not installed", hint="pip install uv") from error
-    pip = pipconf.read_pip_configuration(environ)
-    settings = pipconf.uv_settings(pip, environ)
+    pip = read_pip_configuration(environ)
+    settings = uv_settings(pip, environ)
     variables = {name: value for name, value in environ.items() if name not in _UNSET_FOR_UV}
     variables.update(settings.variables, NO_COLOR="1")
     variables.setdefault("UV_LINK_MODE", _link_mode(environ, root))

@@ -16,13 +16,13 @@ from runyard.agent.process.process_tree import stop_processes
 from runyard.agent.process.scratch import clear_leftovers
 from runyard.compute.base import AgentStatus, Capacity, Compute, Handle
 from runyard.compute.local.forkserver_client import ForkserverClient
-from runyard.compute.local.machine import machine_capacity
 from runyard.errors import ComputeTargetException
 from runyard.launch.argv import expand
 from runyard.launch.order import WorkOrder, read_order
 from runyard.launch.variables import PROCESS_TAG, process_tag
 from runyard.posix import file_lock
 from runyard.posix.atomic_write import write_text
+from runyard.posix.machine import machine_capacity
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
 

@@ -8,8 +8,8 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from runyard.compute.base import Capacity, Gpu
 from runyard.errors import ComputeTargetException
+from runyard.posix.machine import Capacity, Gpu
 
 _TIMEOUT_S = 20.0
 # The variables of the yard that a job inherits. The run's own variables are in its order; those of an allocation in

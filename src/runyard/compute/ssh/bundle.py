@@ -20,7 +20,6 @@ _MODULES = (
     "compute/base.py",
     "compute/local/__init__.py",
     "compute/local/compute.py",
-    "compute/local/machine.py",
     "compute/local/forkserver_client.py",
     "compute/ssh/__init__.py",
     "compute/ssh/remote_agent.py",

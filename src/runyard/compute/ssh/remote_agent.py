@@ -21,7 +21,6 @@ from typing import Any, BinaryIO, Optional
 
 from runyard.agent.notify import NotificationListener
 from runyard.compute.local.compute import LocalCompute
-from runyard.compute.local.machine import machine_capacity
 from runyard.compute.ssh.file_sync import FileSender
 from runyard.compute.ssh.framing import ConnectionLost, FrameWriter, read_frame
 from runyard.compute.ssh.remote_operations import RemoteOperations
@@ -29,6 +28,7 @@ from runyard.compute.ssh.socket_forward import ForwardedConnections, listen
 from runyard.errors import RunyardException
 from runyard.launch.variables import ROLE, clean_environment
 from runyard.posix import procfs, unix_socket
+from runyard.posix.machine import machine_capacity
 from runyard.spec.folder import HomeFolder
 from runyard.spec.json import to_json
 

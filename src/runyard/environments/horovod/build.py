@@ -17,9 +17,9 @@ from runyard.environments import build_process
 from runyard.environments.build_process import BuildContext
 from runyard.environments.horovod import patches, toolchain
 from runyard.environments.horovod.toolchain import Compiler
-from runyard.environments.pipconf import PipConfiguration
 from runyard.environments.solve import Uv
 from runyard.errors import EnvironmentException
+from runyard.posix.pip_configuration import PipConfiguration
 
 # pip options that are passed on, because the new virtual environment does not read the configuration of the yard's.
 _PIP_OPTIONS = (

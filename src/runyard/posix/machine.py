@@ -7,13 +7,26 @@ import math
 import os
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
-
-from runyard.compute.base import Capacity, Gpu
 
 GB = 1024**3
 _NVIDIA_SMI_TIMEOUT_S = 5.0
 _NVIDIA_SMI_ARGUMENTS = ("--query-gpu=index,name,memory.total", "--format=csv,noheader,nounits")
+
+
+@dataclass(frozen=True)
+class Gpu:
+    index: int
+    name: str = ""
+    memory_gb: float = 0.0
+
+
+@dataclass(frozen=True)
+class Capacity:
+    cpus: int
+    memory_gb: float
+    gpus: tuple[Gpu, ...] = ()
 
 
 @functools.cache
