@@ -155,7 +155,8 @@ def _read_series(path: Path, started_at: float) -> Iterator[MetricSeries]:
 
 
 def _history(message: bytes) -> tuple[int, dict[str, float]]:
-    step, values = 0, {}
+    step = 0
+    values: dict[str, float] = {}
     for number, value in _fields(message):
         if number == 2:
             step = next((signed(int(v)) for n, v in _fields(_bytes(value)) if n == 1), 0)

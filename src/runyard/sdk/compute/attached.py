@@ -141,9 +141,9 @@ class RemoteCompute(ComputeTarget):
         host = f"{username}@{address}" + (f":{port}" if port != 22 else "")
         key = {"key": _key_file("private_key_file", private_key_file)} if private_key_file else {}
         cloud = {"subscription_id": subscription_id, "resource_group": resource_group, "vm_name": vm_name}
-        for argument, value in {**cloud, "resource_id": resource_id}.items():
+        for argument, name in {**cloud, "resource_id": resource_id}.items():
             no_effect.warn_ignored(
-                "RemoteCompute.attach_configuration", argument, value, "address identifies the machine"
+                "RemoteCompute.attach_configuration", argument, name, "address identifies the machine"
             )
         return AttachConfiguration(RemoteCompute.type, {"hosts": [host], **key})
 
