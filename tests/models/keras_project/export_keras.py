@@ -1,4 +1,4 @@
-"""Exports a Keras model of TensorFlow in a real environment."""
+"""Exports a Keras model with the TensorFlow backend."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ images = [np.random.default_rng(seed).random((4, 8, 8, 1), "f") for seed in rang
 layers = [keras.layers.Conv2D(4, 3, activation="relu"), keras.layers.BatchNormalization(), keras.layers.Flatten()]
 net = keras.Sequential([keras.layers.Input((8, 8, 1)), *layers, keras.layers.Dense(3)])
 net.save("net.keras")
-found = {"net": report(export(net, images, register_as="keras-net"))}
-found["file"] = report(export("net.keras", images, register_as="keras-file"))
+results = {"net": report(export(net, images, register_as="keras-net"))}
+results["file"] = report(export("net.keras", images, register_as="keras-file"))
 try:
     export(tf.Module(), images, register_as="keras-bare")
 except OnnxExportException as error:
-    found["bare"] = error.message
+    results["bare"] = error.message
 
 Path("outputs").mkdir(exist_ok=True)
-Path("outputs/found.json").write_text(json.dumps(found))
+Path("outputs/results.json").write_text(json.dumps(results))

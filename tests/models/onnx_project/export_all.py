@@ -1,4 +1,4 @@
-"""Exports each net in a real environment, and writes down what came of it."""
+"""Exports each network and records the results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from nets import Attending, Branching, Convolutional, OfOneSize, Recurrent, Restless
+from nets import Branching, Convolutional, FixedBatchSize, NonDeterministic, Recurrent, Transformer
 
 from runyard import Model, Run
 from runyard.errors import OnnxExportException, ParityFailed
@@ -16,54 +16,54 @@ from runyard.onnx import export, report
 
 run = Run.get_context()
 workspace = run.experiment.workspace
-found = {}
+results = {}
 torch.manual_seed(0)
-torch.set_num_threads(1)  # small nets on a machine that has other things to do
+torch.set_num_threads(1)  # the networks are small, and other tests run at the same time
 
 
-def attempt(name, model, inputs, **how):
+def export_and_record(name, model, inputs, **options):
     try:
-        made = export(model, inputs, register_as=f"net-{name}", **how)
-        found[name] = {"id": made.id, "parent": made.parent_id, "sidecar": report(made)}
+        exported = export(model, inputs, register_as=f"net-{name}", **options)
+        results[name] = {"id": exported.id, "parent": exported.parent_id, "sidecar": report(exported)}
     except ParityFailed as error:
-        found[name] = {"refused": error.message, "hint": error.hint, "report": error.report}
+        results[name] = {"refused": error.message, "hint": error.hint, "report": error.report}
     except OnnxExportException as error:
-        found[name] = {"error": error.message, "hint": error.hint}
-    print(name, *found[name], flush=True)
+        results[name] = {"error": error.message, "hint": error.hint}
+    print(name, *results[name], flush=True)
 
 
 images = [torch.randn(4, 1, 8, 8) for _ in range(3)]
 net = Convolutional()
-attempt("cnn", net, images)
-attempt("cnn-int8", net, images, quantize="int8", exporter="torchscript")
-attempt("cnn-int8-strict", net, images, quantize="int8", exporter="torchscript", quantize_tolerance=1e-6)
-attempt("lstm", Recurrent(), torch.randn(1, 5, 8))
-attempt("lstm-traced", Recurrent(), torch.randn(3, 5, 8), exporter="torchscript", opset=17)
+export_and_record("cnn", net, images)
+export_and_record("cnn-int8", net, images, quantize="int8", exporter="torchscript")
+export_and_record("cnn-int8-strict", net, images, quantize="int8", exporter="torchscript", quantize_tolerance=1e-6)
+export_and_record("lstm", Recurrent(), torch.randn(1, 5, 8))
+export_and_record("lstm-traced", Recurrent(), torch.randn(3, 5, 8), exporter="torchscript", opset=17)
 words = {"tokens": torch.randint(0, 50, (4, 7)), "weight": torch.rand(4, 16)}
-attempt("transformer", Attending(), words)
-attempt("broken", Branching(), [torch.ones(2, 3), -torch.ones(2, 3)], exporter="torchscript")
-attempt("broken-dynamo", Branching(), torch.ones(2, 3))
-attempt("one-size", OfOneSize(), torch.randn(4, 3), exporter="torchscript")
+export_and_record("transformer", Transformer(), words)
+export_and_record("broken", Branching(), [torch.ones(2, 3), -torch.ones(2, 3)], exporter="torchscript")
+export_and_record("broken-dynamo", Branching(), torch.ones(2, 3))
+export_and_record("one-size", FixedBatchSize(), torch.randn(4, 3), exporter="torchscript")
 
 Path("outputs").mkdir(exist_ok=True)
 torch.save(net.state_dict(), "outputs/net.pt")
 weights = run.register_model("net-weights", "outputs/net.pt", model_framework=Model.Framework.PYTORCH)
-attempt("of-weights", Model(workspace, weights.name), images, build=Convolutional, exporter="torchscript")
-attempt("of-weights-alone", weights, images)
-attempt("no-model", object(), images)
-attempt("wrong-shape", net, torch.randn(4, 3))
-attempt("restless", Restless(), torch.randn(4, 3))
-kept = export(net, images, folder="outputs/kept", exporter="torchscript")
-found["kept"] = {"files": sorted(path.name for path in kept.folder.iterdir())}
+export_and_record("from-weights", Model(workspace, weights.name), images, build=Convolutional, exporter="torchscript")
+export_and_record("weights-only", weights, images)
+export_and_record("no-model", object(), images)
+export_and_record("wrong-shape", net, torch.randn(4, 3))
+export_and_record("non-deterministic", NonDeterministic(), torch.randn(4, 3))
+exported = export(net, images, folder="outputs/exported", exporter="torchscript")
+results["folder"] = {"files": sorted(path.name for path in exported.folder.iterdir())}
 
 os.environ["KERAS_BACKEND"] = "torch"
 import keras  # noqa: E402
 
 a, b = keras.Input((4,), name="a"), keras.Input((4,), name="b")
-attempt(
+export_and_record(
     "keras",
     keras.Model([a, b], [keras.layers.Dense(2)(a + b), a * b]),
     {"b": np.ones((3, 4), "f"), "a": np.eye(3, 4, dtype="f")},
 )
 
-Path("outputs/found.json").write_text(json.dumps(found))
+Path("outputs/results.json").write_text(json.dumps(results))

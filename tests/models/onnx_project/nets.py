@@ -1,4 +1,4 @@
-"""Small nets of the kinds that people export, and one that a trace gets wrong."""
+"""Small networks of common kinds, and some that a trace exports incorrectly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Convolutional(nn.Module):
 
 
 class Recurrent(nn.Module):
-    """Its second output has the batch along its second axis."""
+    """The second output has the batch on its second axis."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,8 +29,8 @@ class Recurrent(nn.Module):
         return self.head(steps[:, -1]), hidden
 
 
-class Attending(nn.Module):
-    """A small transformer; its inputs are called by name, its answer has names."""
+class Transformer(nn.Module):
+    """A small transformer that is called with keyword arguments and returns a dict."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,27 +40,27 @@ class Attending(nn.Module):
         self.head = nn.Linear(16, 3)
 
     def forward(self, tokens: torch.Tensor, weight: torch.Tensor) -> dict[str, torch.Tensor]:
-        found = self.encoder(self.embedding(tokens)).mean(1) * weight
-        return {"logits": self.head(found), "pooled": found}
+        pooled = self.encoder(self.embedding(tokens)).mean(1) * weight
+        return {"logits": self.head(pooled), "pooled": pooled}
 
 
 class Branching(nn.Module):
-    """What it computes depends on the values that it is given: a trace keeps one of the ways."""
+    """Branches on the input values; a trace contains only one branch."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x * 2 if x.sum() > 0 else x * 3
 
 
-class OfOneSize(nn.Module):
-    """It takes batches of four, and a trace does not say so."""
+class FixedBatchSize(nn.Module):
+    """A trace of it has a fixed batch size."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         rows = int(x.shape[0])
         return x.reshape(-1)[: rows * 3].reshape(rows, 3).cumsum(0)
 
 
-class Restless(nn.Module):
-    """It answers differently each time, in evaluation mode too."""
+class NonDeterministic(nn.Module):
+    """Returns different outputs on each call, even in evaluation mode."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return nn.functional.dropout(x, training=True)
