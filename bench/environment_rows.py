@@ -28,7 +28,7 @@ def environments(sandbox: Sandbox, size: Size) -> Iterator[Row]:
     numbers = itertools.count()
 
     def ours() -> float:
-        manager = EnvironmentManager(sandbox.root / f"depot{next(numbers)}")
+        manager = EnvironmentManager(sandbox.root / f"manager{next(numbers)}")
         took = timed(lambda: _prepare(manager, packages, sandbox.root))()
         shutil.rmtree(manager.root)
         return took

@@ -104,7 +104,7 @@ def time_repeated(tree: Path, scratch: Path, *, rounds: int = 5) -> dict[str, fl
     snapshot(tree, scratch)
     changed = next(tree.rglob("*.bin"))
     times: dict[str, list[float]] = {"walk_s": [], "freeze_s": [], "snapshot_s": []}
-    store = SnapshotStore(scratch / "depot")
+    store = SnapshotStore(scratch / "store")
     store.missing(["00" * 32])  # warm up, as in a running yard
     for number in range(rounds):
         changed.write_bytes(b"changed %d" % number)
@@ -119,7 +119,7 @@ def time_repeated(tree: Path, scratch: Path, *, rounds: int = 5) -> dict[str, fl
 
 def snapshot(tree: Path, scratch: Path, store: SnapshotStore | None = None) -> str:
     """Take a snapshot as a submission does; return its id."""
-    store = store or SnapshotStore(scratch / "depot")
+    store = store or SnapshotStore(scratch / "store")
     frozen = freeze(tree, index_folder=scratch / "index", pack_to=store.incoming / f"{os.urandom(8).hex()}.pack")
     if store.has(frozen.id):
         return frozen.id
