@@ -1,4 +1,4 @@
-"""Services for tests: a tiny model, a scoring script in the Python of the tests, and clients that count what fails."""
+"""Helpers for service tests: a small model, scoring scripts in the current Python, and clients that count failures."""
 
 from __future__ import annotations
 
@@ -31,33 +31,33 @@ def run(text):
 """
 
 
-def a_name(what: str = "svc") -> str:
-    return f"{what}-{os.getpid()}-{next(_numbers)}"
+def unique_name(prefix: str = "svc") -> str:
+    return f"{prefix}-{os.getpid()}-{next(_numbers)}"
 
 
-def this_python() -> Environment:
+def current_python() -> Environment:
     environment = Environment("this-python")
     environment.python.user_managed_dependencies = True
     return environment
 
 
-def a_factor(workspace: Workspace, folder: Path, factor: int, name: str) -> Model:
+def register_factor(workspace: Workspace, folder: Path, factor: int, name: str) -> Model:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "factor.json").write_text(json.dumps(factor))
     return Model.register(workspace, str(folder / "factor.json"), name)
 
 
-def a_script(folder: Path, code: str, name: str = "score.py") -> InferenceConfig:
+def scoring_config(folder: Path, code: str, name: str = "score.py") -> InferenceConfig:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(code, encoding="utf-8")
-    return InferenceConfig(name, source_directory=str(folder), environment=this_python())
+    return InferenceConfig(name, source_directory=str(folder), environment=current_python())
 
 
-def deployed(
-    workspace: Workspace, folder: Path, code: str, models: list[Model] | None = None, **how: object
+def deploy_service(
+    workspace: Workspace, folder: Path, code: str, models: list[Model] | None = None, **options: object
 ) -> Webservice:
-    config = LocalWebservice.deploy_configuration(**how)
-    service = Model.deploy(workspace, a_name(), models or [], a_script(folder / "code", code), config)
+    config = LocalWebservice.deploy_configuration(**options)
+    service = Model.deploy(workspace, unique_name(), models or [], scoring_config(folder / "code", code), config)
     service.wait_for_deployment()
     return service
 
@@ -69,20 +69,20 @@ def service_view(service: Webservice) -> dict[str, Any]:
 
 
 class Client:
-    """One connection, kept: as programs that call a service do it."""
+    """A persistent connection, as used by programs that call a service."""
 
     def __init__(self, service: Webservice) -> None:
-        where = urlsplit(service.scoring_uri)
-        self._connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=30)
+        address = urlsplit(service.scoring_uri)
+        self._connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
 
-    def ask(
+    def request(
         self, body: str | bytes = "", path: str = "/score", method: str = "POST", **headers: str
     ) -> http.client.HTTPResponse:
-        sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        self._connection.request(method, path, body or None, sent)
-        answer = self._connection.getresponse()
-        answer.text = answer.read().decode()  # type: ignore[attr-defined]
-        return answer
+        fields = {name.replace("_", "-"): value for name, value in headers.items()}
+        self._connection.request(method, path, body or None, fields)
+        response = self._connection.getresponse()
+        response.text = response.read().decode()  # type: ignore[attr-defined]
+        return response
 
     def close(self) -> None:
         self._connection.close()
@@ -92,14 +92,14 @@ class Client:
 
 
 class Load:
-    """Clients that ask all the time, until the end of the block; ``seen`` counts what they got."""
+    """Clients that send requests until the end of the block; ``results`` counts their responses."""
 
     def __init__(self, service: Webservice, clients: int, body: str) -> None:
         self._service, self._body = service, body
-        self._ends = threading.Event()
-        self.seen: Counter[str] = Counter()
+        self._stop = threading.Event()
+        self.results: Counter[str] = Counter()
         self._lock = threading.Lock()
-        self._threads = [threading.Thread(target=self._ask, daemon=True) for _ in range(clients)]
+        self._threads = [threading.Thread(target=self._send_requests, daemon=True) for _ in range(clients)]
 
     def __enter__(self) -> Load:
         for thread in self._threads:
@@ -107,32 +107,32 @@ class Load:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._ends.set()
+        self._stop.set()
         for thread in self._threads:
             thread.join(60)
 
-    def until_more(self, count: int = 50, within_s: float = 60.0) -> None:
-        """Returns when so many more were answered."""
-        begun = sum(self.seen.values())
+    def wait_for_more(self, count: int = 50, within_s: float = 60.0) -> None:
+        """Wait until ``count`` more requests have been answered."""
+        before = sum(self.results.values())
         deadline = time.monotonic() + within_s
-        while sum(self.seen.values()) < begun + count:
-            assert time.monotonic() < deadline, f"only {dict(self.seen)}"
+        while sum(self.results.values()) < before + count:
+            assert time.monotonic() < deadline, f"only {dict(self.results)}"
             time.sleep(0.005)
 
     @property
     def failures(self) -> dict[str, int]:
-        return {what: count for what, count in self.seen.items() if not what.startswith("200 ")}
+        return {result: count for result, count in self.results.items() if not result.startswith("200 ")}
 
-    def _ask(self) -> None:
+    def _send_requests(self) -> None:
         client = Client(self._service)
-        while not self._ends.is_set():
+        while not self._stop.is_set():
             try:
-                answer = client.ask(self._body)
-                what = f"{answer.status} {answer.text}"  # type: ignore[attr-defined]
+                response = client.request(self._body)
+                result = f"{response.status} {response.text}"  # type: ignore[attr-defined]
             except (OSError, http.client.HTTPException) as error:
-                what = f"{type(error).__name__}: {error}"
+                result = f"{type(error).__name__}: {error}"
                 client.close()
                 client = Client(self._service)
             with self._lock:
-                self.seen[what] += 1
+                self.results[result] += 1
         client.close()

@@ -1,4 +1,4 @@
-"""What lists and charts are told of a service's last minutes."""
+"""Recent request rates and latencies of a service."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from runyard.serving.history import History
 
 @pytest.fixture
 def seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each look at the clock is a second later."""
+    """Advance the clock by one second per call."""
     ticks = itertools.count(1000.0)
     monkeypatch.setattr(clock, "now", lambda: next(ticks))
 
 
-def test_a_point_a_second_has_the_requests_and_latencies_of_that_second(tmp_path: Path, seconds: None) -> None:
+def test_each_point_has_the_requests_and_latencies_of_one_second(tmp_path: Path, seconds: None) -> None:
     history, counter = History(), Counter(tmp_path / "1-0")
     history.sample("svc", tmp_path)
     for _ in range(20):
@@ -34,7 +34,7 @@ def test_a_point_a_second_has_the_requests_and_latencies_of_that_second(tmp_path
     assert point["p99_ms"] == pytest.approx(1000, rel=0.1)
 
 
-def test_lately_keeps_the_latency_of_the_last_second_that_had_requests(tmp_path: Path, seconds: None) -> None:
+def test_recent_keeps_the_latency_of_the_last_second_with_requests(tmp_path: Path, seconds: None) -> None:
     history, counter = History(), Counter(tmp_path / "1-0")
     assert history.recent("svc") == {"requests_per_second": 0}
     history.sample("svc", tmp_path)
@@ -42,6 +42,6 @@ def test_lately_keeps_the_latency_of_the_last_second_that_had_requests(tmp_path:
         counter.record(200, 0.010, 8, 8)
     history.sample("svc", tmp_path)
     history.sample("svc", tmp_path)
-    lately = history.recent("svc")
-    assert lately["requests_per_second"] == 5  # ten in one of two seconds
-    assert lately["p99_ms"] == pytest.approx(10, rel=0.1)
+    recent = history.recent("svc")
+    assert recent["requests_per_second"] == 5  # ten in one of two seconds
+    assert recent["p99_ms"] == pytest.approx(10, rel=0.1)

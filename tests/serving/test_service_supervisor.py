@@ -1,4 +1,4 @@
-"""The yard's end of a keeper, and what is refused, without a yard."""
+"""SupervisorClient, workers and validation, without a yard."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import pytest
 
 from runyard.errors import UserErrorException, WebserviceException
 from runyard.serving import deployment, monitor, validation, workers
+from runyard.serving import supervisor as supervisor_module
 from runyard.serving.supervisor_client import SupervisorClient, free_port
 from runyard.spec.json import to_json
 from runyard.spec.service import DesiredState, ServiceFolder, WorkerOrder
@@ -82,6 +83,24 @@ supervisor.Supervisor = Early
 sys.exit(supervisor.main(sys.argv[1]))
 """
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], timeout=60, check=False).returncode == 0
+
+
+def test_a_full_disk_does_not_end_a_supervisor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    supervisor, written, errors = supervisor_module.Supervisor(ServiceFolder(tmp_path)), [], [errno.ENOSPC]
+
+    def write_text(path: Path, text: str) -> None:
+        if errors:
+            raise OSError(errors.pop(), "the disk is full")
+        written.append(path)
+
+    monkeypatch.setattr(supervisor_module, "write_text", write_text)
+    supervisor._write_status()
+    assert written == []
+    supervisor._write_status()  # retried when there is space
+    assert written == [tmp_path / "found.json"]
+    supervisor._error, errors[:] = "changed", [errno.ENOENT]
+    with pytest.raises(FileNotFoundError):  # the service was deleted
+        supervisor._write_status()
 
 
 def test_starting_a_worker_is_retried_for_days_on_an_overloaded_machine(

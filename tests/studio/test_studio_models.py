@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 
 from runyard import Dataset, Experiment, LocalWebservice, Model, Run, Webservice, Workspace
 from runyard.client.connection import Connection
-from service_support import TIMES, a_script
+from service_support import TIMES, scoring_config
 from support import a_home, with_this_python
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("studio")]
@@ -58,7 +58,7 @@ def fixtures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fixtures]:
             run.wait_for_completion()
             run.register_model("digits", "outputs/factor.json", tags={"team": "vision"}, model_framework="PyTorch")
             runs.append(run)
-        code = a_script(folder / "code", TIMES.replace("MODEL", "digits"))
+        code = scoring_config(folder / "code", TIMES.replace("MODEL", "digits"))
         configuration = LocalWebservice.deploy_configuration(auth_enabled=True)
         Model.deploy(ws, "digits-svc", [Model(ws, name="digits")], code, configuration).wait_for_deployment()
         yield Fixtures(home, runs)
@@ -149,7 +149,7 @@ def test_service_requests_charts_and_keys(fixtures: Fixtures, studio: Callable[.
 
 def test_traffic_of_two_versions_is_edited(fixtures: Fixtures, studio: Callable[..., object], tmp_path: Path) -> None:
     ws = Workspace()
-    code = a_script(tmp_path / "code", TIMES.replace("MODEL", "digits"))
+    code = scoring_config(tmp_path / "code", TIMES.replace("MODEL", "digits"))
     configuration = LocalWebservice.deploy_configuration()
     Model.deploy(ws, "two-versions", [Model(ws, name="digits", version=1)], code, configuration).wait_for_deployment()
     page = studio(fixtures.home, color_scheme="dark").open("/services/two-versions")  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""The parts of a worker, each by itself: heads, chunks, counters, schemas."""
+"""Unit tests of worker parts: request heads, chunked bodies, counters, schemas."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from runyard.scoring.onnx_model import InputMismatch, OnnxModel
 from runyard.scoring.request_head import HttpError, parse
 
 
-def test_a_head_is_read() -> None:
+def test_a_request_head_is_parsed() -> None:
     head = parse(
         b"POST /sc%6Fre?a=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 12\r\nAuthorization: bearer  secret\r\n"
         b"X-Request-Id: abc-1\r\nAccept: a\r\naccept: b"
@@ -31,7 +31,7 @@ def test_a_head_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("head", "keeps"),
+    ("head", "keep_alive"),
     [
         (b"GET / HTTP/1.1", True),
         (b"GET / HTTP/1.1\r\nConnection: close", False),
@@ -39,8 +39,8 @@ def test_a_head_is_read() -> None:
         (b"GET / HTTP/1.0\r\nConnection: Keep-Alive", True),
     ],
 )
-def test_connections_are_kept_as_the_client_wants(head: bytes, keeps: bool) -> None:
-    assert parse(head).keep_alive is keeps
+def test_keep_alive_follows_the_request(head: bytes, keep_alive: bool) -> None:
+    assert parse(head).keep_alive is keep_alive
 
 
 @pytest.mark.parametrize(
@@ -64,10 +64,10 @@ def test_connections_are_kept_as_the_client_wants(head: bytes, keeps: bool) -> N
         (b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked", 501),
     ],
 )
-def test_what_two_programs_could_read_differently_is_refused(head: bytes, status: int) -> None:
-    with pytest.raises(HttpError) as refused:
+def test_ambiguous_request_heads_are_rejected(head: bytes, status: int) -> None:
+    with pytest.raises(HttpError) as caught:
         parse(head)
-    assert refused.value.status == status
+    assert caught.value.status == status
 
 
 @settings(deadline=None)
@@ -76,19 +76,19 @@ def test_what_two_programs_could_read_differently_is_refused(head: bytes, status
     st.lists(st.integers(1, 9), min_size=1),
     st.binary(max_size=9),
 )
-def test_a_body_in_chunks_is_the_same_however_it_is_cut(parts: list[bytes], cuts: list[int], after: bytes) -> None:
-    sent = b"".join(b"%x;note=1\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\nTrailer: x\r\n\r\n" + after
-    chunks, place, turn, rest = ChunkedBody(10_000, "too large"), 0, 0, None
+def test_a_chunked_body_does_not_depend_on_packet_sizes(parts: list[bytes], sizes: list[int], after: bytes) -> None:
+    stream = b"".join(b"%x;note=1\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\nTrailer: x\r\n\r\n" + after
+    chunks, position, packet, rest = ChunkedBody(10_000, "too large"), 0, 0, None
     while rest is None:
-        size = cuts[turn % len(cuts)]
-        rest = chunks.feed(sent[place : place + size])
-        place, turn = place + size, turn + 1
+        size = sizes[packet % len(sizes)]
+        rest = chunks.feed(stream[position : position + size])
+        position, packet = position + size, packet + 1
     assert bytes(chunks.body) == b"".join(parts)
-    assert rest + sent[place:] == after
+    assert rest + stream[position:] == after
 
 
 @pytest.mark.parametrize(
-    ("sent", "status"),
+    ("data", "status"),
     [
         (b"zz\r\n", 400),
         (b"-1\r\n", 400),
@@ -99,42 +99,42 @@ def test_a_body_in_chunks_is_the_same_however_it_is_cut(parts: list[bytes], cuts
         (b"ffff\r\n", 413),
     ],
 )
-def test_chunks_that_are_none_are_refused(sent: bytes, status: int) -> None:
-    with pytest.raises(HttpError) as refused:
-        ChunkedBody(100, "too large").feed(sent)
-    assert refused.value.status == status
+def test_malformed_chunks_are_rejected(data: bytes, status: int) -> None:
+    with pytest.raises(HttpError) as caught:
+        ChunkedBody(100, "too large").feed(data)
+    assert caught.value.status == status
 
 
 @settings(deadline=None)
 @given(st.integers(0, (1 << 36) - 1))
-def test_every_latency_has_a_bucket_that_holds_it(microseconds: int) -> None:
+def test_every_latency_has_a_matching_bucket(microseconds: int) -> None:
     bucket = counters.bucket_of(microseconds)
     below = counters.upper_edge(bucket - 1) if bucket else 0
     assert below <= microseconds < counters.upper_edge(bucket)
     assert counters.upper_edge(bucket) - below <= max(1, below / 8)
 
 
-def test_a_worker_counts_and_another_process_reads(tmp_path: Path) -> None:
+def test_counters_are_readable_by_another_process(tmp_path: Path) -> None:
     counter = Counter(tmp_path / "2-0")
     for milliseconds in range(1, 101):
         counter.record(200, milliseconds / 1e3, 10, 20)
     counter.record(404, 0.001, 0, 0)
     counter.record(503, 0.001, 0, 0)
     counter.record(500, 0.001, 0, 0)
-    [(version, place, numbers)] = list(counters.read(tmp_path))
-    assert (version, place, numbers[counters.REQUESTS], numbers[counters.OK]) == (2, 0, 103, 100)
+    [(version, slot, numbers)] = list(counters.read(tmp_path))
+    assert (version, slot, numbers[counters.REQUESTS], numbers[counters.OK]) == (2, 0, 103, 100)
     assert (numbers[counters.CLIENT_ERROR], numbers[counters.FAILED], numbers[counters.REJECTED]) == (1, 1, 1)
     assert counters.percentile(numbers, 0.5) == pytest.approx(0.049, rel=0.08)
     assert counters.percentile(numbers, 0.99) == pytest.approx(0.099, rel=0.08)
     text = counters.prometheus("digits", tmp_path)
     assert 'runyard_service_requests_total{service="digits",version="2",result="ok"} 100' in text
     assert 'runyard_service_latency_seconds_count{service="digits",version="2"} 103' in text
-    again = Counter(tmp_path / "2-0")  # a worker that takes another's place counts on
-    again.record(200, 0.001, 0, 0)
+    replacement = Counter(tmp_path / "2-0")  # a replaced worker continues its counter
+    replacement.record(200, 0.001, 0, 0)
     assert counters.total(row for _, _, row in counters.read(tmp_path))[counters.REQUESTS] == 104
 
 
-def test_samples_say_what_is_taken() -> None:
+def test_sample_values_define_the_schema() -> None:
     @schema.input_schema("who", schema.StandardPythonParameterType({"name": "a", "age": 1, "tall": True}))
     @schema.input_schema("more", schema.StandardPythonParameterType([1.5]), optional=True)
     @schema.output_schema(schema.StandardPythonParameterType("text"))
@@ -146,21 +146,21 @@ def test_samples_say_what_is_taken() -> None:
     good = {"who": {"name": "b", "age": 2, "tall": False}}
     assert run(**signature.arguments(json.dumps(good).encode())) == "b None"
     assert run(**signature.arguments(json.dumps({**good, "more": [1, 2]}).encode())) == "b [1.0, 2.0]"
-    for wrong, said in (
+    for wrong, message in (
         ({"who": {"name": "b", "age": True, "tall": False}}, "expected an integer"),
         ({"who": {"name": "b", "age": 2}}, "missing 'tall'"),
         ({"who": [1]}, "expected an object"),
         ({**good, "more": "x"}, "expected a list"),
         ({}, "missing 'who'"),
     ):
-        with pytest.raises(schema.Mismatch, match=said):
+        with pytest.raises(schema.Mismatch, match=message):
             signature.arguments(json.dumps(wrong).encode())
-    described = signature.input_schema()
-    assert described["required"] == ["who"]
-    assert described["properties"]["who"]["properties"]["tall"] == {"type": "boolean", "example": True}
+    document = signature.input_schema()
+    assert document["required"] == ["who"]
+    assert document["properties"]["who"]["properties"]["tall"] == {"type": "boolean", "example": True}
 
 
-def test_a_table_is_taken_as_one() -> None:
+def test_a_data_frame_is_deserialized() -> None:
     import pandas
 
     kind = schema.PandasParameterType(pandas.DataFrame({"a": [1], "b": ["x"]}))
@@ -173,7 +173,7 @@ def test_a_table_is_taken_as_one() -> None:
 
 
 @pytest.mark.parametrize("body", ["raise ValueError(text)", "raise SystemExit(3)"])
-def test_a_request_that_fails_is_answered_though_the_log_takes_no_more(
+def test_a_failed_request_is_answered_although_the_log_cannot_be_written(
     body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "score_full.py").write_text(f"def init(): pass\ndef run(text): {body}\n")
@@ -184,12 +184,12 @@ def test_a_request_that_fails_is_answered_though_the_log_takes_no_more(
 
     with monkeypatch.context() as patched:
         patched.setattr(sys, "stderr", SimpleNamespace(write=write, flush=lambda: None))
-        answers = [script.score(parse(b"POST /score HTTP/1.1"), b"{}", "r1"), onnx_model.failed("r1")]
-    assert [answer.status for answer in answers] == [500, 500]
+        responses = [script.score(parse(b"POST /score HTTP/1.1"), b"{}", "r1"), onnx_model.failed("r1")]
+    assert [response.status for response in responses] == [500, 500]
 
 
 @pytest.mark.parametrize(
-    ("taken", "sent", "fits"),
+    ("dtype", "body", "fits"),
     [
         ("uint8", "[0, 255]", True),
         ("uint8", "[2.0]", True),
@@ -201,10 +201,10 @@ def test_a_request_that_fails_is_answered_though_the_log_takes_no_more(
         ("int64", "[]", True),
     ],
 )
-def test_numbers_that_an_onnx_input_cannot_hold_are_refused(
-    taken: str, sent: str, fits: bool, monkeypatch: pytest.MonkeyPatch
+def test_numbers_out_of_range_for_an_onnx_input_are_rejected(
+    dtype: str, body: str, fits: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tensor = SimpleNamespace(name="x", type=f"tensor({taken})", shape=["n"])
+    tensor = SimpleNamespace(name="x", type=f"tensor({dtype})", shape=["n"])
     session = SimpleNamespace(get_inputs=lambda: [tensor], get_outputs=lambda: [tensor])
     runtime = SimpleNamespace(
         SessionOptions=SimpleNamespace,
@@ -214,7 +214,7 @@ def test_numbers_that_an_onnx_input_cannot_hold_are_refused(
     monkeypatch.setitem(sys.modules, "onnxruntime", runtime)
     model = OnnxModel(Path("net.onnx"), threads=1)
     if fits:
-        assert model.arrays(sent.encode())["x"].tolist() == json.loads(sent)
+        assert model.arrays(body.encode())["x"].tolist() == json.loads(body)
     else:
         with pytest.raises(InputMismatch, match=f"'x': values out of range for {dtype}"):
-            model.arrays(sent.encode())
+            model.arrays(body.encode())
