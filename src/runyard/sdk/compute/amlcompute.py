@@ -141,7 +141,7 @@ class AmlCompute(ComputeTarget):
         timeout_in_minutes: Optional[float] = 25,
         is_delete_operation: bool = False,
     ) -> None:
-        """Return immediately: all nodes of a cluster exist as soon as it is created."""
+        """Return immediately: a new cluster has all its nodes."""
         if show_output:
             sys.stdout.write(f"{self.name}: Succeeded, {self.get_status().current_node_count} nodes\n")
 
@@ -236,8 +236,8 @@ class BatchAiCompute(AmlCompute):
         description: Optional[str] = None,
     ) -> AmlComputeProvisioning:
         """Return the settings for ``ComputeTarget.create``; without node counts, of a cluster of one node."""
-        called = "BatchAiCompute.provisioning_configuration"
-        no_effect.warn_ignored(called, "autoscale_enabled", autoscale_enabled, _ALWAYS_AVAILABLE)
+        caller = "BatchAiCompute.provisioning_configuration"
+        no_effect.warn_ignored(caller, "autoscale_enabled", autoscale_enabled, _ALWAYS_AVAILABLE)
         min_nodes = cluster_min_nodes or 0
         provisioning = AmlCompute.provisioning_configuration(
             vm_size=vm_size,
@@ -279,8 +279,8 @@ class DsvmCompute(ComputeTarget):
     ) -> AmlComputeProvisioning:
         provisioning = AmlCompute.provisioning_configuration(vm_size=vm_size or "", max_nodes=1, location=location)
         provisioning.made_as = DsvmCompute.type
-        called = "DsvmCompute.provisioning_configuration"
-        no_effect.warn_ignored(provisioning, "ssh_port", ssh_port, "the node is the yard's machine", caller=called)
+        caller = "DsvmCompute.provisioning_configuration"
+        no_effect.warn_ignored(provisioning, "ssh_port", ssh_port, "the node is the yard's machine", caller=caller)
         return provisioning
 
     def get_credentials(self) -> dict[str, Optional[str]]:

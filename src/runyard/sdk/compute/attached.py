@@ -141,10 +141,9 @@ class RemoteCompute(ComputeTarget):
         host = f"{username}@{address}" + (f":{port}" if port != 22 else "")
         key = {"key": _key_file("private_key_file", private_key_file)} if private_key_file else {}
         cloud = {"subscription_id": subscription_id, "resource_group": resource_group, "vm_name": vm_name}
+        caller, reason = "RemoteCompute.attach_configuration", "address identifies the machine"
         for argument, name in {**cloud, "resource_id": resource_id}.items():
-            no_effect.warn_ignored(
-                "RemoteCompute.attach_configuration", argument, name, "address identifies the machine"
-            )
+            no_effect.warn_ignored(caller, argument, name, reason)
         return AttachConfiguration(RemoteCompute.type, {"hosts": [host], **key})
 
     @staticmethod

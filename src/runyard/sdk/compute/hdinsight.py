@@ -28,8 +28,8 @@ class HDInsightCompute(ComputeTarget):
         private_key_passphrase: str = "",
     ) -> AttachConfiguration:
         """Return a configuration that ``ComputeTarget.attach`` refuses, which is where scripts expect an error."""
-        configuration = {"username": username, "address": address or cluster_name or resource_id}
-        return AttachConfiguration(HDInsightCompute.type, configuration)
+        settings = {"username": username, "address": address or cluster_name or resource_id}
+        return AttachConfiguration(HDInsightCompute.type, settings)
 
     @staticmethod
     def attach(  # type: ignore[override]  # the SDK v1 has both signatures under one name

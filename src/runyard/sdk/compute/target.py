@@ -120,7 +120,8 @@ class ComputeTarget:
 
     @staticmethod
     def _create(workspace: Any, name: str, kind: Any, configuration: dict[str, Any]) -> ComputeTarget:
-        _check_name(name)
+        if isinstance(name, str) and name.lower() in _RESERVED:
+            raise UserErrorException(f"a compute target cannot be named {name!r}", hint="choose another name")
         body = {"name": name, "kind": kind, "configuration": configuration}
         return ComputeTarget._from_view(workspace, workspace.connection.post(COMPUTES, body))
 
@@ -185,8 +186,3 @@ class LocalTarget(ComputeTarget):
     """The machine that the yard runs on."""
 
     type = "Local"
-
-
-def _check_name(name: Any) -> None:
-    if isinstance(name, str) and name.lower() in _RESERVED:
-        raise UserErrorException(f"a compute target cannot be named {name!r}", hint="choose another name")

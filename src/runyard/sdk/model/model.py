@@ -283,8 +283,7 @@ class Model(ModelDeployment):
 
     def history(self) -> Records:
         """Return the changes of this version with user and time, oldest first: registration, stages, aliases."""
-        events: Records = self._page()["history"]
-        return events
+        return [*self._page()["history"]]
 
     def files(self) -> Names:
         """Return the paths of the files, relative to the folder of the version."""
@@ -312,8 +311,7 @@ class Model(ModelDeployment):
             other: A model, its id, or another version of this model.
         """
         other_id = other.id if isinstance(other, Model) else other if ":" in other else f"{self.name}:{other}"
-        comparison: dict[str, Any] = self.workspace.connection.get(f"{self._route}/compare", other=other_id)
-        return comparison
+        return dict(self.workspace.connection.get(f"{self._route}/compare", other=other_id))
 
     def serialize(self) -> dict[str, Any]:
         return {
@@ -356,8 +354,7 @@ class Model(ModelDeployment):
         return f"/api/models/{self.name}/versions/{self.version}"
 
     def _page(self) -> dict[str, Any]:
-        page: dict[str, Any] = self.workspace.connection.get(self._route)
-        return page
+        return dict(self.workspace.connection.get(self._route))
 
     def _patch(self, change: dict[str, Any]) -> None:
         self._load(self.workspace.connection.patch(self._route, change))

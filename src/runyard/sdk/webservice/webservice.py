@@ -279,8 +279,7 @@ class Webservice:
 
     def stats(self) -> dict[str, Any]:
         """Return counts of requests, failures and latencies, and a time series of the last minutes."""
-        stats: dict[str, Any] = self.workspace.connection.get(f"{_ROUTE}/{self.name}/stats")
-        return stats
+        return dict(self.workspace.connection.get(f"{_ROUTE}/{self.name}/stats"))
 
     def add_tags(self, tags: dict[str, Any]) -> None:
         self._patch(tags={**self.tags, **as_labels(tags, "tags")})
