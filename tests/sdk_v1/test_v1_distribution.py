@@ -61,7 +61,7 @@ def test_the_names_exist_after_an_installation(python: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("1.61.0+runyard.")
-    assert "UserErrorException:\n\tMessage: subscription_id must be a text" in done.stdout
+    assert "UserErrorException:\n\tMessage: subscription_id must be non-empty text" in done.stdout
 
 
 @pytest.mark.real
