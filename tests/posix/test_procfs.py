@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from runyard.posix import procfs
+from support import eventually
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="requires /proc")  # noqa: PTH112
 
@@ -37,5 +38,6 @@ def test_a_zombie_has_ended_and_a_missing_process_has_no_facts() -> None:
 
 def test_the_environment_is_nul_separated() -> None:
     process = subprocess.Popen(["cat"], stdin=subprocess.PIPE, env={"MARK": "here", "PATH": os.environ["PATH"]})
-    assert b"\0MARK=here\0" in procfs.environment(process.pid)
+    # before the exec, a vfork child shows no variables
+    eventually(lambda: b"\0MARK=here\0" in procfs.environment(process.pid), "the child has its variables")
     process.communicate()

@@ -20,13 +20,13 @@ from tensorboard.plugins.scalar import summary_v2 as scalars
 from tensorboard.plugins.text import summary_v2 as texts
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
+from runyard.event_files.checksums import complete_records
+from runyard.event_files.summaries import read_event
 from runyard.store.database import Database
 from runyard.tracking.event_files import EventFile, EventFiles, find_event_files, ingest_event_files
 from runyard.tracking.metrics import read_metrics, read_points
 from runyard.tracking.value_entries import read_entries
-from runyard.wire.event_checksums import complete_records
 from runyard.wire.event_records import record
-from runyard.wire.event_summaries import read_event
 
 Write = Callable[..., None]
 

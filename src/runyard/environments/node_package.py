@@ -31,9 +31,6 @@ PACKAGE_FILES = (
     "runyard/wire",
 )
 
-# they need numpy, and are used only by the yard and the command line
-_EXCLUDED_FILES = {"runyard/wire/event_checksums.py", "runyard/wire/event_summaries.py"}
-
 # makes `from azureml.core import Run` work in every job
 GENERATED_FILES = {
     "azureml/__init__.py": b"from runyard.sdk.azureml import module_finder\n\n"
@@ -44,7 +41,7 @@ GENERATED_FILES = {
 def create_node_package(root: Path) -> Path:
     """Copy the files to ``root/<hash of the content>`` if that does not exist, and return this folder."""
     installed = Path(runyard.__file__).parent.parent
-    names = sorted({name for part in PACKAGE_FILES for name in _list_files(installed, part)} - _EXCLUDED_FILES)
+    names = sorted(name for part in PACKAGE_FILES for name in _list_files(installed, part))
     contents = {**{name: (installed / name).read_bytes() for name in names}, **GENERATED_FILES}
     folder = root / _content_hash(contents)
     if folder.is_dir():

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from runyard.context.documents import SCALAR
 from runyard.errors import UserErrorException
+from runyard.event_files.checksums import complete_records
+from runyard.event_files.summaries import SummaryValue, read_event
 from runyard.exchange.foreign_run import COMPLETED, ForeignRun, MetricSeries, add_point, new_series, stable_id
-from runyard.wire.event_checksums import complete_records
 from runyard.wire.event_records import is_event_file
-from runyard.wire.event_summaries import SummaryValue, read_event
 
 
 def runs(root: Path) -> Iterator[ForeignRun]:

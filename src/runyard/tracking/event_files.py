@@ -22,13 +22,13 @@ from sqlalchemy.exc import IntegrityError
 
 from runyard.context import format as layout
 from runyard.context.documents import SCALAR
+from runyard.event_files.checksums import TAIL_BYTES, complete_records
+from runyard.event_files.summaries import SummaryValue, read_event
 from runyard.store import schema
 from runyard.store.database import Database
 from runyard.tracking.blocks import Columns
 from runyard.tracking.series import Entry, append
-from runyard.wire.event_checksums import TAIL_BYTES, complete_records
 from runyard.wire.event_records import is_event_file
-from runyard.wire.event_summaries import SummaryValue, read_event
 
 _ROUND_BYTES = 8 << 20  # bounds the memory and the length of one transaction
 _MAX_NAME = 255

@@ -1,0 +1,1 @@
+"""Readers of TensorBoard event files, for the yard and for `runyard import`. They need numpy."""
