@@ -1,4 +1,4 @@
-"""The command line as people start it: as a process."""
+"""Runs the command line as a separate process, as users do."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Done:
+class Result:
     code: int
     out: bytes
     err: str
@@ -23,27 +23,27 @@ class CommandLine:
     def __init__(self, home: Path, folder: Path) -> None:
         self.home = home
         self.folder = folder
-        self._started: list[subprocess.Popen[bytes]] = []
+        self._processes: list[subprocess.Popen[bytes]] = []
         self.environment = {**os.environ, "RUNYARD_HOME": str(home), "RUNYARD_IDLE_S": "60", "COLUMNS": "80"}
 
-    def __call__(self, *arguments: str, **settings: object) -> Done:
-        started = self.start(*arguments, **settings)
-        out, err = started.communicate(timeout=60)
-        return Done(started.returncode, out, err.decode())
+    def __call__(self, *arguments: str, **settings: object) -> Result:
+        process = self.start(*arguments, **settings)
+        out, err = process.communicate(timeout=60)
+        return Result(process.returncode, out, err.decode())
 
     def start(self, *arguments: str, **settings: object) -> "subprocess.Popen[bytes]":
         options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **settings}
         command = [sys.executable, "-m", "runyard", *arguments]
-        started = subprocess.Popen(command, cwd=self.folder, env=self.environment, **options)  # type: ignore[call-overload]
-        self._started.append(started)
-        return started
+        process = subprocess.Popen(command, cwd=self.folder, env=self.environment, **options)  # type: ignore[call-overload]
+        self._processes.append(process)
+        return process
 
     def close(self) -> None:
-        """A test that failed in the middle leaves no process behind."""
-        for started in self._started:
-            started.kill()
-            started.wait()
-            for pipe in (started.stdout, started.stderr):
+        """Kill the remaining processes of a failed test."""
+        for process in self._processes:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdout, process.stderr):
                 if pipe:
                     pipe.close()
 

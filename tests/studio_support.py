@@ -13,7 +13,7 @@ from sqlalchemy import insert
 
 from runyard.lifecycle.state import End, EndReason, Life, RunState
 from runyard.spec.json import to_json
-from runyard.spec.parameters import parameters_of
+from runyard.spec.parameters import parse_parameters
 from runyard.spec.run import RunSpec
 from runyard.store import schema
 from runyard.store.database import Database
@@ -81,7 +81,7 @@ def _some(database: Database, chance: random.Random, numbers: range, total: int,
         assert record.spec is not None
         params += [
             {"run_id": record.run_id, "key": key, "value": value}
-            for key, value in parameters_of(record.spec["arguments"]).items()
+            for key, value in parse_parameters(record.spec["arguments"]).items()
         ]
         if points == 1:
             series += [

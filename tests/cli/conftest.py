@@ -1,4 +1,4 @@
-"""A yard of the test's own in a short folder, and the command line as people start it: as a process."""
+"""Fixtures of the command-line tests: a yard per session, and a yard per test."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ from support import stop_services
 
 @pytest.fixture(scope="session")
 def home() -> Iterator[Path]:
-    """Short, because the path of a unix socket is; one yard serves all tests of a session."""
+    """The home of one yard for all tests. Its path is short, because paths of unix sockets are limited."""
     folder = Path(tempfile.mkdtemp(prefix="ry", dir="/tmp"))
     yield folder
     _end_yard(folder)
@@ -28,28 +28,28 @@ def home() -> Iterator[Path]:
 
 @pytest.fixture
 def cli(home: Path, tmp_path: Path) -> Iterator[CommandLine]:
-    made = CommandLine(home, tmp_path)
-    yield made
-    made.close()
+    command_line = CommandLine(home, tmp_path)
+    yield command_line
+    command_line.close()
 
 
 @pytest.fixture
 def own_cli(tmp_path: Path) -> Iterator[CommandLine]:
-    """With a yard of this one test."""
+    """The command line with a separate yard for this test."""
     folder = Path(tempfile.mkdtemp(prefix="ry", dir="/tmp"))
-    made = CommandLine(folder, tmp_path)
-    yield made
-    made.close()
+    command_line = CommandLine(folder, tmp_path)
+    yield command_line
+    command_line.close()
     _end_yard(folder)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
 def until() -> Callable[[Callable[[], bool]], None]:
-    def wait(true: Callable[[], bool]) -> None:
+    def wait(condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + 60
-        while not true():
-            assert time.monotonic() < deadline, "it did not become true within 60 s"
+        while not condition():
+            assert time.monotonic() < deadline, "the condition was not met within 60 s"
             time.sleep(0.02)
 
     return wait

@@ -1,10 +1,10 @@
-"""A run that is tried again, on the command line and from a job file."""
+"""Retries, from the command line and from a job file."""
 
 import json
 
 import pytest
 
-# The agent's end is its script's, too: the first attempt is lost as with its machine.
+# The script kills its agent and ends with it: the first attempt is lost, as if its machine had failed.
 LOST_ONCE = """
 import os, signal, time
 print('attempt', os.environ['RUNYARD_ATTEMPT'], flush=True)
@@ -14,7 +14,7 @@ if os.environ['RUNYARD_ATTEMPT'] == '1':
 """
 
 
-def test_a_lost_run_is_followed_into_its_next_attempt_and_show_tells_of_both(cli):
+def test_a_lost_run_is_followed_into_its_next_attempt_and_show_lists_both(cli):
     done = cli("run", "--max-attempts", "2", cli.script("lost.py", LOST_ONCE))
     assert (done.code, done.text) == (0, "attempt 1\n--- attempt 2: agent lost ---\nattempt 2\n")
     shown = cli("show", "@last").text
@@ -24,7 +24,7 @@ def test_a_lost_run_is_followed_into_its_next_attempt_and_show_tells_of_both(cli
     assert (earlier["number"], earlier["reason"]) == (1, "agent lost")
 
 
-def test_a_job_file_may_name_the_attempts_and_the_reasons(cli):
+def test_a_job_file_can_set_attempts_and_reasons(cli):
     failing = "import os\nassert os.environ['RUNYARD_ATTEMPT'] == '3'\nprint('third time')"
     cli.script("train.py", failing)
     cli.script("job.yml", "script: train.py\nmax_attempts: 3\nretry_on: [script failed]\n")
@@ -34,14 +34,14 @@ def test_a_job_file_may_name_the_attempts_and_the_reasons(cli):
 
 
 @pytest.mark.parametrize(
-    ("line", "complaint"),
+    ("line", "message"),
     [
         ("max_attempts: 0", "max_attempts must be at least 1, got 0"),
         ("retry_on: [canceled]", "retry_on takes a list of"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_starts(cli, line, complaint):
+def test_invalid_retry_settings_are_rejected(cli, line, message):
     cli.script("train.py", "")
     cli.script("job.yml", f"script: train.py\n{line}\n")
     done = cli("submit", "job.yml")
-    assert (done.code, complaint in done.err) == (1, True), done.err
+    assert (done.code, message in done.err) == (1, True), done.err

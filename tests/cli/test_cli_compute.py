@@ -1,4 +1,4 @@
-"""`runyard compute`, as far as it needs no cluster: those that need one are tried beside theirs."""
+"""`runyard compute` without a cluster; tests with clusters are in tests/ssh and tests/slurm."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from cli_support import CommandLine
 
 
-def test_the_machine_of_the_yard_is_always_there(cli: CommandLine) -> None:
+def test_the_local_machine_is_always_listed(cli: CommandLine) -> None:
     done = cli("compute", "list")
     assert done.code == 0
-    assert done.text.splitlines()[0].split() == ["NAME", "KIND", "CPUS", "GPUS", "RUNS", "WHERE"]
+    assert done.text.splitlines()[0].split() == ["NAME", "KIND", "CPUS", "GPUS", "RUNS", "LOCATION"]
     assert any(line.split()[:2] == ["local", "Local"] for line in done.text.splitlines())
     assert {"local"} <= {view["name"] for view in json.loads(cli("compute", "list", "--json").out)}
     shown = cli("compute", "show", "local")
@@ -21,14 +21,14 @@ def test_the_machine_of_the_yard_is_always_there(cli: CommandLine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
-        (["add", "gpu"], "say what it is: --slurm or --ssh"),
-        (["add", "gpu", "--slurm", "--ssh"], "say what it is: --slurm or --ssh"),
-        (["add", "gpu", "--slurm"], "--slurm needs a --partition"),
-        (["add", "gpu", "--slurm", "--partition", "main", "me@h1"], "HOST is not for --slurm"),
-        (["add", "gpu", "--ssh"], "--ssh needs at least one host"),
-        (["add", "gpu", "--ssh", "me@h1", "--qos", "long"], "--qos is not for --ssh"),
+        (["add", "gpu"], "choose one of --slurm, --ssh and --kind"),
+        (["add", "gpu", "--slurm", "--ssh"], "choose one of --slurm, --ssh and --kind"),
+        (["add", "gpu", "--slurm"], "--slurm requires --partition"),
+        (["add", "gpu", "--slurm", "--partition", "main", "me@h1"], "HOST cannot be used with --slurm"),
+        (["add", "gpu", "--ssh"], "--ssh requires at least one host"),
+        (["add", "gpu", "--ssh", "me@h1", "--qos", "long"], "--qos cannot be used with --ssh"),
         (["add", "gpu", "--ssh", "me@h1", "--key", "/nowhere/id"], "no file /nowhere/id"),
         (["add", "local", "--slurm", "--partition", "main"], "cannot be named 'local'"),
         (["show", "gpu"], "no compute target named 'gpu'"),
@@ -37,8 +37,8 @@ def test_the_machine_of_the_yard_is_always_there(cli: CommandLine) -> None:
         (["test", "gpu"], "no compute target named 'gpu'"),
     ],
 )
-def test_what_cannot_be_done_is_one_error_with_a_hint(cli: CommandLine, words: list[str], message: str) -> None:
-    done = cli("compute", *words)
+def test_invalid_commands_print_one_error_with_a_hint(cli: CommandLine, arguments: list[str], message: str) -> None:
+    done = cli("compute", *arguments)
     assert (done.code, done.out) == (1, b"")
     assert done.err.startswith("error: ")
     assert message in done.err

@@ -1,4 +1,4 @@
-"""Several processes from the command line, and what they would get."""
+"""Distributed runs from the command line, and dry runs."""
 
 
 def test_a_dry_run_shows_every_process_and_starts_nothing(cli):
@@ -22,10 +22,10 @@ def test_two_processes_run_and_the_first_is_shown(cli):
 def test_several_processes_need_a_backend(cli):
     done = cli("run", "--processes", "2", cli.script("train.py", ""))
     assert done.code == 1
-    assert "several processes need a --backend" in done.err
+    assert "several processes require --backend" in done.err
 
 
-def test_a_backend_that_is_none_is_named_with_those_that_are(cli):
+def test_an_unknown_backend_lists_the_available_ones(cli):
     done = cli("run", "--backend", "glo", "--processes", "2", cli.script("train.py", ""))
-    assert "there is no backend 'glo'" in done.err
+    assert "unknown backend 'glo'" in done.err
     assert "did you mean 'gloo'" in done.err

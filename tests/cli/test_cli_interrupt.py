@@ -9,33 +9,33 @@ import sys
 FOREVER = "import time\nprint('started', flush=True)\nwhile True: time.sleep(0.05)"
 
 
-def started(cli, *command):
-    """A command that follows a run, in a process group of its own as a shell would start it."""
+def start_following(cli, *command):
+    """Start a command that follows a run, in a separate process group like a shell."""
     running = cli.start(*command, start_new_session=True)
     assert running.stdout.readline() == b"started\n"
     return running
 
 
 def read_until(stream, word: bytes) -> bytes:
-    said = b""
-    while word not in said:
-        more = stream.readline()
-        assert more, said
-        said += more
-    return said
+    output = b""
+    while word not in output:
+        line = stream.readline()
+        assert line, output
+        output += line
+    return output
 
 
-def run_id_of(said: bytes) -> str:
-    return said.split(b"  ", 1)[0].decode().strip()
+def parse_run_id(line: bytes) -> str:
+    return line.split(b"  ", 1)[0].decode().strip()
 
 
-def test_ctrl_c_stops_following_and_the_run_goes_on(cli, until):
-    running = started(cli, "run", cli.script("forever.py", FOREVER))
-    run_id = run_id_of(running.stderr.readline())
+def test_ctrl_c_stops_following_and_the_run_continues(cli, until):
+    running = start_following(cli, "run", cli.script("forever.py", FOREVER))
+    run_id = parse_run_id(running.stderr.readline())
     os.killpg(running.pid, signal.SIGINT)
     _, err = running.communicate(timeout=30)
     assert running.returncode == 130
-    assert f"the run goes on:  runyard logs -f {run_id}" in err.decode()
+    assert f"the run continues:  runyard logs -f {run_id}" in err.decode()
     assert f"runyard cancel {run_id}" in err.decode()
     until(lambda: cli.status_of(run_id) == "Running")
     assert cli("cancel", "--wait", run_id).code == 0
@@ -43,10 +43,10 @@ def test_ctrl_c_stops_following_and_the_run_goes_on(cli, until):
 
 
 def test_a_second_ctrl_c_cancels_the_run(cli):
-    running = started(cli, "run", cli.script("forever.py", FOREVER))
-    run_id = run_id_of(running.stderr.readline())
+    running = start_following(cli, "run", cli.script("forever.py", FOREVER))
+    run_id = parse_run_id(running.stderr.readline())
     os.killpg(running.pid, signal.SIGINT)
-    read_until(running.stderr, b"cancels it")
+    read_until(running.stderr, b"to cancel it")
     os.killpg(running.pid, signal.SIGINT)
     _, err = running.communicate(timeout=30)
     assert running.returncode == 130
@@ -54,20 +54,20 @@ def test_a_second_ctrl_c_cancels_the_run(cli):
     assert cli.status_of(run_id) == "Canceled"
 
 
-def test_ctrl_c_while_following_a_log_leaves_the_run_alone(cli, until):
+def test_ctrl_c_while_following_a_log_does_not_affect_the_run(cli, until):
     run_id = cli("run", "-d", cli.script("forever.py", FOREVER)).text.strip()
-    following = started(cli, "logs", "-f", run_id)
+    following = start_following(cli, "logs", "-f", run_id)
     os.killpg(following.pid, signal.SIGINT)
     _, err = following.communicate(timeout=30)
     assert following.returncode == 130
-    assert "the run goes on" in err.decode()
+    assert "the run continues" in err.decode()
     assert "interrupted" not in err.decode()
     assert "Traceback" not in err.decode()
     until(lambda: cli.status_of(run_id) == "Running")
     cli("cancel", "--wait", run_id)
 
 
-def test_a_reader_that_goes_away_is_no_error(cli):
+def test_a_closed_pipe_is_not_an_error(cli):
     for i in range(3):
         cli("run", cli.script(f"s{i}.py", ""))
     for command in ("runs", "logs @last", "show @last", "--help"):
@@ -84,8 +84,8 @@ def test_a_reader_that_goes_away_is_no_error(cli):
 
 def test_a_run_outlives_the_reader_of_its_output(cli, until):
     code = "import time\nprint('started', flush=True)\nfor _ in range(20): print('x' * 100_000)\n"
-    running = started(cli, "run", cli.script("much.py", code))
-    run_id = run_id_of(running.stderr.readline())
+    running = start_following(cli, "run", cli.script("much.py", code))
+    run_id = parse_run_id(running.stderr.readline())
     running.stdout.close()
     assert running.wait(timeout=30) == 141
     assert b"Traceback" not in running.stderr.read()
@@ -93,30 +93,32 @@ def test_a_run_outlives_the_reader_of_its_output(cli, until):
     until(lambda: cli.status_of(run_id) == "Completed")
 
 
-def test_on_a_terminal_the_summary_begins_a_line_of_its_own(cli):
+def test_on_a_terminal_the_summary_starts_on_a_new_line(cli):
     master, slave = pty.openpty()
     running = cli.start("run", cli.script("noend.py", "print('no end', end='')"), stdout=slave, stderr=slave)
     os.close(slave)
-    seen = b""
+    output = b""
     try:
-        while piece := os.read(master, 65536):
-            seen += piece
-    except OSError:  # the other side has closed it
+        while data := os.read(master, 65536):
+            output += data
+    except OSError:  # the process has closed its side
         pass
     os.close(master)
     assert running.wait(timeout=30) == 0
-    assert b"no end\r\ncompleted in" in seen
+    assert b"no end\r\ncompleted in" in output
 
 
-def test_ctrl_c_while_a_service_is_deployed_says_that_it_goes_on(cli):
+def test_ctrl_c_during_a_deployment_reports_that_it_continues(cli):
     slow = "import time\ndef init(): time.sleep(600)\ndef run(text): return 1\n"
     cli.script("slow.py", slow)
-    running = cli.start("deploy", "slow-one", "--script", "slow.py", "--python", sys.executable, start_new_session=True)
+    running = cli.start(
+        "deploy", "slow-service", "--script", "slow.py", "--python", sys.executable, start_new_session=True
+    )
     read_until(running.stderr, b"workers: ")
     os.killpg(running.pid, signal.SIGINT)
     _, err = running.communicate(timeout=30)
     assert running.returncode == 130
-    assert "the deployment goes on:  runyard services show slow-one" in err.decode()
-    assert "runyard services delete slow-one" in err.decode()
+    assert "the deployment continues:  runyard services show slow-service" in err.decode()
+    assert "runyard services delete slow-service" in err.decode()
     assert "interrupted" not in err.decode()
-    assert cli("services", "delete", "slow-one", "--yes").code == 0
+    assert cli("services", "delete", "slow-service", "--yes").code == 0

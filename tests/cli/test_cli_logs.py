@@ -1,11 +1,11 @@
-"""The log of a run that has none yet, and how it is said what a run does."""
+"""`runyard logs` of runs without a log, and the outcome text."""
 
 import os
 
 from runyard.cli.run_summary import outcome
 
 
-def test_the_log_of_a_run_that_waits_says_what_it_waits_for(own_cli, until):
+def test_logs_of_a_queued_run_show_what_it_waits_for(own_cli, until):
     cores = str(len(os.sched_getaffinity(0)))
     own_cli.script("forever.py", "import time\nwhile True: time.sleep(0.05)")
     first = own_cli("run", "-d", "--cpus", cores, "forever.py").text.strip()
@@ -21,7 +21,7 @@ def test_the_log_of_a_run_that_waits_says_what_it_waits_for(own_cli, until):
     assert f"{second}  canceled after" in own_cli("logs", second).err
 
 
-def test_what_a_run_does_is_not_said_twice():
+def test_the_outcome_does_not_repeat_the_status():
     view = {"status": "Starting", "end": None, "ended_at": None, "activity": "starting the script"}
     assert outcome(view) == "starting the script"
     assert outcome({**view, "status": "Queued", "activity": "waiting for 2 cores"}) == "queued: waiting for 2 cores"

@@ -1,4 +1,4 @@
-"""`runyard models`, as people type it."""
+"""`runyard models`."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import pytest
 from cli_support import CommandLine
 
 
-def test_a_model_is_registered_named_approved_compared_downloaded_and_deleted(cli: CommandLine) -> None:
+def test_the_lifecycle_of_a_model(cli: CommandLine) -> None:
     cli.script("net.pt", "first")
     assert cli("models", "register", "named-net", "net.pt", "--tag", "area=digits").text == "named-net:1\n"
     cli.script("net.pt", "second!")
-    made = json.loads(cli("models", "register", "named-net", "net.pt", "--framework", "PyTorch", "--json").out)
-    assert (made["id"], made["framework"]) == ("named-net:2", "PyTorch")
+    registered = json.loads(cli("models", "register", "named-net", "net.pt", "--framework", "PyTorch", "--json").out)
+    assert (registered["id"], registered["framework"]) == ("named-net:2", "PyTorch")
     assert cli("models", "alias", "named-net:1", "champion").err == "named-net:champion is version 1\n"
     assert cli("models", "stage", "named-net:champion", "approved", "-m", "it is good").code == 0
 
     listed = cli("models", "list", "named-net").text.splitlines()
     assert listed[0].split() == ["MODEL", "STAGE", "ALIASES", "FRAMEWORK", "SIZE", "AGE", "METRICS"]
     assert [line.split()[0] for line in listed[1:]] == ["named-net:2", "named-net:1"]
-    latest = [one["id"] for one in json.loads(cli("models", "list", "--json").out)]
+    latest = [view["id"] for view in json.loads(cli("models", "list", "--json").out)]
     assert [model for model in latest if model.startswith("named-net:")] == ["named-net:2"]
-    assert [one["id"] for one in json.loads(cli("models", "list", "named-net", "--tag", "area", "--json").out)] == [
+    assert [view["id"] for view in json.loads(cli("models", "list", "named-net", "--tag", "area", "--json").out)] == [
         "named-net:1"
     ]
 
-    assert cli("models", "list", "--tag", "nobody-has-this").err == "no models like that\n"
-    assert cli("models", "list", "named-net", "--stage", "archived").err == "no models like that\n"
+    assert cli("models", "list", "--tag", "unknown").err == "no matching models\n"
+    assert cli("models", "list", "named-net", "--stage", "archived").err == "no matching models\n"
 
     shown = cli("models", "show", "named-net:champion").text
     assert shown.startswith("named-net:1\n")
@@ -40,11 +40,11 @@ def test_a_model_is_registered_named_approved_compared_downloaded_and_deleted(cl
     assert "5 B → 7 B" in compared
     assert "approved → none" in compared
 
-    assert cli("models", "download", "named-net", "-o", "there").text == "there/net.pt\n"
-    assert (cli.folder / "there" / "net.pt").read_text() == "second!"
+    assert cli("models", "download", "named-net", "-o", "downloads").text == "downloads/net.pt\n"
+    assert (cli.folder / "downloads" / "net.pt").read_text() == "second!"
 
-    there = cli("models", "download", "named-net", "-o", "there")
-    assert (there.code, "--replace" in there.err, "exist_ok=True" in there.err) == (1, True, True)
+    repeated = cli("models", "download", "named-net", "-o", "downloads")
+    assert (repeated.code, "--replace" in repeated.err, "exist_ok=True" in repeated.err) == (1, True, True)
 
     assert "has the alias 'champion'" in cli("models", "delete", "named-net:1", "--yes").err
     assert cli("models", "alias", "named-net", "champion", "--remove").code == 0
@@ -52,21 +52,19 @@ def test_a_model_is_registered_named_approved_compared_downloaded_and_deleted(cl
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
-        (["show", "nothing-of-that-name"], "no model named 'nothing-of-that-name'"),
-        (["list", "nothing-of-that-name"], "no model named"),
+        (["show", "missing"], "no model named 'missing'"),
+        (["list", "missing"], "no model named"),
         (["register", "a b", "net.pt"], "invalid model name 'a b'"),
         (["register", "net", "nowhere.pt"], "no file or folder 'nowhere.pt'"),
         (["list", "--stage", "approvd"], "unknown stage 'approvd'"),
-        (["delete", "net"], "say which version of 'net'"),
+        (["delete", "net"], "specify a version of 'net'"),
     ],
 )
-def test_what_cannot_be_done_with_a_model_is_one_error_with_a_hint(
-    cli: CommandLine, words: list[str], message: str
-) -> None:
+def test_invalid_commands_print_one_error_with_a_hint(cli: CommandLine, arguments: list[str], message: str) -> None:
     cli.script("net.pt", "x")
-    done = cli("models", *words)
+    done = cli("models", *arguments)
     assert (done.code, done.out) == (1, b"")
     assert message in done.err
     assert "\nhint: " in done.err

@@ -1,4 +1,4 @@
-"""`runyard run`: what people start most."""
+"""`runyard run`."""
 
 import json
 import os
@@ -11,23 +11,23 @@ import pytest
 from runyard.client.connection import Connection
 
 PLAIN = "run"
-WITH_OPTIONS = ("run", "--tag", "way=long")
+WITH_OPTIONS = ("run", "--tag", "path=regular")
 
 
-@pytest.mark.parametrize("command", [(PLAIN,), WITH_OPTIONS], ids=["as it is", "with options"])
-class TestBothWays:
-    """With no option of ours the script takes a shorter way to the yard; nobody may see a difference."""
+@pytest.mark.parametrize("command", [(PLAIN,), WITH_OPTIONS], ids=["fast path", "with options"])
+class TestBothPaths:
+    """Without options, `runyard run SCRIPT` uses the fast path; its results must not differ."""
 
     def test_the_exit_code_is_that_of_the_script(self, cli, command):
         script = cli.script("seven.py", "raise SystemExit(7)")
         assert cli(*command, script).code == 7
 
-    def test_a_script_that_ends_well_exits_with_0_and_says_so_on_stderr(self, cli, command):
+    def test_a_successful_script_exits_with_0_and_prints_a_summary_on_stderr(self, cli, command):
         done = cli(*command, cli.script("hello.py", "print('hello')"))
         assert (done.code, done.out) == (0, b"hello\n")
         assert "completed in" in done.err
 
-    def test_output_arrives_exactly_as_it_was_written(self, cli, command):
+    def test_output_is_printed_unchanged(self, cli, command):
         script = cli.script(
             "bytes.py", "import os\nos.write(1, bytes(range(256)) * 500 + 'ü€'.encode() + b'\\xff no end')"
         )
@@ -39,10 +39,10 @@ class TestBothWays:
 
     def test_everything_after_the_script_belongs_to_the_script(self, cli, command):
         script = cli.script("args.py", "import sys; print(sys.argv[1:])")
-        given = ["--lr", "0.1", "--tag", "x", "--", "-d", "--help", "", "a b"]
-        assert cli(*command, script, *given).text == f"{given}\n"
+        arguments = ["--lr", "0.1", "--tag", "x", "--", "-d", "--help", "", "a b"]
+        assert cli(*command, script, *arguments).text == f"{arguments}\n"
 
-    def test_a_failure_tells_the_truth_first(self, cli, command):
+    def test_a_failure_prints_the_error_first(self, cli, command):
         done = cli(*command, cli.script("bad.py", "print('before')\nraise ValueError('rate must be > 0')"))
         assert done.code == 1
         assert done.text.startswith("before\nTraceback")
@@ -50,23 +50,23 @@ class TestBothWays:
         assert re.match(r"failed after .* \(script failed, exit code 1\): ValueError: rate must be > 0$", outcome)
         assert "runyard show " in done.err
 
-    def test_a_script_ended_by_a_signal_exits_as_a_shell_would_say_it(self, cli, command):
+    def test_a_script_killed_by_a_signal_exits_like_in_a_shell(self, cli, command):
         done = cli(*command, cli.script("killed.py", "import os\nos.kill(os.getpid(), 9)"))
         assert done.code == 128 + 9
         assert "SIGKILL" in done.err
 
-    def test_the_current_folder_travels_when_the_script_lies_below_it(self, cli, command):
+    def test_the_current_folder_is_uploaded_if_it_contains_the_script(self, cli, command):
         cli.script("shared.txt", "from above")
         script = cli.script("deep/er/read.py", "print(open('shared.txt').read())")
         assert cli(*command, script).text == "from above\n"
 
-    def test_a_script_elsewhere_brings_its_own_folder(self, cli, command, tmp_path_factory):
+    def test_a_script_in_another_folder_is_uploaded_with_that_folder(self, cli, command, tmp_path_factory):
         elsewhere = tmp_path_factory.mktemp("elsewhere")
-        (elsewhere / "beside.txt").write_text("beside")
-        (elsewhere / "read.py").write_text("print(open('beside.txt').read())")
-        assert cli(*command, str(elsewhere / "read.py")).text == "beside\n"
+        (elsewhere / "neighbor.txt").write_text("neighbor")
+        (elsewhere / "read.py").write_text("print(open('neighbor.txt').read())")
+        assert cli(*command, str(elsewhere / "read.py")).text == "neighbor\n"
 
-    def test_a_missing_script_is_one_error_that_names_the_nearest(self, cli, command):
+    def test_a_missing_script_is_one_error_with_a_suggestion(self, cli, command):
         cli.script("train.py", "")
         done = cli(*command, "trian.py")
         assert done.code == 1
@@ -74,7 +74,7 @@ class TestBothWays:
         assert done.err.startswith("error: no script 'trian.py'")
         assert "\n\nhint: did you mean 'train.py'?" in done.err
 
-    def test_a_folder_is_no_script_and_its_own_scripts_are_named(self, cli, command):
+    def test_a_folder_is_rejected_and_its_scripts_are_listed(self, cli, command):
         cli.script("proj/train.py", "")
         for path in ("proj", "."):
             done = cli(*command, path)
@@ -82,12 +82,12 @@ class TestBothWays:
             assert done.err.endswith("hint: scripts in this folder: train.py\n")
             cli.folder = cli.folder / "proj"
 
-    def test_a_script_in_a_folder_that_is_not_there_is_told_once(self, cli, command):
+    def test_a_script_in_a_missing_folder_is_reported_once(self, cli, command):
         done = cli(*command, "../nowhere/x.py")
         assert done.code == 1
         assert done.err.count("nowhere") == 1
 
-    def test_the_script_runs_with_the_python_of_the_command(self, cli, command):
+    def test_the_script_runs_with_the_current_python(self, cli, command):
         script = cli.script("which.py", "import sys; print(sys.prefix)")
         assert cli(*command, script).text == f"{sys.prefix}\n"
 
@@ -109,22 +109,22 @@ def test_a_detached_run_prints_its_id_and_nothing_else(cli, until):
 
 
 def test_options_reach_the_run(cli):
-    script = cli.script("env.py", "import os; print(os.environ['COLOUR'])")
-    options = ("-e", "opted", "--env", "COLOUR=a=b", "--tag", "who=me", "--cpus", "1", "--max-duration", "5m")
+    script = cli.script("env.py", "import os; print(os.environ['COLOR'])")
+    options = ("-e", "opted", "--env", "COLOR=a=b", "--tag", "who=me", "--cpus", "1", "--max-duration", "5m")
     assert cli("run", *options, script).text == "a=b\n"
     shown = json.loads(cli("show", "@last", "--json").out)
     assert (shown["experiment"], shown["tags"]) == ("opted", {"who": "me"})
     assert shown["spec"]["max_run_duration_seconds"] == 300
 
 
-def test_a_script_may_lie_in_a_folder_that_is_named(cli):
+def test_the_source_directory_can_be_given(cli):
     cli.script("proj/lib.py", "word = 'from lib'")
     cli.script("proj/main.py", "import lib; print(lib.word)")
     assert cli("run", "-C", "proj", "main.py").text == "from lib\n"
     assert cli("run", "-C", "proj", "proj/main.py").text == "from lib\n"
 
 
-def test_a_requirements_file_is_looked_for_in_the_current_folder(cli):
+def test_a_requirements_file_is_relative_to_the_current_folder(cli):
     cli.script("proj/main.py", "")
     cli.script("proj/r.txt", "")
     done = cli("run", "-C", "proj", "--requirements", "r.txt", "main.py")
@@ -135,15 +135,15 @@ def test_a_requirements_file_is_looked_for_in_the_current_folder(cli):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--env", "novalue"), "--env takes KEY=VALUE, not 'novalue'"),
+        (("--env", "novalue"), "--env must be KEY=VALUE, got 'novalue'"),
         (("--max-duration", "soon"), "'soon' is not a duration"),
-        (("--framework", "pytorhc"), "there is no framework 'pytorhc'"),
+        (("--framework", "pytorhc"), "unknown framework 'pytorhc'"),
         (("--requirements", "nope.txt"), "there is no requirements file 'nope.txt'"),
         (("-e", "not a name"), "'not a name' cannot be the name of an experiment"),
         (("--framework", "pytorch==1.0"), "PyTorch 1.0 is not available"),
     ],
 )
-def test_a_wrong_option_is_one_clear_error_and_nothing_is_started(cli, options, message):
+def test_an_invalid_option_is_one_error_and_nothing_is_started(cli, options, message):
     script = cli.script("hello.py", "print('hello')")
     before = cli.run_ids()
     done = cli("run", *options, script)
@@ -153,17 +153,17 @@ def test_a_wrong_option_is_one_clear_error_and_nothing_is_started(cli, options, 
     assert cli.run_ids() == before
 
 
-def test_an_unknown_option_is_an_error_of_usage(cli):
+def test_an_unknown_option_is_a_usage_error(cli):
     done = cli("run", "--lr", "0.1", "train.py")
     assert done.code == 2
     assert done.err == "error: there is no option --lr\n\nhint: runyard run --help shows how it is used\n"
-    near = cli("run", "--max-atempts", "2", "train.py")
-    assert near.err.startswith("error: there is no option --max-atempts\n\nhint: did you mean '--max-attempts'? ")
-    far = cli("run", "--json", "train.py")
-    assert "--conda" not in far.err
+    mistyped = cli("run", "--max-atempts", "2", "train.py")
+    assert mistyped.err.startswith("error: there is no option --max-atempts\n\nhint: did you mean '--max-attempts'? ")
+    unrelated = cli("run", "--json", "train.py")
+    assert "--conda" not in unrelated.err
 
 
-def test_a_yard_that_is_killed_meanwhile_is_started_again_and_the_output_is_whole(own_cli):
+def test_a_killed_yard_is_restarted_and_the_output_is_complete(own_cli):
     code = "import time, os\nprint('first', flush=True)\n"
     code += "while not os.path.exists(os.environ['GO']): time.sleep(0.02)\nprint('last')"
     go = own_cli.folder / "go"

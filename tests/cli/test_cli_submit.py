@@ -31,23 +31,27 @@ def test_without_follow_only_the_id_is_printed(cli):
 @pytest.mark.parametrize(
     ("content", "message", "hint"),
     [
-        ("script: [a\nb: 2", "job.yaml is not YAML, line 2", "runyard submit --help"),
-        ("- a\n- b\n", "job.yaml must be a mapping", "runyard submit --help"),
-        ("", "job.yaml must be a mapping", "runyard submit --help"),
-        ("scirpt: s.py\n", "job.yaml: there is no key 'scirpt'", "did you mean 'script'?"),
-        ("experiment: x\n", "job.yaml names no script", "script: train.py"),
-        ("script: s.py\nresources: {gpus: 2}\n", "job.yaml: resources: there is no key 'gpus'", "gpus_per_process"),
-        ("script: s.py\ntags: hello\n", "job.yaml: tags takes a mapping", "tags: {"),
+        ("script: [a\nb: 2", "job.yaml is not valid YAML, line 2", "runyard submit --help"),
+        ("- a\n- b\n", "job.yaml must contain a mapping", "runyard submit --help"),
+        ("", "job.yaml must contain a mapping", "runyard submit --help"),
+        ("scirpt: s.py\n", "job.yaml: unknown key 'scirpt'", "did you mean 'script'?"),
+        ("experiment: x\n", "job.yaml has no script", "script: train.py"),
+        ("script: s.py\nresources: {gpus: 2}\n", "job.yaml: resources: unknown key 'gpus'", "gpus_per_process"),
+        ("script: s.py\ntags: hello\n", "job.yaml: tags must be a mapping", "tags: {"),
         ("script: s.py\nuse_gpu: perhaps\n", "use_gpu takes True or False", ""),
-        ("script: s.py\narguments: --lr 0.1\n", "job.yaml: arguments takes a list", "arguments: [--lr, '0.1']"),
-        ("script: s.py\narguments: {--lr: 1}\n", "job.yaml: arguments takes a list", "script_params takes a mapping"),
-        ("script: s.py\nargs: [1]\n", "job.yaml: there is no key 'args'", "did you mean 'arguments'?"),
+        ("script: s.py\narguments: --lr 0.1\n", "job.yaml: arguments must be a list", "arguments: [--lr, '0.1']"),
+        (
+            "script: s.py\narguments: {--lr: 1}\n",
+            "job.yaml: arguments must be a list",
+            "use script_params for a mapping",
+        ),
+        ("script: s.py\nargs: [1]\n", "job.yaml: unknown key 'args'", "did you mean 'arguments'?"),
         ("script: nope.py\n", "no script 'nope.py'", "s.py"),
         ("script: s.py\npip_packages: numpy\n", "pip_packages takes a list", "['numpy']"),
         ("script: s.py\ncompute_target: mars\n", "no compute target named 'mars'", "local"),
     ],
 )
-def test_a_broken_job_is_one_error_and_nothing_is_started(cli, content, message, hint):
+def test_an_invalid_job_is_one_error_and_nothing_is_started(cli, content, message, hint):
     cli.script("s.py", "")
     cli.script("job.yaml", content)
     before = cli.run_ids()
@@ -59,7 +63,7 @@ def test_a_broken_job_is_one_error_and_nothing_is_started(cli, content, message,
     assert cli.run_ids() == before
 
 
-def test_a_file_that_is_not_there_is_named(cli):
+def test_a_missing_file_is_named(cli):
     done = cli("submit", "nowhere.yaml")
     assert done.code == 1
-    assert done.err.startswith("error: nowhere.yaml cannot be read: No such file")
+    assert done.err.startswith("error: cannot read nowhere.yaml: No such file")

@@ -23,7 +23,7 @@ QUANTILES = [0.0, 0.001, 0.25, 0.5, 0.75, 0.999, 1 - 1e-12]
         (["choice", [[1, "a"]]], "mix"),
         (["choice", [[date(2026, 1, 1)]]], r"got datetime.date\(2026, 1, 1\) \(date\)"),
         (["choice", [[{1, 2}]]], r"\(set\)"),
-        (["choice", [[["uniform", [0, 1]], ["uniform", [2, 3]]]]], r"an option cannot be uniform\(…\); use a nested space"),
+        (["choice", [[["uniform", [0, 1]], ["uniform", [2, 3]]]]], r"an option cannot be uniform\(…\)"),
         (["choice", [[float("nan"), 1.0]]], "got nan"),
         (["choice", [[{}]]], "an option that is a space must have at least one parameter"),
         (["choice", [[{"": ["choice", [[1]]]}]]], "'' in an option of '--lr' is not a valid parameter name"),

@@ -46,9 +46,7 @@ class ClassInfo:
 
 @dataclass
 class Surface:
-    modules: dict[str, dict[str, str]] = field(
-        default_factory=dict
-    )  # module -> name -> key of a class or function
+    modules: dict[str, dict[str, str]] = field(default_factory=dict)  # module -> name -> key of a class or function
     classes: dict[str, ClassInfo] = field(default_factory=dict)
     functions: dict[str, Callable] = field(default_factory=dict)
 

@@ -90,7 +90,9 @@ def _order(
     served: str,
 ) -> WorkerOrder:
     variables = {
-        "PYTHONPATH": ":".join(part for part in (str(components.node_package), prepared.variables.get("PYTHONPATH", "")) if part),
+        "PYTHONPATH": ":".join(
+            part for part in (str(components.node_package), prepared.variables.get("PYTHONPATH", "")) if part
+        ),
         "PYTHONUNBUFFERED": "1",
         "AZUREML_MODEL_DIR": str(model_folder),
         "AZUREML_ENTRY_SCRIPT": spec.entry_script,

@@ -148,7 +148,9 @@ def validate_spec(components: Components, models: Models, records: Sequence[Mode
         )
 
 
-def environment_of(components: Components, models: Models, records: Sequence[ModelRecord], spec: VersionSpec) -> EnvironmentSpec:
+def environment_of(
+    components: Components, models: Models, records: Sequence[ModelRecord], spec: VersionSpec
+) -> EnvironmentSpec:
     """The specified environment, the default one for ONNX models, or that of the run which trained the model."""
     if spec.environment is not None:
         return spec.environment

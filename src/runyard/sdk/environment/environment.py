@@ -84,7 +84,9 @@ class Environment(Section):
     @staticmethod
     def from_pip_requirements(name: str, file_path: Any, pip_version: Optional[str] = None) -> Environment:
         """Create an environment from a pip requirements file."""
-        no_effect.warn_ignored("Environment.from_pip_requirements", "pip_version", pip_version, "the yard installs with uv")
+        no_effect.warn_ignored(
+            "Environment.from_pip_requirements", "pip_version", pip_version, "the yard installs with uv"
+        )
         file = Path(validation.path("file_path", file_path, error=UserErrorException) or "")
         environment = Environment(name)
         dependencies = environment.python.conda_dependencies = CondaDependencies.create(pip_packages=[])
@@ -246,9 +248,13 @@ class Environment(Section):
 
     def build_local(self, workspace: Any, platform: Any = None, **kwargs: Any) -> EnvironmentBuild:
         """Build the environment and wait. Same as :meth:`build`, because the yard runs on this machine."""
-        no_effect.warn_ignored("Environment.build_local", "platform", platform, "it is built for the machine that uses it")
+        no_effect.warn_ignored(
+            "Environment.build_local", "platform", platform, "it is built for the machine that uses it"
+        )
         for argument, value in kwargs.items():
-            no_effect.warn_ignored("Environment.build_local", argument, value, "the yard builds it as it does for a run")
+            no_effect.warn_ignored(
+                "Environment.build_local", argument, value, "the yard builds it as it does for a run"
+            )
         build = self.build(workspace)
         build.wait_for_completion(show_output=True)
         return build
@@ -388,7 +394,9 @@ class Environment(Section):
             return None
         registry = docker.base_image_registry
         for argument in ("username", "password"):
-            no_effect.warn_ignored(docker, f"base_image_registry.{argument}", getattr(registry, argument) or None, _SIGN_IN)
+            no_effect.warn_ignored(
+                docker, f"base_image_registry.{argument}", getattr(registry, argument) or None, _SIGN_IN
+            )
         return Container(
             image=docker.base_image,
             registry=registry.address or "",

@@ -1,4 +1,4 @@
-"""Looking at runs, ending them, starting them again."""
+"""Inspecting, canceling and rerunning runs."""
 
 import json
 import re
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def trained(home, tmp_path_factory):
-    """One run with metrics and files, in an experiment of its own."""
+    """The id of a run with metrics and files, in a separate experiment."""
     from cli_support import CommandLine
 
     cli = CommandLine(home, tmp_path_factory.mktemp("proj"))
@@ -16,12 +16,12 @@ def trained(home, tmp_path_factory):
     code += "run.log_row('confusion', a=1, b=2)\nimport os\nos.makedirs('outputs/deep')\n"
     code += "open('outputs/model.bin', 'wb').write(bytes(range(256)))\nopen('outputs/deep/n ü.txt', 'w').write('n')\n"
     code += "print('trained')\n"
-    done = cli("run", "-e", "looked-at", "--tag", "kind=first", cli.script("train.py", code))
+    done = cli("run", "-e", "inspected", "--tag", "kind=first", cli.script("train.py", code))
     assert done.code == 0, done.err
     return done.err.split("  ", 1)[0]
 
 
-def test_a_run_is_found_by_its_beginning_its_end_and_as_the_last(cli, trained):
+def test_a_run_is_found_by_the_beginning_or_end_of_its_id_and_as_last(cli, trained):
     for name in (trained, trained[-6:], trained.rpartition("_")[2][:6], trained[:-2]):
         assert json.loads(cli("show", name, "--json").out)["run_id"] == trained
     cli("run", cli.script("s.py", ""))
@@ -30,33 +30,33 @@ def test_a_run_is_found_by_its_beginning_its_end_and_as_the_last(cli, trained):
     assert json.loads(cli("show", "latest", "--json").out)["run_id"] == newest
 
 
-def test_an_ambiguous_beginning_names_the_candidates(cli):
+def test_an_ambiguous_id_lists_the_candidates(cli):
     script = cli.script("s.py", "")
     ids = [cli("run", "-d", "-e", "twin", script).text.strip() for _ in range(2)]
     done = cli("show", "twin_")
     assert done.code == 1
-    assert done.err.startswith("error: 'twin_' is the beginning or the end of several runs:")
+    assert done.err.startswith("error: 'twin_' matches several runs:")
     assert all(run_id in done.err for run_id in ids)
     assert "\n\nhint: " in done.err
 
 
-@pytest.mark.parametrize("verb", ["show", "logs", "metrics", "files", "download", "cancel", "rerun"])
-def test_an_unknown_run_is_one_error(cli, verb):
-    done = cli(verb, "nosuchrun")
+@pytest.mark.parametrize("command", ["show", "logs", "metrics", "files", "download", "cancel", "rerun"])
+def test_an_unknown_run_is_one_error(cli, command):
+    done = cli(command, "nosuchrun")
     assert (done.code, done.out) == (1, b"")
     assert done.err.startswith("error: no run 'nosuchrun' in this yard\n\nhint: ")
 
 
-def test_runs_is_a_table_and_its_filters_hold(cli, trained):
-    failed = cli("run", "-d", "-e", "looked-at", cli.script("bad.py", "raise KeyError('why')")).text.strip()
+def test_runs_prints_a_table_and_filters_it(cli, trained):
+    failed = cli("run", "-d", "-e", "inspected", cli.script("bad.py", "raise KeyError('why')")).text.strip()
     cli("logs", "-f", failed)
-    table = cli("runs", "-e", "looked-at").text.splitlines()
-    assert table[0].split() == ["RUN", "EXPERIMENT", "STATUS", "AGE", "TOOK", "WHY"]
+    table = cli("runs", "-e", "inspected").text.splitlines()
+    assert table[0].split() == ["RUN", "EXPERIMENT", "STATUS", "AGE", "DURATION", "REASON"]
     assert [line.split()[0] for line in table[1:]] == [failed, trained]
     assert table[1].endswith("KeyError: 'why'")
 
     def ids(*options):
-        return [run["run_id"] for run in json.loads(cli("runs", "-e", "looked-at", "--json", *options).out)]
+        return [run["run_id"] for run in json.loads(cli("runs", "-e", "inspected", "--json", *options).out)]
 
     assert ids("--status", "failed") == [failed]
     assert ids("--tag", "kind=first") == ids("--tag", "kind") == [trained]
@@ -66,14 +66,14 @@ def test_runs_is_a_table_and_its_filters_hold(cli, trained):
     assert ids("--all", "--limit", "1") == [failed]
 
 
-def test_a_status_that_does_not_exist_names_those_that_do(cli):
+def test_an_unknown_status_lists_the_available_ones(cli):
     done = cli("runs", "--status", "asleep")
     assert done.code == 1
-    assert "there is no run status 'asleep'" in done.err
+    assert "unknown run status 'asleep'" in done.err
     assert "Running" in done.err
 
 
-def test_show_begins_with_how_it_ended_and_says_where_the_time_went(cli, trained):
+def test_show_starts_with_the_outcome_and_includes_the_time_budget(cli, trained):
     text = cli("show", trained).text
     assert text.startswith(f"{trained}  completed in ")
     for word in ("snapshot", "preparing", "queued", "starting", "running", "finalizing"):
@@ -84,41 +84,41 @@ def test_show_begins_with_how_it_ended_and_says_where_the_time_went(cli, trained
     assert set(budget) >= {"preparing", "queued", "running"}
 
 
-def test_show_of_a_failure_has_the_reason_and_the_traceback_of_the_script(cli):
+def test_show_of_a_failed_run_includes_the_reason_and_the_traceback(cli):
     cli("run", "-e", "shown", cli.script("bad.py", "def inner():\n    raise ValueError('deep')\ninner()"))
     text = cli("show", "@last").text
     assert "(script failed, exit code 1): ValueError: deep" in text.splitlines()[0]
     assert "in inner" in text
 
 
-def test_the_values_of_variables_are_not_shown_since_they_may_be_secret(cli):
+def test_values_of_environment_variables_are_not_shown(cli):
     cli("run", "--env", "TOKEN=hush", cli.script("s.py", ""))
     text = cli("show", "@last").text
     assert "TOKEN" in text
     assert "hush" not in text
 
 
-def test_logs_are_the_bytes_of_the_script_and_other_logs_have_names(cli):
+def test_logs_print_the_exact_bytes_of_the_script_and_other_logs_by_name(cli):
     cli("run", cli.script("bytes.py", "import os\nos.write(1, bytes(range(256)))"))
     assert cli("logs", "@last").out == bytes(range(256))
     assert cli("logs", "-f", "@last").out == bytes(range(256))
     assert cli("logs", "@last", "--name", "environment").code == 0
-    wrong = cli("logs", "@last", "--name", "nothing")
-    assert wrong.code == 1
-    assert "70_driver_log.txt" in wrong.err
+    unknown = cli("logs", "@last", "--name", "nothing")
+    assert unknown.code == 1
+    assert "70_driver_log.txt" in unknown.err
 
 
-def test_metrics_are_listed_in_short_and_printed_in_full(cli, trained):
+def test_metrics_are_summarized_and_printed_in_full(cli, trained):
     table = cli("metrics", trained).text.splitlines()
     assert table[1].split() == ["loss", "3", "0.333333", "0.333333", "1"]
     assert cli("metrics", trained, "loss").text.split() == ["1.0", "0.5", "0.3333333333333333"]
     assert json.loads(cli("metrics", trained, "--json").out)["confusion"] == {"a": 1, "b": 2}
-    wrong = cli("metrics", trained, "los")
-    assert wrong.code == 1
-    assert "did you mean 'loss'?" in wrong.err
+    unknown = cli("metrics", trained, "los")
+    assert unknown.code == 1
+    assert "did you mean 'loss'?" in unknown.err
 
 
-def test_numbers_that_json_has_not_are_words_for_people_and_texts_for_programs(cli):
+def test_non_finite_numbers_are_strings_in_json(cli):
     code = "from runyard import Run\nrun = Run.get_context()\nrun.log('loss', float('nan'))\n"
     code += "for value in (1.0, float('inf'), float('-inf')): run.log('top', value)\n"
     done = cli("run", "-e", "odd-numbers", cli.script("odd.py", code))
@@ -128,21 +128,21 @@ def test_numbers_that_json_has_not_are_words_for_people_and_texts_for_programs(c
     assert cli("metrics", run_id, "top").text.split() == ["1.0", "inf", "-inf"]
 
     def strict(text):
-        return json.loads(text, parse_constant=pytest.fail)  # what other programs would not read
+        return json.loads(text, parse_constant=pytest.fail)  # constants that are not valid JSON
 
     assert strict(cli("show", run_id, "--json").out)["metrics"] == {"loss": "NaN", "top": "-Infinity"}
-    found = strict(cli("metrics", run_id, "--json").out)
-    assert found == {"loss": "NaN", "top": [1.0, "Infinity", "-Infinity"]}
+    metrics = strict(cli("metrics", run_id, "--json").out)
+    assert metrics == {"loss": "NaN", "top": [1.0, "Infinity", "-Infinity"]}
 
 
-def test_files_are_listed_and_downloaded_whole(cli, trained):
-    named = {file["name"]: file["size"] for file in json.loads(cli("files", trained, "--json").out)}
-    assert named["outputs/model.bin"] == 256
-    done = cli("download", trained, "-o", "got")
+def test_files_are_listed_and_downloaded(cli, trained):
+    sizes = {file["name"]: file["size"] for file in json.loads(cli("files", trained, "--json").out)}
+    assert sizes["outputs/model.bin"] == 256
+    done = cli("download", trained, "-o", "outputs")
     assert done.code == 0, done.err
-    assert (cli.folder / "got/outputs/model.bin").read_bytes() == bytes(range(256))
-    assert (cli.folder / "got/outputs/deep/n ü.txt").read_text() == "n"
-    assert not (cli.folder / "got/azureml-logs").exists()
+    assert (cli.folder / "outputs/outputs/model.bin").read_bytes() == bytes(range(256))
+    assert (cli.folder / "outputs/outputs/deep/n ü.txt").read_text() == "n"
+    assert not (cli.folder / "outputs/azureml-logs").exists()
     cli("download", trained, "outputs/deep", "-o", "part")
     assert not (cli.folder / "part/outputs/model.bin").exists()
     assert (cli.folder / "part/outputs/deep/n ü.txt").exists()
@@ -150,34 +150,34 @@ def test_files_are_listed_and_downloaded_whole(cli, trained):
     assert (cli.folder / "all/azureml-logs/70_driver_log.txt").read_text() == "trained\n"
 
 
-def test_a_file_that_is_not_there_names_the_nearest_and_leaves_nothing(cli, trained):
+def test_a_missing_file_gets_a_suggestion_and_creates_nothing(cli, trained):
     done = cli("download", trained, "outputs/modle.bin", "-o", "none")
     assert done.code == 1
     assert "did you mean 'outputs/model.bin'?" in done.err
     assert not (cli.folder / "none").exists()
 
 
-def test_rerun_needs_no_folder_and_keeps_arguments_and_tags(cli):
-    script = cli.script("gone.py", "import sys; print(sys.argv[1:])")
+def test_rerun_needs_no_source_folder_and_keeps_arguments_and_tags(cli):
+    script = cli.script("deleted.py", "import sys; print(sys.argv[1:])")
     first = cli("run", "--tag", "k=v", script, "--lr", "1")
-    (cli.folder / "gone.py").unlink()
-    again = cli("rerun", first.err.split("  ", 1)[0])
-    assert (again.code, again.text) == (0, "['--lr', '1']\n")
+    (cli.folder / "deleted.py").unlink()
+    repeated = cli("rerun", first.err.split("  ", 1)[0])
+    assert (repeated.code, repeated.text) == (0, "['--lr', '1']\n")
     shown = json.loads(cli("show", "@last", "--json").out)
     assert shown["tags"] == {"k": "v"}
     assert shown["run_id"] != first.err.split("  ", 1)[0]
 
 
-def test_cancel_of_several_checks_all_names_first(cli):
+def test_cancel_checks_all_names_first(cli):
     code = "import time\nwhile True: time.sleep(0.05)"
     run_id = cli("run", "-d", cli.script("forever.py", code)).text.strip()
     assert cli("cancel", run_id, "nosuchrun").code == 1
     assert cli.status_of(run_id) not in ("Canceled", "CancelRequested")
     assert "canceled after" in cli("cancel", "--wait", run_id).text
-    assert "had ended already" in cli("cancel", run_id).text
+    assert "had already ended" in cli("cancel", run_id).text
 
 
-def test_cancel_says_of_each_run_once_that_it_ended(cli):
+def test_cancel_prints_each_run_once(cli):
     script = cli.script("forever.py", "import time\nwhile True: time.sleep(0.05)")
     cores = str(json.loads(cli("compute", "show", "local", "--json").out)["status"]["cpus"])
     running = cli("run", "-d", "--cpus", cores, script).text.strip()
@@ -186,18 +186,18 @@ def test_cancel_says_of_each_run_once_that_it_ended(cli):
     assert [line.split("  ")[0] for line in done.text.splitlines()] == [queued, running]
 
 
-def test_lineage_says_when_it_is_of_a_run_and_when_nothing_is_linked(cli):
+def test_lineage_reports_a_run_without_links(cli):
     run_id = cli("run", "-d", "-e", "unlinked", cli.script("s.py", "")).text.strip()
     exact = cli("lineage", run_id)
     assert exact.text.startswith(f"run {run_id}  ")
-    assert exact.err == "nothing is linked with it: it used no registered data and registered no model\n"
+    assert exact.err == "no links: the run used no registered data and registered no model\n"
     assert cli("lineage", "@last").err == exact.err
-    part = cli("lineage", "unlinked")
-    assert part.err.startswith(f"no dataset and no model is named 'unlinked'; the run {run_id} is shown\n")
+    partial = cli("lineage", "unlinked")
+    assert partial.err.startswith(f"no dataset or model 'unlinked'; showing the run {run_id}\n")
     assert cli("lineage", "unlinked", "--kind", "run").err == exact.err
 
 
-def test_show_of_a_run_with_children_says_how_many_and_how_to_list_them(cli, trained):
+def test_show_of_a_parent_includes_the_number_of_children_and_the_command_to_list_them(cli, trained):
     code = "from runyard import Run\nfor child in Run.get_context().create_children(3): child.complete()\n"
     run_id = cli("run", "-e", "with-children", cli.script("parent.py", code)).err.split("  ", 1)[0]
     assert "\nchildren     3: runyard runs --all -e with-children\n" in cli("show", run_id).text

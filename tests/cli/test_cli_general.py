@@ -1,4 +1,4 @@
-"""The command line itself: its table of contents, its help, its completion, its look at the machine."""
+"""The command line in general: command list, help, completion, yard, doctor, environments."""
 
 import importlib
 import json
@@ -25,20 +25,20 @@ def imported_by(cli, *arguments):
     return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "|" in line}
 
 
-def test_help_is_answered_from_the_table_of_contents(cli):
-    found = imported_by(cli, "--help")
-    packages = {name.partition(".")[0] for name in found}
+def test_help_needs_no_imports_of_commands(cli):
+    modules = imported_by(cli, "--help")
+    packages = {name.partition(".")[0] for name in modules}
     assert not packages & {"rich", "fastapi", "sqlalchemy", "numpy", "uvicorn", "yaml", "http", "pydantic"}
-    assert not {name for name in found if name.startswith(("runyard.sdk", "runyard.cli.commands", "runyard.server"))}
+    assert not {name for name in modules if name.startswith(("runyard.sdk", "runyard.cli.commands", "runyard.server"))}
 
 
 def test_a_plain_run_imports_little(cli):
-    cli("run", cli.script("s.py", ""))  # there is a yard from now on
-    found = imported_by(cli, "run", "s.py")
-    assert not {name for name in found if name.startswith(("runyard.sdk", "typer", "rich", "http", "typing"))}
+    cli("run", cli.script("s.py", ""))  # starts the yard
+    modules = imported_by(cli, "run", "s.py")
+    assert not {name for name in modules if name.startswith(("runyard.sdk", "typer", "rich", "http", "typing"))}
 
 
-def test_help_names_every_verb_with_its_own_words(cli):
+def test_help_lists_every_command_with_its_summary(cli):
     text = cli("--help").text
     for name, summary in COMMANDS.items():
         assert f"  {name}" in text
@@ -46,15 +46,15 @@ def test_help_names_every_verb_with_its_own_words(cli):
     assert cli().text == text
 
 
-@pytest.mark.parametrize("verb", COMMANDS)
-def test_every_verb_has_help_that_begins_as_the_table_of_contents_says(cli, verb):
-    done = cli(verb, "--help")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_starts_with_its_summary(cli, command):
+    done = cli(command, "--help")
     assert (done.code, done.err) == (0, "")
-    first = " ".join(done.text.split("\n\n")[1].split())
-    assert first.startswith(COMMANDS[verb].rstrip(".").partition(":")[0]), first
+    summary = " ".join(done.text.split("\n\n")[1].split())
+    assert summary.startswith(COMMANDS[command].rstrip(".").partition(":")[0]), summary
 
 
-def test_the_reference_page_is_what_the_commands_say():
+def test_the_reference_page_is_current():
     sys.path.insert(0, str(ROOT / "scripts"))
     try:
         reference = importlib.import_module("cli_reference")
@@ -62,39 +62,39 @@ def test_the_reference_page_is_what_the_commands_say():
         sys.path.pop(0)
     page = reference.PAGE.read_text(encoding="utf-8")
     assert page == reference.page(), "run: python scripts/cli_reference.py"
-    assert all(f"## runyard {verb}\n" in page for verb in COMMANDS)
+    assert all(f"## runyard {command}\n" in page for command in COMMANDS)
 
 
-def test_a_mistyped_verb_gets_the_nearest(cli):
+def test_a_mistyped_command_gets_a_suggestion(cli):
     done = cli("rnus")
     assert done.code == 2
     assert done.err.startswith("error: no such command 'rnus'")
     assert "'runs'" in done.err
 
 
-def completed(cli, words, **more):
+def complete(cli, words, **variables):
     environment = {**cli.environment, "COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
-    environment |= {"_RUNYARD_COMPLETE": "complete_bash", "_TYPER_COMPLETE_ARGS": words, **more}
+    environment |= {"_RUNYARD_COMPLETE": "complete_bash", "_TYPER_COMPLETE_ARGS": words, **variables}
     done = subprocess.run(
         [sys.executable, "-m", "runyard"], env=environment, capture_output=True, check=False, text=True
     )
     return done.stdout
 
 
-def test_the_shell_completes_verbs_options_runs_and_files(cli):
+def test_the_shell_completes_commands_options_runs_and_files(cli):
     cli("run", "-e", "tabbed", cli.script("s.py", ""))
-    assert completed(cli, "runyard ru").split() == ["run", "runs"]
-    assert "--detach" in completed(cli, "runyard run --de")
-    run_id = completed(cli, "runyard show tabbed_").split()[0]
+    assert complete(cli, "runyard ru").split() == ["run", "runs"]
+    assert "--detach" in complete(cli, "runyard run --de")
+    run_id = complete(cli, "runyard show tabbed_").split()[0]
     assert run_id.startswith("tabbed_")
-    assert completed(cli, "runyard download @last azure").split()[-1] == "azureml-logs/70_driver_log.txt"
-    assert "show" in completed(cli, "runyard sh", _RUNYARD_COMPLETE="complete_zsh")
+    assert complete(cli, "runyard download @last azure").split()[-1] == "azureml-logs/70_driver_log.txt"
+    assert "show" in complete(cli, "runyard sh", _RUNYARD_COMPLETE="complete_zsh")
     fish = {"_RUNYARD_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
-    assert completed(cli, "runyard sh", **fish).startswith("show")
+    assert complete(cli, "runyard sh", **fish).startswith("show")
 
 
-def test_a_tab_does_not_start_a_yard(own_cli):
-    assert completed(own_cli, "runyard show x").strip() == ""
+def test_completion_does_not_start_a_yard(own_cli):
+    assert complete(own_cli, "runyard show x").strip() == ""
     assert not (own_cli.home / "yard.sock").exists()
 
 
@@ -104,7 +104,7 @@ def test_the_home_folder_can_be_given(own_cli, cli):
     assert len(json.loads(own_cli("runs", "--json").out)) == 1
 
 
-def test_a_home_that_cannot_be_is_one_error(cli):
+def test_an_invalid_home_is_one_error(cli):
     done = cli("--home", "/proc/nothing", "runs")
     assert done.code == 1
     assert done.err.startswith("error: the yard's home folder /proc/nothing cannot be used")
@@ -113,7 +113,7 @@ def test_a_home_that_cannot_be_is_one_error(cli):
     assert "too long" in done.err
 
 
-def test_the_yard_is_looked_at_without_being_started_and_stopped_without_ending_runs(own_cli, until):
+def test_status_does_not_start_the_yard_and_stop_does_not_end_runs(own_cli, until):
     assert "is not running" in own_cli("yard", "status").text
     assert json.loads(own_cli("yard", "status", "--json").out)["running"] is False
     assert own_cli("yard", "stop").code == 0
@@ -122,18 +122,18 @@ def test_the_yard_is_looked_at_without_being_started_and_stopped_without_ending_
     run_id = own_cli("run", "-d", "--env", f"GO={go}", own_cli.script("wait.py", code)).text.strip()
     until(lambda: own_cli.status_of(run_id) == "Running")
     assert "1 live run" in own_cli("yard", "status").text
-    assert "has stopped; 1 run going on" in own_cli("yard", "stop").err
+    assert "has stopped; 1 run still running" in own_cli("yard", "stop").err
     assert json.loads(own_cli("yard", "status", "--json").out)["running"] is False
     go.touch()
     assert own_cli("logs", "-f", run_id).out in (b"started\n", b"")
     until(lambda: own_cli.status_of(run_id) == "Completed")
 
 
-def test_doctor_says_what_is_there_and_how_to_get_the_rest(cli):
+def test_doctor_lists_what_is_installed_and_how_to_install_the_rest(cli):
     findings = {finding["name"]: finding for finding in json.loads(cli("doctor", "--json").out)}
     assert findings["Python"]["state"] == findings["home"]["state"] == findings["uv"]["state"] == "ok"
     assert {"MPI", "compiler", "GPU", "containers", "Slurm", "ssh", "git", "yard", "disk"} <= set(findings)
-    assert findings["azureml"]["text"] == "answered by runyard-azureml"
+    assert findings["azureml"]["text"] == "provided by runyard-azureml"
     assert all(finding["remedy"] for finding in findings.values() if finding["state"] != "ok")
     done = cli("doctor")
     assert done.code == 0
@@ -147,18 +147,18 @@ def test_doctor_never_shows_a_password_of_the_pip_configuration(cli):
     assert "hush" not in text
 
 
-def test_doctor_calls_a_home_that_cannot_be_used_broken(cli):
+def test_doctor_reports_an_unusable_home_as_broken(cli):
     done = cli("--home", "/proc/nothing", "doctor")
     assert done.code == 1
     assert "!!  home" in done.text
 
 
-def test_environments_are_listed_and_removed_only_after_a_yes(own_cli):
+def test_environments_are_listed_and_pruned(own_cli):
     assert json.loads(own_cli("envs", "list", "--json").out) == []
     assert "nothing to remove" in own_cli("envs", "prune").err
-    wrong = own_cli("envs", "prune", "nokey")
-    assert wrong.code == 1
-    assert "no environment begins with 'nokey'" in wrong.err
+    unknown = own_cli("envs", "prune", "nokey")
+    assert unknown.code == 1
+    assert "no environment starts with 'nokey'" in unknown.err
 
 
 @pytest.mark.real
@@ -166,14 +166,14 @@ def test_an_environment_is_built_shown_and_pruned(own_cli):
     script = own_cli.script("use.py", "import iniconfig; print(iniconfig.__name__)")
     assert own_cli("run", "--pip", "iniconfig", script).text == "iniconfig\n"
     assert "iniconfig" in own_cli("envs", "list").text
-    refused = own_cli("envs", "prune")
-    assert (refused.code, "add --yes" in refused.err) == (1, True)
+    unconfirmed = own_cli("envs", "prune")
+    assert (unconfirmed.code, "add --yes" in unconfirmed.err) == (1, True)
     assert "removed 1 environment" in own_cli("envs", "prune", "--yes").err
     assert json.loads(own_cli("envs", "list", "--json").out) == []
 
 
 @pytest.mark.real
-def test_a_package_that_does_not_exist_is_the_reason_of_the_run(own_cli):
+def test_a_missing_package_is_reported_as_the_reason(own_cli):
     done = own_cli("run", "--pip", "no-such-package-here-at-all", own_cli.script("s.py", ""))
     assert done.code == 1
     assert "environment failed" in done.err
