@@ -1,4 +1,4 @@
-"""``python -m runyard.agent order.json``: start an agent without a fork server."""
+"""``python -m runyard.agent order.json``: start an agent without a forkserver."""
 
 from __future__ import annotations
 

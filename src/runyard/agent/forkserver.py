@@ -128,9 +128,9 @@ def _run_agent(orders: socket.socket, is_ahead: bool) -> NoReturn:
                 standby = StandbyProcess()
             _warm_up()  # after the fork: the pages that it touches are copied for this process only
         order_path = orders.recv(PACKET_BYTES)
-        # empty if the fork server ended and this agent was never needed
+        # empty if the forkserver ended and this agent was never needed
         code = agent.main(os.fsdecode(order_path), on_ready, standby=standby) if order_path else 0
-    except BaseException as error:  # noqa: BLE001  it must not return into the fork server's loop
+    except BaseException as error:  # noqa: BLE001  it must not return into the forkserver's loop
         if not is_ready:
             orders.send(f"error {type(error).__name__}: {error}".encode("utf-8", "replace")[:PACKET_BYTES])
     finally:

@@ -12,7 +12,7 @@ from runyard.spec.folder import RunFolder
 from runyard.spec.run import RunSpec
 
 PROCESS_TAG = "RUNYARD_PROCESS_TAG"  # inherited by every process of a run, also by daemons
-ROLE = "RUNYARD_ROLE"  # set for a yard and its fork server, which never belong to a run
+ROLE = "RUNYARD_ROLE"  # set for a yard and its forkserver, which never belong to a run
 
 # Variables that differ between the processes of a gang or are known only on the node: passed into each container.
 PER_PROCESS_VARIABLES = (

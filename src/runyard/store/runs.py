@@ -342,7 +342,7 @@ def _set_params(connection: Connection, run_id: str, params: Mapping[str, str]) 
 def _not_found(connection: Connection, run_id: str) -> RunNotFound:
     similar = select(_runs.c.run_id).where(_runs.c.run_id.startswith(run_id[:12], autoescape=True))
     matches = [row.run_id for row in connection.execute(similar.order_by(_runs.c.number.desc()).limit(3))]
-    hint = f"did you mean {', '.join(matches)}?" if matches and run_id else "`runyard runs` lists them"
+    hint = f"did you mean {', '.join(matches)}?" if matches and run_id else "list runs with `runyard runs`"
     return RunNotFound(f"no run {run_id!r} in this yard", hint=hint, run_id=run_id)
 
 

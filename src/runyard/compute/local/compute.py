@@ -1,4 +1,4 @@
-"""Runs on the yard's machine: one agent per run, forked by the fork server, which outlives the yard."""
+"""Runs on the yard's machine: one agent per run, forked by the forkserver, which outlives the yard."""
 
 from __future__ import annotations
 

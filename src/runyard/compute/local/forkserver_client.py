@@ -1,4 +1,4 @@
-"""Client of the fork server, which it starts on first use and restarts if it died."""
+"""Client of the forkserver, which it starts on first use and restarts if it died."""
 
 from __future__ import annotations
 
