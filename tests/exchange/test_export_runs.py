@@ -150,13 +150,13 @@ def test_export_and_import_commands_print_results(
     result = command("export", experiment.name)
     assert result.stdout.splitlines() == ["runyard-export/runs.csv", "runyard-export/metrics.csv"]
     assert "2 runs, 8 points" in result.stderr
-    assert "only --format json has those" in result.stderr
+    assert "use --format json for those" in result.stderr
     single = command("export", logged[0].id, "--format", "json", "-o", "one")
     assert single.returncode == 0
     assert len(json.loads((tmp_path / "one/runs.json").read_text())["runs"]) == 1
     for arguments, message in (
-        (("export",), "say what to export"),
-        (("export", "nobody"), "there is no run and no experiment 'nobody'"),
+        (("export",), "nothing to export was specified"),
+        (("export", "missing"), "no run or experiment 'missing'"),
         (("export", experiment.name, "--format", "xlsx"), "format must be one of parquet, csv, json, got 'xlsx'"),
         (("import", "mlflow", "nowhere"), "'nowhere' does not exist"),
         (("import", "aim", "."), "got 'aim'"),

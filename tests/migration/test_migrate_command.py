@@ -32,28 +32,28 @@ def migrate(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_the_report_lists_totals_then_files_with_lines_and_remedies(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAIN)
     (tmp_path / "hello.py").write_text("from azureml.core import Run\nRun.get_context().log('x', 1)\n")
-    done = migrate(tmp_path, ".")
-    assert done.returncode == 1
-    assert done.stderr == ""
-    assert done.stdout.splitlines() == [
-        "2 files: 1 runs as it is, 1 needs attention",
+    result = migrate(tmp_path, ".")
+    assert result.returncode == 1
+    assert result.stderr == ""
+    assert result.stdout.splitlines() == [
+        "2 files: 1 runs unchanged, 1 needs attention",
         "",
         "train.py",
         "  line 5, 6:  names that TensorFlow 2 does not have: tf.placeholder, tf.Session  [tensorflow-1]",
-        "      -> import tensorflow.compat.v1 as tf, then tf.disable_v2_behavior(): it has this name",
-        "  line 7:  NumPy has no np.float any more  [numpy-removed]",
-        "      -> float, Python's own",
+        "      -> import tensorflow.compat.v1 as tf, then tf.disable_v2_behavior()",
+        "  line 7:  np.float was removed from NumPy  [numpy-removed]",
+        "      -> float, the built-in type",
         "",
-        "runs as it is:",
+        "runs unchanged:",
         "  hello.py   3 names of the SDK",
     ]
 
 
 def test_the_json_report_has_stable_keys(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAIN)
-    done = migrate(tmp_path, "train.py", "--json")
-    assert done.returncode == 1
-    report = json.loads(done.stdout)
+    result = migrate(tmp_path, "train.py", "--json")
+    assert result.returncode == 1
+    report = json.loads(result.stdout)
     assert list(report) == ["schema", "path", "summary", "files"]
     assert report["summary"] == {
         "files": 1,
@@ -76,11 +76,11 @@ def test_the_json_report_has_stable_keys(tmp_path: Path) -> None:
 
 def test_the_exit_code_is_0_if_everything_runs_unchanged(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print(1)\n")
-    done = migrate(tmp_path, ".")
-    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "1 file: 1 runs as it is")
+    result = migrate(tmp_path, ".")
+    assert (result.returncode, result.stdout.splitlines()[0]) == (0, "1 file: 1 runs unchanged")
 
 
 def test_a_missing_path_is_an_error(tmp_path: Path) -> None:
-    done = migrate(tmp_path, "nowhere")
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: there is no 'nowhere'")
+    result = migrate(tmp_path, "nowhere")
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: 'nowhere' does not exist")

@@ -53,7 +53,7 @@ pytestmark = [pytest.mark.real, pytest.mark.xdist_group("browser")]
 
 
 # as in Colab, which drops messages from other threads of the kernel
-NO_MESSAGES = "from runyard.sdk.notebook.widget import live; live._Pump.run = lambda self: None"
+NO_MESSAGES = "from runyard.sdk.notebook.widget import live; live._Updater.run = lambda self: None"
 
 
 class Notebook:
