@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from runyard.errors import EnvironmentException, UserErrorException
-from runyard.sdk.azureml import no_effect
+from runyard.sdk.azureml.no_effect import warn_ignored
 from runyard.sdk.core import validation
 from runyard.sdk.core.sections import Section
 from runyard.sdk.environment import curated
@@ -84,9 +84,7 @@ class Environment(Section):
     @staticmethod
     def from_pip_requirements(name: str, file_path: Any, pip_version: Optional[str] = None) -> Environment:
         """Create an environment from a pip requirements file."""
-        no_effect.warn_ignored(
-            "Environment.from_pip_requirements", "pip_version", pip_version, "the yard installs with uv"
-        )
+        warn_ignored("Environment.from_pip_requirements", "pip_version", pip_version, "the yard installs with uv")
         file = Path(validation.path("file_path", file_path, error=UserErrorException) or "")
         environment = Environment(name)
         dependencies = environment.python.conda_dependencies = CondaDependencies.create(pip_packages=[])
@@ -241,20 +239,16 @@ class Environment(Section):
         Returns:
             The build in progress; ``wait_for_completion()`` waits for its end.
         """
-        no_effect.warn_ignored(
+        warn_ignored(
             "Environment.build", "image_build_compute", image_build_compute, "the yard itself builds environments"
         )
         return EnvironmentBuild.submit(workspace, self)
 
     def build_local(self, workspace: Any, platform: Any = None, **kwargs: Any) -> EnvironmentBuild:
         """Build the environment and wait. Same as :meth:`build`, because the yard runs on this machine."""
-        no_effect.warn_ignored(
-            "Environment.build_local", "platform", platform, "it is built for the machine that uses it"
-        )
+        warn_ignored("Environment.build_local", "platform", platform, "it is built for the machine that uses it")
         for argument, value in kwargs.items():
-            no_effect.warn_ignored(
-                "Environment.build_local", argument, value, "the yard builds it as it does for a run"
-            )
+            warn_ignored("Environment.build_local", argument, value, "the yard builds it as it does for a run")
         build = self.build(workspace)
         build.wait_for_completion(show_output=True)
         return build
@@ -279,7 +273,7 @@ class Environment(Section):
 
     @inferencing_stack_version.setter
     def inferencing_stack_version(self, value: Optional[str]) -> None:
-        no_effect.warn_ignored(self, "inferencing_stack_version", value, "the yard serves models with its own server")
+        warn_ignored(self, "inferencing_stack_version", value, "the yard serves models with its own server")
         self._inferencing_stack = value
 
     def to_spec(self, source_directory: Optional[Path] = None) -> EnvironmentSpec:
@@ -394,9 +388,7 @@ class Environment(Section):
             return None
         registry = docker.base_image_registry
         for argument in ("username", "password"):
-            no_effect.warn_ignored(
-                docker, f"base_image_registry.{argument}", getattr(registry, argument) or None, _SIGN_IN
-            )
+            warn_ignored(docker, f"base_image_registry.{argument}", getattr(registry, argument) or None, _SIGN_IN)
         return Container(
             image=docker.base_image,
             registry=registry.address or "",

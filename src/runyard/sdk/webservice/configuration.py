@@ -66,7 +66,7 @@ class WebserviceDeploymentConfiguration:
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
                 raise WebserviceException(f"{name} must be a whole number above 0, got {value!r}")
         if bool(self.primary_key) != bool(self.secondary_key):
-            raise WebserviceException("primary_key and secondary_key are given together, or neither")
+            raise WebserviceException("primary_key and secondary_key must be set together")
         if self.host not in (None, "127.0.0.1", "::1", "localhost") and not self.auth_enabled:
             log.warning("every host that reaches %s can call the service; auth_enabled=True requires a key", self.host)
 
