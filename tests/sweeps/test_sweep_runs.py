@@ -323,7 +323,7 @@ def test_a_listed_sweep_is_a_hyperdrive_run(sweep_of: Start, workspace: Workspac
     (listed,) = Experiment(workspace, sweep.experiment.name).get_runs()
     assert isinstance(listed, HyperDriveRun)
     assert listed.get_best_run_by_primary_metric() is not None
-    with pytest.raises(HyperDriveException, match="no sweep"):
+    with pytest.raises(HyperDriveException, match="is not a sweep"):
         HyperDriveRun(sweep.experiment, next(iter(sweep.get_children())).id)
 
 

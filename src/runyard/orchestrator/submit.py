@@ -100,6 +100,7 @@ def check(components: Components, spec: RunSpec) -> Sequence[str]:
 
 def _take_snapshot(components: Components, request: SubmitRun, folder: Path) -> SubmitRun:
     """Take the snapshot in the yard, whose modules are loaded: a command would take longer to import them."""
+    spec = to_json(from_json(RunSpec, request.spec))  # with defaults: the run's details show it
     started_at = clock.now()
     store = components.snapshots
     pack = store.incoming / f"{secrets.token_hex(8)}.pack"
@@ -113,7 +114,7 @@ def _take_snapshot(components: Components, request: SubmitRun, folder: Path) -> 
         pack.unlink(missing_ok=True)
     return replace(
         request,
-        spec=to_json(from_json(RunSpec, request.spec)),  # with defaults: the run's details show it
+        spec=spec,
         snapshot_id=snapshot.id,
         warnings=[*request.warnings, *snapshot.warnings],
         frozen_from=started_at,
