@@ -18,7 +18,7 @@ def test_a_lost_run_is_followed_into_its_next_attempt_and_show_lists_both(cli):
     done = cli("run", "--max-attempts", "2", cli.script("lost.py", LOST_ONCE))
     assert (done.code, done.text) == (0, "attempt 1\n--- attempt 2: agent lost ---\nattempt 2\n")
     shown = cli("show", "@last").text
-    assert "attempt 1    agent lost: the agent that held the run's processes is gone" in shown
+    assert "attempt 1    agent lost: the agent that supervised the run is gone" in shown
     assert "up to 2 attempts" in shown
     [earlier] = json.loads(cli("show", "@last", "--json").out)["attempts"]
     assert (earlier["number"], earlier["reason"]) == (1, "agent lost")
@@ -37,7 +37,7 @@ def test_a_job_file_can_set_attempts_and_reasons(cli):
     ("line", "message"),
     [
         ("max_attempts: 0", "max_attempts must be at least 1, got 0"),
-        ("retry_on: [canceled]", "retry_on takes a list of"),
+        ("retry_on: [canceled]", "retry_on must be a list of"),
     ],
 )
 def test_invalid_retry_settings_are_rejected(cli, line, message):

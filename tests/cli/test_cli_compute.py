@@ -12,7 +12,7 @@ from cli_support import CommandLine
 def test_the_local_machine_is_always_listed(cli: CommandLine) -> None:
     done = cli("compute", "list")
     assert done.code == 0
-    assert done.text.splitlines()[0].split() == ["NAME", "KIND", "CPUS", "GPUS", "RUNS", "LOCATION"]
+    assert done.text.splitlines()[0].split() == ["NAME", "KIND", "CPUS", "GPUS", "RUNS", "WHERE"]
     assert any(line.split()[:2] == ["local", "Local"] for line in done.text.splitlines())
     assert {"local"} <= {view["name"] for view in json.loads(cli("compute", "list", "--json").out)}
     shown = cli("compute", "show", "local")

@@ -25,7 +25,7 @@ def test_data_is_uploaded_listed_downloaded_and_deleted(cli: CommandLine, tmp_pa
     assert cli("data", "download", "/typed", "downloads").code == 0
     assert (tmp_path / "downloads" / "typed" / "sub" / "b.txt").read_text() == "bb"
     missing = cli("data", "download", "/missing", "downloads")
-    assert (missing.code, missing.err.startswith("error: 'missing' not found in datastore")) == (1, True)
+    assert (missing.code, missing.err.startswith("error: no files at 'missing' in datastore")) == (1, True)
     unconfirmed = cli("data", "rm", "/typed")
     assert (unconfirmed.code, "add --yes" in unconfirmed.err) == (1, True)
     assert "deleted 2 files" in cli("data", "rm", "/typed", "--yes").err

@@ -129,7 +129,7 @@ def test_a_requirements_file_is_relative_to_the_current_folder(cli):
     cli.script("proj/r.txt", "")
     done = cli("run", "-C", "proj", "--requirements", "r.txt", "main.py")
     assert done.code == 1
-    assert done.err.endswith(f"\n\nhint: it was looked for at {cli.folder / 'r.txt'}\n")
+    assert done.err.endswith(f"\n\nhint: Runyard looked for it at {cli.folder / 'r.txt'}\n")
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_requirements_file_is_relative_to_the_current_folder(cli):
         (("--env", "novalue"), "--env must be KEY=VALUE, got 'novalue'"),
         (("--max-duration", "soon"), "'soon' is not a duration"),
         (("--framework", "pytorhc"), "unknown framework 'pytorhc'"),
-        (("--requirements", "nope.txt"), "there is no requirements file 'nope.txt'"),
+        (("--requirements", "nope.txt"), "no requirements file 'nope.txt'"),
         (("-e", "not a name"), "'not a name' cannot be the name of an experiment"),
         (("--framework", "pytorch==1.0"), "PyTorch 1.0 is not available"),
     ],
@@ -156,9 +156,9 @@ def test_an_invalid_option_is_one_error_and_nothing_is_started(cli, options, mes
 def test_an_unknown_option_is_a_usage_error(cli):
     done = cli("run", "--lr", "0.1", "train.py")
     assert done.code == 2
-    assert done.err == "error: there is no option --lr\n\nhint: runyard run --help shows how it is used\n"
+    assert done.err == "error: no such option: --lr\n\nhint: see runyard run --help\n"
     mistyped = cli("run", "--max-atempts", "2", "train.py")
-    assert mistyped.err.startswith("error: there is no option --max-atempts\n\nhint: did you mean '--max-attempts'? ")
+    assert mistyped.err.startswith("error: no such option: --max-atempts\n\nhint: did you mean '--max-attempts'? ")
     unrelated = cli("run", "--json", "train.py")
     assert "--conda" not in unrelated.err
 

@@ -41,7 +41,7 @@ def test_the_lifecycle_of_a_service(cli: CommandLine) -> None:
     assert "1: 70 %, 2: 30 %" in cli("services", "list").text
     assert cli("services", "traffic", "adding", "1=60", "2=60").code == 1
     incomplete = cli("services", "traffic", "adding", "1=50")
-    assert "hint: give every version its share" in incomplete.err
+    assert "hint: give every version a share" in incomplete.err
     unconfirmed = cli("services", "delete", "adding")
     assert (unconfirmed.code, "add --yes" in unconfirmed.err) == (1, True)
     assert cli("services", "delete", "adding", "missing", "--yes").code == 1

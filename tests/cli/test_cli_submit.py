@@ -38,7 +38,7 @@ def test_without_follow_only_the_id_is_printed(cli):
         ("experiment: x\n", "job.yaml has no script", "script: train.py"),
         ("script: s.py\nresources: {gpus: 2}\n", "job.yaml: resources: unknown key 'gpus'", "gpus_per_process"),
         ("script: s.py\ntags: hello\n", "job.yaml: tags must be a mapping", "tags: {"),
-        ("script: s.py\nuse_gpu: perhaps\n", "use_gpu takes True or False", ""),
+        ("script: s.py\nuse_gpu: perhaps\n", "use_gpu must be True or False", ""),
         ("script: s.py\narguments: --lr 0.1\n", "job.yaml: arguments must be a list", "arguments: [--lr, '0.1']"),
         (
             "script: s.py\narguments: {--lr: 1}\n",
@@ -47,7 +47,7 @@ def test_without_follow_only_the_id_is_printed(cli):
         ),
         ("script: s.py\nargs: [1]\n", "job.yaml: unknown key 'args'", "did you mean 'arguments'?"),
         ("script: nope.py\n", "no script 'nope.py'", "s.py"),
-        ("script: s.py\npip_packages: numpy\n", "pip_packages takes a list", "['numpy']"),
+        ("script: s.py\npip_packages: numpy\n", "pip_packages must be a list", "['numpy']"),
         ("script: s.py\ncompute_target: mars\n", "no compute target named 'mars'", "local"),
     ],
 )

@@ -37,22 +37,13 @@ def make_group(commands: dict[str, str]) -> LazyGroup:
     app.callback()(_runyard)
     group = get_command(app)
     assert isinstance(group, LazyGroup)
-    group.summaries = commands
+    for name, summary in commands.items():
+        group.add_command(TyperCommand(name, help=summary, rich_markup_mode=None))
     return group
 
 
 class LazyGroup(TyperGroup):
-    """Lists commands from a table of summaries, and imports one when it is invoked."""
-
-    summaries: dict[str, str]
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return list(self.summaries)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """A placeholder with the summary, which is enough for help and completion of names."""
-        summary = self.summaries.get(cmd_name)
-        return None if summary is None else TyperCommand(cmd_name, help=summary, rich_markup_mode=None)
+    """Contains placeholders with a summary, which is enough for help and completion; imports the invoked command."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, placeholder, rest = super().resolve_command(ctx, args)

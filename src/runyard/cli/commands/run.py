@@ -98,7 +98,7 @@ def run(
         typer.Option("--dry-run", help="Show the command and variables of each process without starting anything."),
     ] = False,
 ) -> int:
-    """Run a script: submit it, follow its output, exit with its exit code.
+    """Run a script, follow its output, exit with its exit code.
 
     Without package options, the script runs with the current Python.
     Ctrl-C stops following while the run continues; a second Ctrl-C within 2 seconds cancels it.
