@@ -64,17 +64,13 @@ class HyperDriveRun(Run):
         """
         excluded = {"Failed"} if not include_failed else set()
         excluded |= {"Canceled"} if not include_canceled else set()
-        best: Optional[tuple[float, str]] = None
+        scored: list[tuple[float, str]] = []
         for sweep in (self, *(self._resumed_sweeps() if include_resume_from_runs else ())):
             view = sweep._sweep()
             sign = 1.0 if view["goal"] == "maximize" else -1.0
-            for child in view["children"]:
-                if child["best"] is None or child["status"] in excluded:
-                    continue
-                score = sign * child["best"]
-                if best is None or score > best[0]:
-                    best = (score, child["run_id"])
-        return Run(self.experiment, best[1]) if best else None
+            children = [c for c in view["children"] if c["best"] is not None and c["status"] not in excluded]
+            scored += [(sign * child["best"], child["run_id"]) for child in children]
+        return Run(self.experiment, max(scored, key=lambda pair: pair[0])[1]) if scored else None
 
     def get_children_sorted_by_primary_metric(
         self, top: int = 0, reverse: bool = False, discard_no_metric: bool = False

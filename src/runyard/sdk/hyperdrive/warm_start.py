@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from runyard.errors import HyperDriveConfigException
-from runyard.lifecycle.state import TERMINAL
+from runyard.spec.names import TERMINAL_STATES
 from runyard.spec.sweep import BAYESIAN, Observation, ResumedChild
 
 if TYPE_CHECKING:
     from runyard.sdk.hyperdrive.runconfig import HyperDriveConfig
 
-_ENDED = frozenset(state.value for state in TERMINAL)
 _MAX_SWEEPS, _MAX_CHILDREN = 5, 1000
 
 
@@ -66,7 +65,7 @@ def resumed_children(runs: Any, max_total_runs: int) -> tuple[ResumedChild, ...]
         if not isinstance(parent, HyperDriveRun):
             raise HyperDriveConfigException(f"run {child.id} is not a child of a sweep")
         status = child.get_status()
-        if status not in _ENDED:
+        if status not in TERMINAL_STATES:
             raise HyperDriveConfigException(f"run {child.id} is {status}: only an ended child can be resumed")
         parents.add(parent.id)
         hyperparameters = parent.get_hyperparameters()

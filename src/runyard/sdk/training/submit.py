@@ -217,7 +217,7 @@ def _cache_folder() -> Path:
     try:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "runyard" / "snapshots"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for pack in folder.glob("*.pack"):  # of clients that were killed
+        for pack in folder.glob("*.pack*"):  # of clients that were killed
             if pack.stat().st_mtime < time.time() - _ABANDONED_AFTER_S:
                 pack.unlink()
         if os.access(folder, os.W_OK):
