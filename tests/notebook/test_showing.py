@@ -123,9 +123,9 @@ def test_pictures_are_files_of_the_run(experiment: Experiment, tmp_path: Path, m
         run.log_image("axes", plot=axes)
         run.log_image("pyplot", plot=plt)
         run.log_image("file", path="./kept.png")
-        with pytest.raises(UserErrorException, match="a int is no plot"):
+        with pytest.raises(UserErrorException, match="expected a plot, got int"):
             run.log_image("number", plot=5)
-        with pytest.raises(UserErrorException, match=r"there is no image 'absent\.png'"):
+        with pytest.raises(UserErrorException, match=r"no image file 'absent\.png'"):
             run.log_image("absent", path="absent.png")
     plt.close(figure)
     files = run.get_file_names()
