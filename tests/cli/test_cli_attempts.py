@@ -15,11 +15,11 @@ if os.environ['RUNYARD_ATTEMPT'] == '1':
 
 
 def test_a_lost_run_is_followed_into_its_next_attempt_and_show_lists_both(cli):
-    done = cli("run", "--max-attempts", "2", cli.script("lost.py", LOST_ONCE))
-    assert (done.code, done.text) == (0, "attempt 1\n--- attempt 2: agent lost ---\nattempt 2\n")
-    shown = cli("show", "@last").text
-    assert "attempt 1    agent lost: the agent that supervised the run is gone" in shown
-    assert "up to 2 attempts" in shown
+    result = cli("run", "--max-attempts", "2", cli.script("lost.py", LOST_ONCE))
+    assert (result.code, result.text) == (0, "attempt 1\n--- attempt 2: agent lost ---\nattempt 2\n")
+    output = cli("show", "@last").text
+    assert "attempt 1    agent lost: the agent that supervised the run is gone" in output
+    assert "up to 2 attempts" in output
     [earlier] = json.loads(cli("show", "@last", "--json").out)["attempts"]
     assert (earlier["number"], earlier["reason"]) == (1, "agent lost")
 
@@ -28,9 +28,9 @@ def test_a_job_file_can_set_attempts_and_reasons(cli):
     failing = "import os\nassert os.environ['RUNYARD_ATTEMPT'] == '3'\nprint('third time')"
     cli.script("train.py", failing)
     cli.script("job.yml", "script: train.py\nmax_attempts: 3\nretry_on: [script failed]\n")
-    done = cli("submit", "--follow", "job.yml")
-    assert done.code == 0, done.err
-    assert done.text.endswith("third time\n")
+    result = cli("submit", "--follow", "job.yml")
+    assert result.code == 0, result.err
+    assert result.text.endswith("third time\n")
 
 
 @pytest.mark.parametrize(
@@ -43,5 +43,5 @@ def test_a_job_file_can_set_attempts_and_reasons(cli):
 def test_invalid_retry_settings_are_rejected(cli, line, message):
     cli.script("train.py", "")
     cli.script("job.yml", f"script: train.py\n{line}\n")
-    done = cli("submit", "job.yml")
-    assert (done.code, message in done.err) == (1, True), done.err
+    result = cli("submit", "job.yml")
+    assert (result.code, message in result.err) == (1, True), result.err

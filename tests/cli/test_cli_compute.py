@@ -10,13 +10,13 @@ from cli_support import CommandLine
 
 
 def test_the_local_machine_is_always_listed(cli: CommandLine) -> None:
-    done = cli("compute", "list")
-    assert done.code == 0
-    assert done.text.splitlines()[0].split() == ["NAME", "KIND", "CPUS", "GPUS", "RUNS", "WHERE"]
-    assert any(line.split()[:2] == ["local", "Local"] for line in done.text.splitlines())
+    result = cli("compute", "list")
+    assert result.code == 0
+    assert result.text.splitlines()[0].split() == ["NAME", "KIND", "CPUS", "GPUS", "RUNS", "WHERE"]
+    assert any(line.split()[:2] == ["local", "Local"] for line in result.text.splitlines())
     assert {"local"} <= {view["name"] for view in json.loads(cli("compute", "list", "--json").out)}
-    shown = cli("compute", "show", "local")
-    assert "this machine" in shown.text
+    output = cli("compute", "show", "local")
+    assert "this machine" in output.text
     assert json.loads(cli("compute", "show", "local", "--json").out)["kind"] == "Local"
 
 
@@ -38,8 +38,8 @@ def test_the_local_machine_is_always_listed(cli: CommandLine) -> None:
     ],
 )
 def test_invalid_commands_print_one_error_with_a_hint(cli: CommandLine, arguments: list[str], message: str) -> None:
-    done = cli("compute", *arguments)
-    assert (done.code, done.out) == (1, b"")
-    assert done.err.startswith("error: ")
-    assert message in done.err
-    assert "\nhint: " in done.err
+    result = cli("compute", *arguments)
+    assert (result.code, result.out) == (1, b"")
+    assert result.err.startswith("error: ")
+    assert message in result.err
+    assert "\nhint: " in result.err

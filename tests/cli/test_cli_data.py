@@ -50,9 +50,9 @@ def test_credentials_come_from_a_file_and_are_not_shown(cli: CommandLine, tmp_pa
     (tmp_path / "keys.json").write_text('{"access_key_id": "the-id", "secret_access_key": "very-secret"}')
     options = ("--bucket", "b", "--endpoint", "http://127.0.0.1:9", "--credentials", "keys.json", "--untried")
     assert cli("data", "add", "typed-bucket", *options).code == 0
-    shown = cli("data", "show", "typed-bucket", "--json").text
-    assert json.loads(shown)["credentials"] == "kept"
-    assert "very-secret" not in shown
+    output = cli("data", "show", "typed-bucket", "--json").text
+    assert json.loads(output)["credentials"] == "kept"
+    assert "very-secret" not in output
     assert cli("data", "remove", "typed-bucket").code == 0
 
 

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def imported_by(cli, *arguments):
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "runyard", *arguments],
         env=cli.environment,
         cwd=cli.folder,
@@ -22,7 +22,7 @@ def imported_by(cli, *arguments):
         check=True,
         text=True,
     )
-    return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "|" in line}
+    return {line.rpartition("|")[2].strip() for line in result.stderr.splitlines() if "|" in line}
 
 
 def test_help_needs_no_imports_of_commands(cli):
@@ -48,9 +48,9 @@ def test_help_lists_every_command_with_its_summary(cli):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_help_of_a_command_starts_with_its_summary(cli, command):
-    done = cli(command, "--help")
-    assert (done.code, done.err) == (0, "")
-    summary = " ".join(done.text.split("\n\n")[1].split())
+    result = cli(command, "--help")
+    assert (result.code, result.err) == (0, "")
+    summary = " ".join(result.text.split("\n\n")[1].split())
     assert summary.startswith(COMMANDS[command].rstrip(".").partition(":")[0]), summary
 
 
@@ -66,19 +66,19 @@ def test_the_reference_page_is_current():
 
 
 def test_a_mistyped_command_gets_a_suggestion(cli):
-    done = cli("rnus")
-    assert done.code == 2
-    assert done.err.startswith("error: no such command 'rnus'")
-    assert "'runs'" in done.err
+    result = cli("rnus")
+    assert result.code == 2
+    assert result.err.startswith("error: no such command 'rnus'")
+    assert "'runs'" in result.err
 
 
 def complete(cli, words, **variables):
     environment = {**cli.environment, "COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
     environment |= {"_RUNYARD_COMPLETE": "complete_bash", "_TYPER_COMPLETE_ARGS": words, **variables}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "runyard"], env=environment, capture_output=True, check=False, text=True
     )
-    return done.stdout
+    return result.stdout
 
 
 def test_the_shell_completes_commands_options_runs_and_files(cli):
@@ -105,12 +105,12 @@ def test_the_home_folder_can_be_given(own_cli, cli):
 
 
 def test_an_invalid_home_is_one_error(cli):
-    done = cli("--home", "/proc/nothing", "runs")
-    assert done.code == 1
-    assert done.err.startswith("error: the yard's home folder /proc/nothing cannot be used")
-    done = cli("--home", "/tmp/" + "x" * 120, "run", cli.script("s.py", ""))
-    assert done.code == 1
-    assert "too long" in done.err
+    result = cli("--home", "/proc/nothing", "runs")
+    assert result.code == 1
+    assert result.err.startswith("error: the yard's home folder /proc/nothing cannot be used")
+    result = cli("--home", "/tmp/" + "x" * 120, "run", cli.script("s.py", ""))
+    assert result.code == 1
+    assert "too long" in result.err
 
 
 def test_status_does_not_start_the_yard_and_stop_does_not_end_runs(own_cli, until):
@@ -135,9 +135,9 @@ def test_doctor_lists_what_is_installed_and_how_to_install_the_rest(cli):
     assert {"MPI", "compiler", "GPU", "containers", "Slurm", "ssh", "git", "yard", "disk"} <= set(findings)
     assert findings["azureml"]["text"] == "provided by runyard-azureml"
     assert all(finding["remedy"] for finding in findings.values() if finding["state"] != "ok")
-    done = cli("doctor")
-    assert done.code == 0
-    assert str(cli.home) in done.text
+    result = cli("doctor")
+    assert result.code == 0
+    assert str(cli.home) in result.text
 
 
 def test_doctor_never_shows_a_password_of_the_pip_configuration(cli):
@@ -148,9 +148,9 @@ def test_doctor_never_shows_a_password_of_the_pip_configuration(cli):
 
 
 def test_doctor_reports_an_unusable_home_as_broken(cli):
-    done = cli("--home", "/proc/nothing", "doctor")
-    assert done.code == 1
-    assert "!!  home" in done.text
+    result = cli("--home", "/proc/nothing", "doctor")
+    assert result.code == 1
+    assert "!!  home" in result.text
 
 
 def test_environments_are_listed_and_pruned(own_cli):
@@ -174,11 +174,11 @@ def test_an_environment_is_built_shown_and_pruned(own_cli):
 
 @pytest.mark.real
 def test_a_missing_package_is_reported_as_the_reason(own_cli):
-    done = own_cli("run", "--pip", "no-such-package-here-at-all", own_cli.script("s.py", ""))
-    assert done.code == 1
-    assert "environment failed" in done.err
-    assert "no-such-package-here-at-all" in done.err
-    assert "--name environment" in done.err
+    result = own_cli("run", "--pip", "no-such-package-here-at-all", own_cli.script("s.py", ""))
+    assert result.code == 1
+    assert "environment failed" in result.err
+    assert "no-such-package-here-at-all" in result.err
+    assert "--name environment" in result.err
 
 
 def test_version_is_printed(cli):

@@ -16,9 +16,9 @@ def trained(home, tmp_path_factory):
     code += "run.log_row('confusion', a=1, b=2)\nimport os\nos.makedirs('outputs/deep')\n"
     code += "open('outputs/model.bin', 'wb').write(bytes(range(256)))\nopen('outputs/deep/n ü.txt', 'w').write('n')\n"
     code += "print('trained')\n"
-    done = cli("run", "-e", "inspected", "--tag", "kind=first", cli.script("train.py", code))
-    assert done.code == 0, done.err
-    return done.err.split("  ", 1)[0]
+    result = cli("run", "-e", "inspected", "--tag", "kind=first", cli.script("train.py", code))
+    assert result.code == 0, result.err
+    return result.err.split("  ", 1)[0]
 
 
 def test_a_run_is_found_by_the_beginning_or_end_of_its_id_and_as_last(cli, trained):
@@ -33,18 +33,18 @@ def test_a_run_is_found_by_the_beginning_or_end_of_its_id_and_as_last(cli, train
 def test_an_ambiguous_id_lists_the_candidates(cli):
     script = cli.script("s.py", "")
     ids = [cli("run", "-d", "-e", "twin", script).text.strip() for _ in range(2)]
-    done = cli("show", "twin_")
-    assert done.code == 1
-    assert done.err.startswith("error: 'twin_' matches several runs:")
-    assert all(run_id in done.err for run_id in ids)
-    assert "\n\nhint: " in done.err
+    result = cli("show", "twin_")
+    assert result.code == 1
+    assert result.err.startswith("error: 'twin_' matches several runs:")
+    assert all(run_id in result.err for run_id in ids)
+    assert "\n\nhint: " in result.err
 
 
 @pytest.mark.parametrize("command", ["show", "logs", "metrics", "files", "download", "cancel", "rerun"])
 def test_an_unknown_run_is_one_error(cli, command):
-    done = cli(command, "nosuchrun")
-    assert (done.code, done.out) == (1, b"")
-    assert done.err.startswith("error: no run 'nosuchrun' in this yard\n\nhint: ")
+    result = cli(command, "nosuchrun")
+    assert (result.code, result.out) == (1, b"")
+    assert result.err.startswith("error: no run 'nosuchrun' in this yard\n\nhint: ")
 
 
 def test_runs_prints_a_table_and_filters_it(cli, trained):
@@ -67,10 +67,10 @@ def test_runs_prints_a_table_and_filters_it(cli, trained):
 
 
 def test_an_unknown_status_lists_the_available_ones(cli):
-    done = cli("runs", "--status", "asleep")
-    assert done.code == 1
-    assert "unknown run status 'asleep'" in done.err
-    assert "Running" in done.err
+    result = cli("runs", "--status", "asleep")
+    assert result.code == 1
+    assert "unknown run status 'asleep'" in result.err
+    assert "Running" in result.err
 
 
 def test_show_starts_with_the_outcome_and_includes_the_time_budget(cli, trained):
@@ -121,9 +121,9 @@ def test_metrics_are_summarized_and_printed_in_full(cli, trained):
 def test_non_finite_numbers_are_strings_in_json(cli):
     code = "from runyard import Run\nrun = Run.get_context()\nrun.log('loss', float('nan'))\n"
     code += "for value in (1.0, float('inf'), float('-inf')): run.log('top', value)\n"
-    done = cli("run", "-e", "odd-numbers", cli.script("odd.py", code))
-    assert "metrics  loss nan, top -inf\n" in done.err
-    run_id = done.err.split("  ", 1)[0]
+    result = cli("run", "-e", "odd-numbers", cli.script("odd.py", code))
+    assert "metrics  loss nan, top -inf\n" in result.err
+    run_id = result.err.split("  ", 1)[0]
     assert "metrics      loss nan\n             top -inf\n" in cli("show", run_id).text
     assert cli("metrics", run_id, "top").text.split() == ["1.0", "inf", "-inf"]
 
@@ -138,8 +138,8 @@ def test_non_finite_numbers_are_strings_in_json(cli):
 def test_files_are_listed_and_downloaded(cli, trained):
     sizes = {file["name"]: file["size"] for file in json.loads(cli("files", trained, "--json").out)}
     assert sizes["outputs/model.bin"] == 256
-    done = cli("download", trained, "-o", "outputs")
-    assert done.code == 0, done.err
+    result = cli("download", trained, "-o", "outputs")
+    assert result.code == 0, result.err
     assert (cli.folder / "outputs/outputs/model.bin").read_bytes() == bytes(range(256))
     assert (cli.folder / "outputs/outputs/deep/n ü.txt").read_text() == "n"
     assert not (cli.folder / "outputs/azureml-logs").exists()
@@ -151,9 +151,9 @@ def test_files_are_listed_and_downloaded(cli, trained):
 
 
 def test_a_missing_file_gets_a_suggestion_and_creates_nothing(cli, trained):
-    done = cli("download", trained, "outputs/modle.bin", "-o", "none")
-    assert done.code == 1
-    assert "did you mean 'outputs/model.bin'?" in done.err
+    result = cli("download", trained, "outputs/modle.bin", "-o", "none")
+    assert result.code == 1
+    assert "did you mean 'outputs/model.bin'?" in result.err
     assert not (cli.folder / "none").exists()
 
 
@@ -163,9 +163,9 @@ def test_rerun_needs_no_source_folder_and_keeps_arguments_and_tags(cli):
     (cli.folder / "deleted.py").unlink()
     repeated = cli("rerun", first.err.split("  ", 1)[0])
     assert (repeated.code, repeated.text) == (0, "['--lr', '1']\n")
-    shown = json.loads(cli("show", "@last", "--json").out)
-    assert shown["tags"] == {"k": "v"}
-    assert shown["run_id"] != first.err.split("  ", 1)[0]
+    view = json.loads(cli("show", "@last", "--json").out)
+    assert view["tags"] == {"k": "v"}
+    assert view["run_id"] != first.err.split("  ", 1)[0]
 
 
 def test_cancel_checks_all_names_first(cli):
@@ -182,8 +182,8 @@ def test_cancel_prints_each_run_once(cli):
     cores = str(json.loads(cli("compute", "show", "local", "--json").out)["status"]["cpus"])
     running = cli("run", "-d", "--cpus", cores, script).text.strip()
     queued = cli("run", "-d", "--cpus", cores, script).text.strip()
-    done = cli("cancel", "--wait", queued, running, queued)
-    assert [line.split("  ")[0] for line in done.text.splitlines()] == [queued, running]
+    result = cli("cancel", "--wait", queued, running, queued)
+    assert [line.split("  ")[0] for line in result.text.splitlines()] == [queued, running]
 
 
 def test_lineage_reports_a_run_without_links(cli):

@@ -30,10 +30,10 @@ def test_the_lifecycle_of_a_model(cli: CommandLine) -> None:
     assert cli("models", "list", "--tag", "unknown").err == "no matching models\n"
     assert cli("models", "list", "named-net", "--stage", "archived").err == "no matching models\n"
 
-    shown = cli("models", "show", "named-net:champion").text
-    assert shown.startswith("named-net:1\n")
-    assert "none → approved by " in shown
-    assert ": it is good" in shown
+    output = cli("models", "show", "named-net:champion").text
+    assert output.startswith("named-net:1\n")
+    assert "none → approved by " in output
+    assert ": it is good" in output
 
     compared = cli("models", "compare", "named-net:1", "2").text
     assert compared.startswith("named-net:1 → named-net:2\n")
@@ -64,7 +64,7 @@ def test_the_lifecycle_of_a_model(cli: CommandLine) -> None:
 )
 def test_invalid_commands_print_one_error_with_a_hint(cli: CommandLine, arguments: list[str], message: str) -> None:
     cli.script("net.pt", "x")
-    done = cli("models", *arguments)
-    assert (done.code, done.out) == (1, b"")
-    assert message in done.err
-    assert "\nhint: " in done.err
+    result = cli("models", *arguments)
+    assert (result.code, result.out) == (1, b"")
+    assert message in result.err
+    assert "\nhint: " in result.err

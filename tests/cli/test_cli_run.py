@@ -23,9 +23,9 @@ class TestBothPaths:
         assert cli(*command, script).code == 7
 
     def test_a_successful_script_exits_with_0_and_prints_a_summary_on_stderr(self, cli, command):
-        done = cli(*command, cli.script("hello.py", "print('hello')"))
-        assert (done.code, done.out) == (0, b"hello\n")
-        assert "completed in" in done.err
+        result = cli(*command, cli.script("hello.py", "print('hello')"))
+        assert (result.code, result.out) == (0, b"hello\n")
+        assert "completed in" in result.err
 
     def test_output_is_printed_unchanged(self, cli, command):
         script = cli.script(
@@ -43,17 +43,17 @@ class TestBothPaths:
         assert cli(*command, script, *arguments).text == f"{arguments}\n"
 
     def test_a_failure_prints_the_error_first(self, cli, command):
-        done = cli(*command, cli.script("bad.py", "print('before')\nraise ValueError('rate must be > 0')"))
-        assert done.code == 1
-        assert done.text.startswith("before\nTraceback")
-        outcome = done.err.splitlines()[1]
+        result = cli(*command, cli.script("bad.py", "print('before')\nraise ValueError('rate must be > 0')"))
+        assert result.code == 1
+        assert result.text.startswith("before\nTraceback")
+        outcome = result.err.splitlines()[1]
         assert re.match(r"failed after .* \(script failed, exit code 1\): ValueError: rate must be > 0$", outcome)
-        assert "runyard show " in done.err
+        assert "runyard show " in result.err
 
     def test_a_script_killed_by_a_signal_exits_like_in_a_shell(self, cli, command):
-        done = cli(*command, cli.script("killed.py", "import os\nos.kill(os.getpid(), 9)"))
-        assert done.code == 128 + 9
-        assert "SIGKILL" in done.err
+        result = cli(*command, cli.script("killed.py", "import os\nos.kill(os.getpid(), 9)"))
+        assert result.code == 128 + 9
+        assert "SIGKILL" in result.err
 
     def test_the_current_folder_is_uploaded_if_it_contains_the_script(self, cli, command):
         cli.script("shared.txt", "from above")
@@ -68,24 +68,24 @@ class TestBothPaths:
 
     def test_a_missing_script_is_one_error_with_a_suggestion(self, cli, command):
         cli.script("train.py", "")
-        done = cli(*command, "trian.py")
-        assert done.code == 1
-        assert done.out == b""
-        assert done.err.startswith("error: no script 'trian.py'")
-        assert "\n\nhint: did you mean 'train.py'?" in done.err
+        result = cli(*command, "trian.py")
+        assert result.code == 1
+        assert result.out == b""
+        assert result.err.startswith("error: no script 'trian.py'")
+        assert "\n\nhint: did you mean 'train.py'?" in result.err
 
     def test_a_folder_is_rejected_and_its_scripts_are_listed(self, cli, command):
         cli.script("proj/train.py", "")
         for path in ("proj", "."):
-            done = cli(*command, path)
-            assert done.err.startswith(f"error: '{cli.folder / path}' is a folder, not a script\n")
-            assert done.err.endswith("hint: scripts in this folder: train.py\n")
+            result = cli(*command, path)
+            assert result.err.startswith(f"error: '{cli.folder / path}' is a folder, not a script\n")
+            assert result.err.endswith("hint: scripts in this folder: train.py\n")
             cli.folder = cli.folder / "proj"
 
     def test_a_script_in_a_missing_folder_is_reported_once(self, cli, command):
-        done = cli(*command, "../nowhere/x.py")
-        assert done.code == 1
-        assert done.err.count("nowhere") == 1
+        result = cli(*command, "../nowhere/x.py")
+        assert result.code == 1
+        assert result.err.count("nowhere") == 1
 
     def test_the_script_runs_with_the_current_python(self, cli, command):
         script = cli.script("which.py", "import sys; print(sys.prefix)")
@@ -95,15 +95,15 @@ class TestBothPaths:
 def test_metrics_and_outputs_are_in_the_summary(cli):
     code = "from runyard import Run\nrun = Run.get_context()\nfor i in range(3): run.log('loss', 1 / (i + 1))\n"
     code += "import os\nopen('outputs/model.bin', 'wb').write(b'x' * 2000)\n"
-    done = cli("run", cli.script("train.py", code))
-    assert "metrics  loss 0.333333\n" in done.err
-    assert "files    outputs/model.bin (2.0 kB)\n" in done.err
-    assert "runyard download " in done.err
+    result = cli("run", cli.script("train.py", code))
+    assert "metrics  loss 0.333333\n" in result.err
+    assert "files    outputs/model.bin (2.0 kB)\n" in result.err
+    assert "runyard download " in result.err
 
 
 def test_a_detached_run_prints_its_id_and_nothing_else(cli, until):
-    done = cli("run", "-d", "-e", "detached", cli.script("hello.py", "print('hello')"))
-    run_id = done.text.strip()
+    result = cli("run", "-d", "-e", "detached", cli.script("hello.py", "print('hello')"))
+    run_id = result.text.strip()
     assert re.fullmatch(r"detached_\d+_[0-9a-f]{8}", run_id)
     until(lambda: cli.status_of(run_id) == "Completed")
 
@@ -112,9 +112,9 @@ def test_options_reach_the_run(cli):
     script = cli.script("env.py", "import os; print(os.environ['COLOR'])")
     options = ("-e", "opted", "--env", "COLOR=a=b", "--tag", "who=me", "--cpus", "1", "--max-duration", "5m")
     assert cli("run", *options, script).text == "a=b\n"
-    shown = json.loads(cli("show", "@last", "--json").out)
-    assert (shown["experiment"], shown["tags"]) == ("opted", {"who": "me"})
-    assert shown["spec"]["max_run_duration_seconds"] == 300
+    view = json.loads(cli("show", "@last", "--json").out)
+    assert (view["experiment"], view["tags"]) == ("opted", {"who": "me"})
+    assert view["spec"]["max_run_duration_seconds"] == 300
 
 
 def test_the_source_directory_can_be_given(cli):
@@ -127,9 +127,9 @@ def test_the_source_directory_can_be_given(cli):
 def test_a_requirements_file_is_relative_to_the_current_folder(cli):
     cli.script("proj/main.py", "")
     cli.script("proj/r.txt", "")
-    done = cli("run", "-C", "proj", "--requirements", "r.txt", "main.py")
-    assert done.code == 1
-    assert done.err.endswith(f"\n\nhint: Runyard looked for it at {cli.folder / 'r.txt'}\n")
+    result = cli("run", "-C", "proj", "--requirements", "r.txt", "main.py")
+    assert result.code == 1
+    assert result.err.endswith(f"\n\nhint: Runyard looked for it at {cli.folder / 'r.txt'}\n")
 
 
 @pytest.mark.parametrize(
@@ -146,17 +146,17 @@ def test_a_requirements_file_is_relative_to_the_current_folder(cli):
 def test_an_invalid_option_is_one_error_and_nothing_is_started(cli, options, message):
     script = cli.script("hello.py", "print('hello')")
     before = cli.run_ids()
-    done = cli("run", *options, script)
-    assert done.code == 1
-    assert done.err.startswith(f"error: {message}")
-    assert "Traceback" not in done.err
+    result = cli("run", *options, script)
+    assert result.code == 1
+    assert result.err.startswith(f"error: {message}")
+    assert "Traceback" not in result.err
     assert cli.run_ids() == before
 
 
 def test_an_unknown_option_is_a_usage_error(cli):
-    done = cli("run", "--lr", "0.1", "train.py")
-    assert done.code == 2
-    assert done.err == "error: no such option: --lr\n\nhint: see runyard run --help\n"
+    result = cli("run", "--lr", "0.1", "train.py")
+    assert result.code == 2
+    assert result.err == "error: no such option: --lr\n\nhint: see runyard run --help\n"
     mistyped = cli("run", "--max-atempts", "2", "train.py")
     assert mistyped.err.startswith("error: no such option: --max-atempts\n\nhint: did you mean '--max-attempts'? ")
     unrelated = cli("run", "--json", "train.py")

@@ -14,9 +14,9 @@ SCORE = "import json\ndef init(): pass\ndef run(text): return sum(json.loads(tex
 
 def test_the_lifecycle_of_a_service(cli: CommandLine) -> None:
     cli.script("score.py", SCORE)
-    done = cli("deploy", "adding", "--script", "score.py", "--python", sys.executable, "--key")
-    assert done.code == 0, done.err
-    assert "adding is ready at http://127.0.0.1:" in done.err
+    result = cli("deploy", "adding", "--script", "score.py", "--python", sys.executable, "--key")
+    assert result.code == 0, result.err
+    assert "adding is ready at http://127.0.0.1:" in result.err
     response = cli("invoke", "adding", '{"data": [1, 2, 3]}')
     assert (response.code, response.text) == (0, "6\n")
     failed = cli("invoke", "adding", "nothing")
@@ -26,9 +26,9 @@ def test_the_lifecycle_of_a_service(cli: CommandLine) -> None:
     assert missing.code == 1
     assert "cannot read the request file 'nofile'" in missing.err
     assert "hint: @FILE is relative to" in missing.err
-    shown = cli("services", "show", "adding").text
-    assert "adding  Healthy" in shown
-    assert "requests 2, 1 failed" in shown
+    output = cli("services", "show", "adding").text
+    assert "adding  Healthy" in output
+    assert "requests 2, 1 failed" in output
     assert "json.decoder.JSONDecodeError" in cli("services", "logs", "adding").text
     assert [request["status"] for request in json.loads(cli("services", "requests", "adding", "--json").out)] == [
         500,
@@ -70,12 +70,12 @@ def test_a_failed_deployment_explains_how_to_repeat_it(cli: CommandLine) -> None
 def test_a_missing_service_is_reported_before_the_request_is_read(cli: CommandLine) -> None:
     reader, writer = os.pipe()  # never written to or closed
     try:
-        done = cli("invoke", "missing", stdin=reader)
+        result = cli("invoke", "missing", stdin=reader)
     finally:
         os.close(writer)
         os.close(reader)
-    assert done.code == 1
-    assert "no service named 'missing'" in done.err
+    assert result.code == 1
+    assert "no service named 'missing'" in result.err
 
 
 def test_invoke_announces_that_it_reads_the_request_from_the_terminal(cli: CommandLine) -> None:

@@ -13,19 +13,19 @@ def test_a_job_file_becomes_a_run(cli):
         "environment_variables: {N: 3}\ntags: {who: me}\nresources: {cpus_per_process: 1}\n"
         "max_run_duration_seconds: 60\n",
     )
-    done = cli("submit", "--follow", "job.yaml")
-    assert (done.code, done.text) == (0, "['--lr', '0.1', '--verbose'] 3\n")
-    shown = json.loads(cli("show", "@last", "--json").out)
-    assert (shown["experiment"], shown["tags"]) == ("from-yaml", {"who": "me"})
+    result = cli("submit", "--follow", "job.yaml")
+    assert (result.code, result.text) == (0, "['--lr', '0.1', '--verbose'] 3\n")
+    view = json.loads(cli("show", "@last", "--json").out)
+    assert (view["experiment"], view["tags"]) == ("from-yaml", {"who": "me"})
 
 
 def test_without_follow_only_the_id_is_printed(cli):
     cli.script("s.py", "")
     cli.script("job.yaml", "script: s.py\nexperiment: quiet\narguments: [a, 1]\n")
-    done = cli("submit", "job.yaml")
-    assert done.code == 0
-    assert done.text.startswith("quiet_")
-    assert len(done.text.split()) == 1
+    result = cli("submit", "job.yaml")
+    assert result.code == 0
+    assert result.text.startswith("quiet_")
+    assert len(result.text.split()) == 1
 
 
 @pytest.mark.parametrize(
@@ -55,15 +55,15 @@ def test_an_invalid_job_is_one_error_and_nothing_is_started(cli, content, messag
     cli.script("s.py", "")
     cli.script("job.yaml", content)
     before = cli.run_ids()
-    done = cli("submit", "job.yaml")
-    assert (done.code, done.out) == (1, b"")
-    assert done.err.startswith(f"error: {message}"), done.err
-    assert hint in done.err
-    assert "Traceback" not in done.err
+    result = cli("submit", "job.yaml")
+    assert (result.code, result.out) == (1, b"")
+    assert result.err.startswith(f"error: {message}"), result.err
+    assert hint in result.err
+    assert "Traceback" not in result.err
     assert cli.run_ids() == before
 
 
 def test_a_missing_file_is_named(cli):
-    done = cli("submit", "nowhere.yaml")
-    assert done.code == 1
-    assert done.err.startswith("error: cannot read nowhere.yaml: No such file")
+    result = cli("submit", "nowhere.yaml")
+    assert result.code == 1
+    assert result.err.startswith("error: cannot read nowhere.yaml: No such file")

@@ -18,12 +18,12 @@ Run.get_context().log("score", float(values["--x"]))
 
 def test_a_sweep_from_options_prints_its_children_best_first(cli: CommandLine) -> None:
     cli.script("train.py", SCRIPT)
-    done = cli("run", "--sweep", "x=1,3,2", "--metric", "score", "--sampling", "grid", "train.py")
-    assert done.code == 0, done.err
-    rows = [line.split() for line in done.text.splitlines() if "Completed" in line and not line.startswith("[")]
+    result = cli("run", "--sweep", "x=1,3,2", "--metric", "score", "--sampling", "grid", "train.py")
+    assert result.code == 0, result.err
+    rows = [line.split() for line in result.text.splitlines() if "Completed" in line and not line.startswith("[")]
     assert [row[2] for row in rows] == ["3", "2", "1"]
-    shown = cli("show", "@last")
-    assert "CHILD" in shown.text
+    output = cli("show", "@last")
+    assert "CHILD" in output.text
 
 
 def test_a_sweep_from_a_file_can_be_detached_and_followed(cli: CommandLine) -> None:
@@ -32,9 +32,9 @@ def test_a_sweep_from_a_file_can_be_detached_and_followed(cli: CommandLine) -> N
         "script: train.py\nexperiment: swept\nsweep:\n  parameters: {--x: 'uniform(0, 1)'}\n"
         "  metric: score\n  goal: minimize\n  max_total_runs: 3\n  seed: 4\n  policy: hyperband(reduction_factor=2)\n"
     )
-    done = cli("sweep", "sweep.yaml", "--detach")
-    assert done.code == 0, done.err
-    sweep_id = done.text.strip()
+    result = cli("sweep", "sweep.yaml", "--detach")
+    assert result.code == 0, result.err
+    sweep_id = result.text.strip()
     log = cli("logs", "-f", sweep_id, "--name", "hyperdrive")
     assert "3 Completed" in log.text
     assert json.loads(cli("show", sweep_id, "--json").out)["type"] == "hyperdrive"
@@ -43,10 +43,10 @@ def test_a_sweep_from_a_file_can_be_detached_and_followed(cli: CommandLine) -> N
 def test_the_children_of_a_population_are_listed_with_their_parents(cli: CommandLine) -> None:
     cli.script("train.py", SCRIPT + "open('outputs/state', 'w').close()\n")
     options = ["--metric", "score", "--sampling", "population(2, replaced=0.5)", "--max-runs", "4"]
-    done = cli("run", "--sweep", "x=uniform(0, 1)", *options, "train.py")
-    assert done.code == 0, done.err
-    rows = {row[0]: row for row in map(str.split, done.text.splitlines()) if row[1:2] == ["Completed"]}
-    assert "RESUMED FROM" in done.text
+    result = cli("run", "--sweep", "x=uniform(0, 1)", *options, "train.py")
+    assert result.code == 0, result.err
+    rows = {row[0]: row for row in map(str.split, result.text.splitlines()) if row[1:2] == ["Completed"]}
+    assert "RESUMED FROM" in result.text
     best = max("01", key=lambda number: float(rows[number][2]))
     assert [rows[number][-2:] for number in "23"] == [["child", best]] * 2
 
@@ -61,10 +61,12 @@ def test_nested_spaces_and_ranges_are_parsed(cli: CommandLine, source: str) -> N
     if source == "file":
         section = f"{{metric: score, sampling: grid, parameters: {{--model: {NESTED_SPACES_YAML}}}}}"
         cli.script("sweep.yaml", f"script: train.py\nsweep: {section}\n")
-        done = cli("sweep", "sweep.yaml")
+        result = cli("sweep", "sweep.yaml")
     else:
-        done = cli("run", "--sweep", f"--model={NESTED_SPACES}", "--metric", "score", "--sampling", "grid", "train.py")
-    assert done.code == 0, done.err
+        result = cli(
+            "run", "--sweep", f"--model={NESTED_SPACES}", "--metric", "score", "--sampling", "grid", "train.py"
+        )
+    assert result.code == 0, result.err
     children = json.loads(cli("show", "@last", "--json").out)["sweep"]["children"]
     assert [child["parameters"] for child in children] == [
         {"--model": "net"},
@@ -75,22 +77,22 @@ def test_nested_spaces_and_ranges_are_parsed(cli: CommandLine, source: str) -> N
 
 def test_a_list_in_brackets_is_a_choice(cli: CommandLine) -> None:
     cli.script("train.py", SCRIPT)
-    done = cli("run", "--sweep", "x=[1, 2]", "--metric", "score", "--sampling", "grid", "train.py")
-    assert done.code == 0, done.err
-    assert "x=1" in done.text
-    assert "x=2" in done.text
+    result = cli("run", "--sweep", "x=[1, 2]", "--metric", "score", "--sampling", "grid", "train.py")
+    assert result.code == 0, result.err
+    assert "x=1" in result.text
+    assert "x=2" in result.text
 
 
 def test_a_sweep_whose_children_all_failed_exits_with_1_and_lists_the_reasons(cli: CommandLine) -> None:
     cli.script("train.py", "raise ValueError('bad lr')")
-    done = cli("run", "--sweep", "x=1,2", "--metric", "score", "--sampling", "grid", "train.py")
-    assert done.code == 1
-    assert "2 of 2 children failed and none completed" in done.err
-    assert "runyard rerun" not in done.err
-    rows = [line for line in done.text.splitlines() if "Failed" in line and not line.startswith("[")]
+    result = cli("run", "--sweep", "x=1,2", "--metric", "score", "--sampling", "grid", "train.py")
+    assert result.code == 1
+    assert "2 of 2 children failed and none completed" in result.err
+    assert "runyard rerun" not in result.err
+    rows = [line for line in result.text.splitlines() if "Failed" in line and not line.startswith("[")]
     assert all(row.endswith("ValueError: bad lr") for row in rows)
     assert len(rows) == 2
-    sweep_id = done.err.split("  ", 1)[0]
+    sweep_id = result.err.split("  ", 1)[0]
     rejected = cli("rerun", sweep_id)
     assert rejected.code == 1
     assert "is a sweep" in rejected.err
@@ -121,15 +123,15 @@ def test_the_table_has_the_best_children_then_some_failed_ones_and_all_with_an_o
 
 def test_a_sweep_without_its_metric_exits_with_1(cli: CommandLine) -> None:
     cli.script("train.py", SCRIPT)
-    done = cli("run", "--sweep", "x=1,2", "--metric", "accuracy", "--sampling", "grid", "train.py")
-    assert done.code == 1
-    assert "logged a number as the primary metric 'accuracy', so there is no best child" in done.err
+    result = cli("run", "--sweep", "x=1,2", "--metric", "accuracy", "--sampling", "grid", "train.py")
+    assert result.code == 1
+    assert "logged a number as the primary metric 'accuracy', so there is no best child" in result.err
 
 
 def test_logs_prints_the_log_of_a_sweep(cli: CommandLine) -> None:
     cli.script("train.py", SCRIPT)
-    done = cli("run", "-d", "--sweep", "x=1,2", "--metric", "score", "--sampling", "grid", "train.py")
-    sweep_id = done.text.strip()
+    result = cli("run", "-d", "--sweep", "x=1,2", "--metric", "score", "--sampling", "grid", "train.py")
+    sweep_id = result.text.strip()
     assert "the sweep has completed: 2 Completed" in cli("logs", "-f", sweep_id).text
     assert "the sweep has completed: 2 Completed" in cli("logs", sweep_id).text
 
@@ -192,10 +194,10 @@ def test_logs_prints_the_log_of_a_sweep(cli: CommandLine) -> None:
 )
 def test_an_invalid_sweep_is_one_error(cli: CommandLine, options: list[str], message: str) -> None:
     cli.script("train.py", SCRIPT)
-    done = cli("run", *options, "train.py")
-    assert done.code == 1
-    assert message in done.err
-    assert "Traceback" not in done.err
+    result = cli("run", *options, "train.py")
+    assert result.code == 1
+    assert message in result.err
+    assert "Traceback" not in result.err
 
 
 def test_a_file_without_a_sweep_section_is_rejected(cli: CommandLine) -> None:
@@ -236,16 +238,18 @@ def test_a_file_without_a_sweep_section_is_rejected(cli: CommandLine) -> None:
 def test_errors_of_a_file_use_the_keys_of_the_file(cli: CommandLine, section: str, hint: str) -> None:
     cli.script("train.py", SCRIPT)
     cli.script("sweep.yaml", f"script: train.py\nsweep: {section}\n")
-    done = cli("sweep", "sweep.yaml")
-    assert done.code == 1
-    assert hint in done.err, done.err
+    result = cli("sweep", "sweep.yaml")
+    assert result.code == 1
+    assert hint in result.err, result.err
 
 
 def test_the_beginning_of_a_sweep_id_matches_the_sweep_and_not_its_children(cli: CommandLine) -> None:
     cli.script("train.py", "pass")
     for name, values in (("few", "1,2"), ("many", "1,2,3,4,5,6,7,8,9,10,11,12")):
-        done = cli("run", "-d", "-e", name, "--sweep", f"x={values}", "--metric", "m", "--sampling", "grid", "train.py")
-        sweep_id = done.text.strip()
+        result = cli(
+            "run", "-d", "-e", name, "--sweep", f"x={values}", "--metric", "m", "--sampling", "grid", "train.py"
+        )
+        sweep_id = result.text.strip()
         cli("logs", "-f", sweep_id, "--name", "hyperdrive")
         assert json.loads(cli("show", sweep_id[:-2], "--json").out)["run_id"] == sweep_id
         ambiguous = cli("show", f"{sweep_id}_")

@@ -168,16 +168,16 @@ def _parse(path: Path) -> dict[str, Any]:
     return {str(key): value for key, value in job.items()}
 
 
-def _check_keys(file: str, where: str, section: dict[str, Any], known: tuple[str, ...]) -> None:
-    unknown = [key for key in section if key not in known]
+def _check_keys(file: str, where: str, section: dict[str, Any], allowed: tuple[str, ...]) -> None:
+    unknown = [key for key in section if key not in allowed]
     if unknown:
-        synonyms = {key: _SYNONYMS[key] for key in unknown if _SYNONYMS.get(key) in known}
+        synonyms = {key: _SYNONYMS[key] for key in unknown if _SYNONYMS.get(key) in allowed}
         suggestion = "".join(
-            f"did you mean {synonyms[key]!r}? " if key in synonyms else did_you_mean(key, known) for key in unknown
+            f"did you mean {synonyms[key]!r}? " if key in synonyms else did_you_mean(key, allowed) for key in unknown
         )
         names = ", ".join(repr(key) for key in unknown)
         raise UserErrorException(
-            f"{file}: {where}unknown key {names}", hint=f"{suggestion}available keys: {', '.join(known)}"
+            f"{file}: {where}unknown key {names}", hint=f"{suggestion}available keys: {', '.join(allowed)}"
         )
 
 

@@ -74,8 +74,8 @@ def _select(connection: Connection, what: str | None) -> Any:
     try:
         return RunSelection(run_id=find_run(connection, what)["run_id"])
     except RunNotFound:
-        known = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+        listing = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
         raise UserErrorException(
             f"no run or experiment {what!r}",
-            hint=f"{did_you_mean(what, names)}experiments: {known or 'none'}",
+            hint=f"{did_you_mean(what, names)}experiments: {listing or 'none'}",
         ) from None
