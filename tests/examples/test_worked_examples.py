@@ -11,7 +11,7 @@ from examples_support import ROOT, in_one_process, ranks_agree
 from nbclient import NotebookClient
 
 from runyard import Experiment, Model, PyTorch, Run, TensorFlow, Workspace
-from runyard.migration.scan import examine
+from runyard.migration.scan import scan
 
 # with the other examples, on one worker: see test_examples.py
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("examples"), pytest.mark.timeout(1500)]
@@ -54,7 +54,7 @@ def newest(yard: Workspace, experiment: str) -> Run:
 @pytest.mark.parametrize(("name", "book"), WORKED.items())
 def test_a_worked_example_says_azureml_and_runs_as_it_is(name: str, book: str) -> None:
     """Its notebook and its scripts, read as `runyard migrate` reads anybody's."""
-    files = {file.path: file for file in examine(ROOT / "examples" / name).files}
+    files = {file.path: file for file in scan(ROOT / "examples" / name).files}
     assert {path: file.findings for path, file in files.items() if file.findings} == {}
     for path in (book, "project/train.py"):
         assert any(used.startswith("azureml.") for used in files[path].sdk_names)
