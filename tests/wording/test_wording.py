@@ -16,7 +16,6 @@ BEHAVIOR = (
     "tests/lifecycle",
     "tests/orchestrator",
     "tests/sweeps/test_sweep_driving.py",
-    "tests/yard/test_yard_life.py",
     "tests/journeys/test_attempts.py",
 )
 COMPARES_TEXT = (  # behavior tests that also compare a message
@@ -27,6 +26,7 @@ COMPARES_TEXT = (  # behavior tests that also compare a message
 
 
 @pytest.mark.real
+@pytest.mark.timeout(900)
 def test_behavior_is_the_same_with_every_message_in_upper_case(tmp_path: Path) -> None:
     changed = copy_in_upper_case(ROOT / "src" / "runyard", tmp_path)
     assert changed > 1000
