@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import socket
@@ -15,6 +16,7 @@ import pytest
 from runyard import Experiment, Run, Workspace
 from runyard.client.connection import Connection
 from runyard.errors import RunNotFound, SnapshotException, UserErrorException
+from runyard.snapshots.freeze import freeze
 from runyard.wire.points import decode_points
 from support import with_this_python
 
@@ -228,3 +230,18 @@ def test_a_run_can_be_repeated(connection: Connection, run: Run) -> None:
     interactive.complete()
     with pytest.raises(UserErrorException, match="was not submitted"):
         connection.post(f"/api/runs/{interactive.id}/rerun")
+
+
+def test_two_clients_can_upload_the_same_new_snapshot_at_the_same_time(shared_home: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(f"print({str(tmp_path)!r})")
+    snapshot = freeze(tmp_path, index_folder=tmp_path.with_suffix(".index"), pack_to=tmp_path.with_suffix(".pack"))
+    assert snapshot.pack is not None
+    manifest = {"manifest": base64.b64encode(snapshot.manifest.to_bytes()).decode()}
+    connection = Workspace().connection
+    for _ in range(2):  # both are asked for the content, because neither has sent it yet
+        assert connection.post("/api/snapshots", manifest)["missing"]
+    for _ in range(2):
+        with open(snapshot.pack, "rb") as pack:
+            stored = connection.upload(f"/api/snapshots/{snapshot.id}/content", pack)
+        assert stored["snapshot_id"] == snapshot.id
+    assert connection.get(f"/api/snapshots/{snapshot.id}")["there"]

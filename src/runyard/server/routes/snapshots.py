@@ -48,11 +48,11 @@ def routes(conductor: Conductor) -> APIRouter:
     @router.put("/snapshots/{snapshot_id}/content", response_model=SnapshotResponse)
     async def upload_content(snapshot_id: str, request: Request) -> Response:
         """Upload the missing content of an offered snapshot as one pack, and store the snapshot."""
-        offered = _offered(store, snapshot_id)
+        _offered(store, snapshot_id)  # an invalid id is rejected before any content is read
         with tempfile.NamedTemporaryFile(dir=store.incoming, suffix=".pack", delete=False) as pack:
             try:
                 await _receive(request, pack)
-                stored_id = await run_in_threadpool(_add, store, offered, Path(pack.name))
+                stored_id = await run_in_threadpool(_add, store, snapshot_id, Path(pack.name))
             except ClientDisconnect:
                 return Response(status_code=499)
             finally:
@@ -95,10 +95,13 @@ async def _receive(request: Request, file: IO[bytes]) -> None:
     file.flush()
 
 
-def _add(store: SnapshotStore, offered: Path, pack: Path) -> str:
+def _add(store: SnapshotStore, snapshot_id: str, pack: Path) -> str:
+    offered = _offered(store, snapshot_id)
     try:
         manifest = offered.read_bytes()
     except FileNotFoundError:
+        if store.has(snapshot_id):  # another client has uploaded the same snapshot in the meantime
+            return snapshot_id
         raise SnapshotException("the snapshot was not offered", hint="send its manifest first") from None
     stored_id = store.add(manifest, pack)
     offered.unlink(missing_ok=True)
