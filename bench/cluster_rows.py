@@ -64,7 +64,7 @@ def slurm_status(sandbox: Sandbox, size: Size) -> Iterator[Row]:
     from runyard.compute.base import Handle
     from runyard.compute.slurm.compute import SlurmCompute as Compute
     from runyard.compute.slurm.options import SlurmOptions
-    from runyard.testing.compute import make_order
+    from runyard.testing.work_orders import make_order
 
     with _slurm_cluster(sandbox) as problem:
         if problem:

@@ -20,7 +20,7 @@ from runyard.launch.variables import PROCESS_TAG, process_tag
 from runyard.lifecycle.state import End
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import to_json
-from runyard.testing.compute import end_of, make_order, processes_of, wait_until
+from runyard.testing.work_orders import end_of, make_order, processes_of, wait_until
 
 SOURCE = str(Path(runyard.__file__).parents[1])
 

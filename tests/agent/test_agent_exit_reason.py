@@ -6,7 +6,7 @@ from runyard.agent.diagnosis.exit_reason import explain_exit
 from runyard.agent.diagnosis.log_tail import parse_tail
 from runyard.compute.local.compute import LocalCompute
 from runyard.lifecycle.state import EndReason
-from runyard.testing.compute import end_of, log_of, make_order, wait_until
+from runyard.testing.work_orders import end_of, log_of, make_order, wait_until
 
 
 @pytest.fixture

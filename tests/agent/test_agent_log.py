@@ -4,7 +4,7 @@ import pytest
 
 from runyard.compute.local.compute import LocalCompute
 from runyard.lifecycle.state import EndReason
-from runyard.testing.compute import end_of, log_of, make_order
+from runyard.testing.work_orders import end_of, log_of, make_order
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from runyard.lifecycle.state import EndReason
 from runyard.posix import unix_socket
 from runyard.spec.folder import HomeFolder
 from runyard.spec.json import to_json
-from runyard.testing.compute import end_of, events_of, log_of, make_order, wait_until
+from runyard.testing.work_orders import end_of, events_of, log_of, make_order, wait_until
 from support import pythons
 
 SOURCE = str(Path(runyard.__file__).parents[1])

@@ -13,7 +13,7 @@ from runyard.compute.local.compute import LocalCompute
 from runyard.launch.variables import PROCESS_TAG, ROLE, process_tag
 from runyard.lifecycle.state import EndReason
 from runyard.spec.folder import RunFolder
-from runyard.testing.compute import DAEMON, end_of, events_of, log_of, make_order, processes_of, wait_until
+from runyard.testing.work_orders import DAEMON, end_of, events_of, log_of, make_order, processes_of, wait_until
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import pytest
 from runyard.agent.rendezvous.client import RendezvousClient
 from runyard.agent.rendezvous.server import RendezvousServer
 from runyard.launch.order import Node, WorkOrder
-from runyard.testing.compute import wait_until
+from runyard.testing.work_orders import wait_until
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from gang_support import make_gang, running
 from runyard.launch.order import Node
 from runyard.lifecycle.state import EndReason
 from runyard.spec.launch import Mpi, ParameterServer, TorchDistributed
-from runyard.testing.compute import wait_until
+from runyard.testing.work_orders import wait_until
 
 # Connected to each other like ranks in a collective: a rank that loses a peer fails shortly after.
 PEERS = """

@@ -18,7 +18,7 @@ from gang_support import Gang, make_gang, running, spread
 from netns_support import Host, two_hosts
 from runyard.lifecycle.state import EndReason
 from runyard.spec.launch import Mpi, TorchDistributed
-from runyard.testing.compute import wait_until
+from runyard.testing.work_orders import wait_until
 
 pytestmark = pytest.mark.xdist_group("mpi")
 

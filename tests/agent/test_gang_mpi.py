@@ -12,7 +12,7 @@ import pytest
 from gang_support import make_gang, running
 from runyard.lifecycle.state import EndReason
 from runyard.spec.launch import Mpi
-from runyard.testing.compute import wait_until
+from runyard.testing.work_orders import wait_until
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("mpi")]  # one environment for all
 

@@ -11,7 +11,7 @@ from runyard.agent.diagnosis.stacks import summarize
 from runyard.compute.local.compute import LocalCompute
 from runyard.lifecycle.state import EndReason
 from runyard.spec.launch import TorchDistributed
-from runyard.testing.compute import end_of, make_order, wait_until
+from runyard.testing.work_orders import end_of, make_order, wait_until
 
 WAITING = """
 import os, socket

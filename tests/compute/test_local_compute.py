@@ -17,7 +17,8 @@ from runyard.compute.base import Handle
 from runyard.compute.local.compute import LocalCompute
 from runyard.errors import ComputeTargetException
 from runyard.posix.atomic_write import remove_stale_drafts
-from runyard.testing.compute import ComputeContract, end_of, events_of, log_of, make_order, wait_until
+from runyard.testing.compute import ComputeContract
+from runyard.testing.work_orders import end_of, events_of, log_of, make_order, wait_until
 
 
 @pytest.mark.real

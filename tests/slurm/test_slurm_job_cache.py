@@ -20,7 +20,7 @@ from runyard.compute.ssh.openssh import Address
 from runyard.errors import ComputeTargetException
 from runyard.launch.order import WorkOrder
 from runyard.spec.folder import RunFolder
-from runyard.testing.compute import wait_until
+from runyard.testing.work_orders import wait_until
 
 
 class Controller:
