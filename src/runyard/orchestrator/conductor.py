@@ -30,7 +30,8 @@ from runyard.orchestrator.components import Components
 from runyard.orchestrator.prepare import RunEnvironments, data_failure
 from runyard.orchestrator.run_report import DATA
 from runyard.store.database import is_disk_full
-from runyard.store.runs import Labels, RunRecord, with_life
+from runyard.store.run_labels import Labels
+from runyard.store.runs import RunRecord, with_life
 
 log = logging.getLogger(__name__)
 AgentEvent = tuple[on.Event, tuple[RunWarning, ...]]

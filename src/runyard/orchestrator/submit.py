@@ -28,7 +28,8 @@ from runyard.spec.json import from_json, to_json
 from runyard.spec.launch import Mpi
 from runyard.spec.names import EXPERIMENT_NAME, RUN_ID
 from runyard.spec.run import RunSpec
-from runyard.store.runs import SWEEP, Labels, RunRecord
+from runyard.store.run_labels import Labels
+from runyard.store.runs import SWEEP, RunRecord
 from runyard.tracking.artifacts import validate_path
 from runyard.wire.runs import BeginRun, SubmitRun
 

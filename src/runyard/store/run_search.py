@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, TypedDict, Union
 
 from sqlalchemy import (
     ColumnElement,
@@ -25,9 +25,23 @@ from sqlalchemy import (
 
 from runyard.lifecycle.state import RunState
 from runyard.store import schema
+from runyard.store.run_labels import Labels
 
 METRIC, PARAM, TAG, ATTRIBUTE, DATASET = "metric", "param", "tag", "attribute", "dataset"
 _runs = schema.runs.c
+
+
+class RunFilters(TypedDict, total=False):
+    experiment: str | None
+    parent_id: str | None
+    run_ids: Sequence[str] | None
+    type: str | None
+    tags: Labels | None  # required labels; the value None matches any value of the key
+    properties: Labels | None
+    states: Iterable[RunState] | None
+    include_children: bool
+    fragment: str | None  # the beginning or end of the id, or the beginning of a part of it after "_"
+    before: int | None  # only runs with a smaller number, for paging
 
 
 @dataclass(frozen=True)
@@ -43,6 +57,46 @@ class Order:
     kind: str
     key: str
     ascending: bool
+
+
+def filtered(
+    query: Select[Any],
+    *,
+    experiment: str | None = None,
+    parent_id: str | None = None,
+    run_ids: Sequence[str] | None = None,
+    type: str | None = None,
+    tags: Labels | None = None,
+    properties: Labels | None = None,
+    states: Iterable[RunState] | None = None,
+    include_children: bool = False,
+    fragment: str | None = None,
+    before: int | None = None,
+) -> Select[Any]:
+    """Restrict a query of runs. The arguments are those of :class:`RunFilters`."""
+    if experiment is not None:
+        query = query.where(_runs.experiment == experiment)
+    if parent_id is not None:
+        query = query.where(_runs.parent_id == parent_id)
+    elif run_ids is not None:
+        query = query.where(_runs.run_id.in_(run_ids))
+    elif not include_children:
+        query = query.where(_runs.parent_id.is_(None))
+    if fragment is not None:
+        run_id = _runs.run_id
+        begins = run_id.startswith(fragment, autoescape=True) | run_id.contains(f"_{fragment}", autoescape=True)
+        query = query.where(begins | run_id.endswith(fragment, autoescape=True))
+    if type is not None:
+        query = query.where(_runs.type == type)
+    if states is not None:
+        query = query.where(_runs.state.in_([state.value for state in states]))
+    if before is not None:
+        query = query.where(_runs.number < before)
+    for table, labels in ((schema.tags, tags), (schema.properties, properties)):
+        for key, value in (labels or {}).items():
+            has_key = and_(table.c.run_id == _runs.run_id, table.c.key == key)
+            query = query.where(exists().where(has_key if value is None else and_(has_key, table.c.value == value)))
+    return query
 
 
 def condition(test: Comparison) -> ColumnElement[bool]:
@@ -171,6 +225,3 @@ def _dataset(test: Comparison) -> ColumnElement[bool]:
     return exists(select(text("1")).select_from(schema.documents, each)).where(
         table.kind == "inputs", table.id == _runs.run_id, _compare(value, test)
     )
-
-
-__all__ = ["Comparison", "Order", "condition", "like", "ordering"]

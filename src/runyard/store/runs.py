@@ -1,43 +1,31 @@
-"""Records of runs: description, state, labels and parameters."""
+"""Records of runs: description and state."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
-from sqlalchemy import (
-    JSON,
-    ColumnElement,
-    Connection,
-    Row,
-    Text,
-    and_,
-    bindparam,
-    delete,
-    exists,
-    func,
-    insert,
-    literal,
-    select,
-    type_coerce,
-    union_all,
-    update,
-)
+from sqlalchemy import JSON, ColumnElement, Row, Text, bindparam, exists, func, select, type_coerce, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from runyard import clock
-from runyard.errors import RunNotFound, UserErrorException
 from runyard.lifecycle.state import TERMINAL, Attempt, End, EndReason, Life, RunState
 from runyard.lifecycle.warning import RunWarning, from_stored, to_stored
 from runyard.spec.json import to_json
 from runyard.spec.parameters import parse_parameters
 from runyard.store import schema
-from runyard.store.database import Database, batches
+from runyard.store.database import batches
+from runyard.store.run_labels import RunLabels, not_found, record_change, set_labels, set_params, touch
+from runyard.store.run_search import filtered
 
-Labels = dict[str, "str | None"]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from runyard.store.run_search import RunFilters
+
 SWEEP = "hyperdrive"  # the type of a sweep's parent run
 _runs = schema.runs
 _COLUMN_NAMES = tuple(_runs.c.keys())
@@ -51,24 +39,8 @@ _NEXT_NUMBER = select(
 )
 _INSERT = upsert(_runs).on_conflict_do_nothing()
 _INSERT_EXPERIMENT = upsert(schema.experiments).on_conflict_do_nothing()
-_CHANGED = insert(schema.changes).prefix_with("OR REPLACE")
-_SET_PARAM = insert(schema.params).prefix_with("OR REPLACE")
 # the version is incremented in the database: a tag may have been set since the record was read
 _SAVE = update(_runs).where(_runs.c.run_id == bindparam("id")).values(version=_runs.c.version + 1)
-_SET_LABEL = {
-    table: (new := upsert(table)).on_conflict_do_update(
-        index_elements=["run_id", "key"], set_={"value": new.excluded.value}
-    )
-    for table in (schema.tags, schema.properties)
-}
-_LABELS = union_all(
-    *(
-        select(literal(index), table.c.run_id, table.c.key, table.c.value).where(
-            table.c.run_id.in_(bindparam("run_ids", expanding=True))
-        )
-        for index, table in enumerate((schema.tags, schema.properties))
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -94,10 +66,7 @@ class RunRecord:
     version: int = 0
 
 
-class RunStore:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class RunStore(RunLabels):
     def insert(
         self, record: RunRecord, tags: Mapping[str, str | None], properties: Mapping[str, str | None]
     ) -> RunRecord | None:
@@ -110,16 +79,16 @@ class RunStore:
             experiment = {"name": record.experiment, "created_at": record.created_at}
             connection.execute(_INSERT_EXPERIMENT, experiment)
             record_change(connection, record.run_id)
-            _set_params(connection, record.run_id, parse_parameters((record.spec or {}).get("arguments") or ()))
-            _set_labels(connection, schema.tags, record.run_id, tags)
-            _set_labels(connection, schema.properties, record.run_id, properties)
+            set_params(connection, record.run_id, parse_parameters((record.spec or {}).get("arguments") or ()))
+            set_labels(connection, schema.tags, record.run_id, tags)
+            set_labels(connection, schema.properties, record.run_id, properties)
         return replace(record, number=number)
 
     def load(self, run_id: str) -> RunRecord:
         with self._database.read() as connection:
             row = connection.execute(_LOAD, {"run_id": run_id}).first()
             if row is None:
-                raise _not_found(connection, run_id)
+                raise not_found(connection, run_id)
         return _record(row)
 
     def save(self, record: RunRecord) -> RunRecord:
@@ -130,53 +99,17 @@ class RunStore:
             record_change(connection, record.run_id)
         return record
 
-    def find(
-        self,
-        *,
-        experiment: str | None = None,
-        parent_id: str | None = None,
-        run_ids: Sequence[str] | None = None,
-        type: str | None = None,
-        tags: Labels | None = None,
-        properties: Labels | None = None,
-        states: Iterable[RunState] | None = None,
-        include_children: bool = False,
-        fragment: str | None = None,
-        before: int | None = None,
-        limit: int = 100,
-    ) -> list[RunRecord]:
-        """Find runs, newest first.
-
-        Args:
-            tags, properties: Required labels; the value None matches any value of the key.
-            fragment: The beginning or end of the id, or the beginning of a part of it after "_".
-            before: Only runs with a smaller number, for paging.
-        """
-        query = _ALL.order_by(_runs.c.number.desc()).limit(limit)
-        if experiment is not None:
-            query = query.where(_runs.c.experiment == experiment)
-        if parent_id is not None:
-            query = query.where(_runs.c.parent_id == parent_id)
-        elif run_ids is not None:
-            query = query.where(_runs.c.run_id.in_(run_ids))
-        elif not include_children:
-            query = query.where(_runs.c.parent_id.is_(None))
-        if fragment is not None:
-            run_id = _runs.c.run_id
-            begins = run_id.startswith(fragment, autoescape=True) | run_id.contains(f"_{fragment}", autoescape=True)
-            query = query.where(begins | run_id.endswith(fragment, autoescape=True))
-        if type is not None:
-            query = query.where(_runs.c.type == type)
-        if states is not None:
-            query = query.where(_runs.c.state.in_([s.value for s in states]))
-        if before is not None:
-            query = query.where(_runs.c.number < before)
-        for table, labels in ((schema.tags, tags), (schema.properties, properties)):
-            for key, value in (labels or {}).items():
-                has_key = and_(table.c.run_id == _runs.c.run_id, table.c.key == key)
-                query = query.where(exists().where(has_key if value is None else and_(has_key, table.c.value == value)))
+    def find(self, *, limit: int = 100, **filters: Unpack[RunFilters]) -> list[RunRecord]:
+        """Find runs, newest first."""
+        query = filtered(_ALL, **filters).order_by(_runs.c.number.desc()).limit(limit)
         with self._database.read() as connection:
             return [_record(row) for row in connection.execute(query)]
+
+    def find_numbers(self, *, limit: int = 100, **filters: Unpack[RunFilters]) -> list[int]:
+        """Find the numbers of runs, newest first, without loading their records."""
+        query = filtered(select(_runs.c.number), **filters).order_by(_runs.c.number.desc()).limit(limit)
+        with self._database.read() as connection:
+            return list(connection.execute(query).scalars())
 
     def search(
         self,
@@ -263,87 +196,8 @@ class RunStore:
 
     def rename(self, run_id: str, name: str) -> None:
         with self._database.write() as connection:
-            _touch(connection, run_id)
+            touch(connection, run_id)
             connection.execute(update(_runs).where(_runs.c.run_id == run_id).values(name=name))
-
-    def labels(self, run_ids: Sequence[str]) -> dict[str, tuple[Labels, Labels]]:
-        """The tags and the properties of each run."""
-        labels: dict[str, tuple[Labels, Labels]] = {run_id: ({}, {}) for run_id in run_ids}
-        with self._database.read() as connection:
-            for index, run_id, key, value in connection.execute(_LABELS, {"run_ids": list(run_ids)}):
-                labels[run_id][index][key] = value
-        return labels
-
-    def set_params(self, run_id: str, params: Mapping[str, str]) -> None:
-        """Set parameters in addition to those from the script's arguments; existing ones are replaced."""
-        with self._database.write() as connection:
-            _touch(connection, run_id)
-            _set_params(connection, run_id, params)
-
-    def params(self, run_ids: Sequence[str]) -> dict[str, dict[str, str]]:
-        params: dict[str, dict[str, str]] = {run_id: {} for run_id in run_ids}
-        table = schema.params
-        with self._database.read() as connection:
-            for batch in batches(run_ids):
-                for run_id, key, value in connection.execute(select(table).where(table.c.run_id.in_(batch))):
-                    params[run_id][key] = value
-        return params
-
-    def set_tags(self, run_id: str, tags: Mapping[str, str | None], remove: Sequence[str] = ()) -> None:
-        with self._database.write() as connection:
-            _touch(connection, run_id)
-            _set_labels(connection, schema.tags, run_id, tags)
-            for key in remove:
-                connection.execute(delete(schema.tags).where(schema.tags.c.run_id == run_id, schema.tags.c.key == key))
-
-    def add_properties(self, run_id: str, properties: Mapping[str, str | None]) -> None:
-        """Add properties. They cannot be overwritten: a different value for an existing key is an error."""
-        table = schema.properties
-        with self._database.write() as connection:
-            _touch(connection, run_id)
-            query = select(table).where(table.c.run_id == run_id, table.c.key.in_(list(properties)))
-            for row in connection.execute(query):
-                if row.value != properties[row.key]:
-                    raise UserErrorException(
-                        f"property {row.key!r} of run {run_id} is already {row.value!r} and cannot be set to "
-                        f"{properties[row.key]!r}",
-                        hint="properties cannot be overwritten; use a tag for values that change",
-                    )
-            _set_labels(connection, table, run_id, properties)
-
-
-def record_change(connection: Connection, run_id: str) -> None:
-    """Mark a run as changed for clients that watch the run table. Call it in the transaction of the change."""
-    connection.execute(_CHANGED, {"run_id": run_id})
-
-
-def _touch(connection: Connection, run_id: str) -> None:
-    changed = connection.execute(
-        update(_runs).where(_runs.c.run_id == run_id).values(version=_runs.c.version + 1)
-    ).rowcount
-    if not changed:
-        raise _not_found(connection, run_id)
-    record_change(connection, run_id)
-
-
-def _set_labels(connection: Connection, table: Any, run_id: str, labels: Mapping[str, str | None]) -> None:
-    if labels:
-        rows = [{"run_id": run_id, "key": key, "value": value} for key, value in labels.items()]
-        connection.execute(_SET_LABEL[table], rows)
-
-
-def _set_params(connection: Connection, run_id: str, params: Mapping[str, str]) -> None:
-    if params:
-        connection.execute(
-            _SET_PARAM, [{"run_id": run_id, "key": key, "value": value} for key, value in params.items()]
-        )
-
-
-def _not_found(connection: Connection, run_id: str) -> RunNotFound:
-    similar = select(_runs.c.run_id).where(_runs.c.run_id.startswith(run_id[:12], autoescape=True))
-    matches = [row.run_id for row in connection.execute(similar.order_by(_runs.c.number.desc()).limit(3))]
-    hint = f"did you mean {', '.join(matches)}?" if matches and run_id else "list runs with `runyard runs`"
-    return RunNotFound(f"no run {run_id!r} in this yard", hint=hint, run_id=run_id)
 
 
 def _mutable_columns(record: RunRecord) -> dict[str, Any]:

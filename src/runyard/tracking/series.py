@@ -12,7 +12,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 
 from runyard.context.documents import SCALAR
 from runyard.store import schema
-from runyard.store.runs import record_change
+from runyard.store.run_labels import record_change
 from runyard.tracking.blocks import BLOCK_POINTS, Columns, decode, encode, join, summarize
 
 ROW, TABLE, IMAGE = "row", "table", "image"  # in addition to those of runyard.context.documents
