@@ -15,6 +15,7 @@ from typing import Any
 
 import runyard
 from netns_support import Host
+from runyard.agent.process.scratch import clear_leftovers
 from runyard.launch.order import Node, WorkOrder
 from runyard.launch.variables import PROCESS_TAG, process_tag
 from runyard.lifecycle.state import End
@@ -50,11 +51,14 @@ class Gang:
         lead = json.loads(self.folder.lead.read_bytes()) if self.folder.lead.exists() else {}
         return lead["place"] if lead.get("attempt") == self.orders[0].attempt else ""
 
-    def start_node(self, node_rank: int) -> None:
-        order = self.orders[node_rank]
+    def write_order(self, node_rank: int) -> Path:
         path = self.folder_of(node_rank).node(node_rank).order
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(to_json(order)))
+        path.write_text(json.dumps(to_json(self.orders[node_rank])))
+        return path
+
+    def start_node(self, node_rank: int) -> None:
+        path = self.write_order(node_rank)
         command = [sys.executable, "-S", "-m", "runyard.agent", str(path)]
         if self.hosts:
             command = self.hosts[node_rank].command(*command)
@@ -112,8 +116,15 @@ def spread(gang: Gang, hosts: Sequence[Host]) -> Gang:
 @contextmanager
 def running(gang: Gang) -> Iterator[Gang]:
     """Start the gang, and kill what remains of it at the end."""
-    try:
+    with killed_at_the_end(gang):
         yield gang.start()
+
+
+@contextmanager
+def killed_at_the_end(gang: Gang) -> Iterator[Gang]:
+    """Kill what remains of the gang at the end. The caller starts its nodes."""
+    try:
+        yield gang
     finally:
         for agent in gang.agents:
             if agent.poll() is None:
@@ -122,3 +133,5 @@ def running(gang: Gang) -> Iterator[Gang]:
         for pid in gang.remaining_pids():
             with suppress(ProcessLookupError):
                 os.kill(pid, 9)
+        for order in gang.orders:  # as a compute target does for killed agents
+            clear_leftovers(order.variables.get(PROCESS_TAG) or process_tag(order.run_id, RunFolder(Path(order.folder))))

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
+from rendezvous_support import make_order
 
 from runyard.agent.rendezvous.client import RendezvousClient
 from runyard.agent.rendezvous.server import RendezvousServer
-from runyard.launch.order import Node, WorkOrder
 from runyard.testing.work_orders import wait_until
 
 
@@ -70,12 +70,6 @@ def reset(*socks: socket.socket) -> None:
         sock.close()
 
 
-def make_order(node_rank: int, **fields: object) -> WorkOrder:
-    nodes = (Node("a"), Node("b"))
-    values = {"nodes": nodes, "node_rank": node_rank, "secret": "between us", "peer_timeout_s": 30.0, **fields}
-    return WorkOrder("run_1", "/nowhere", ("python",), **values)
-
-
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.real
 def test_no_message_is_lost_or_duplicated_when_connections_break(seed: int) -> None:
@@ -87,8 +81,8 @@ def test_no_message_is_lost_or_duplicated_when_connections_break(seed: int) -> N
     received_by_member: list[int] = []
     try:
         for number in range(200):
-            member.send("count", number=number, padding="x" * (number % 90))
-            lead.send("count", number=number)
+            member.send("stacks", number=number, ranks={"1": "x" * (number % 90)})
+            lead.send("dump_stacks", number=number)
 
         def all_received() -> bool:
             received_by_lead.extend(message["number"] for _, message in lead.receive())
@@ -120,7 +114,7 @@ def test_an_agent_of_another_run_or_attempt_is_refused(difference: dict[str, obj
         lead.close()
 
 
-def test_a_tampered_line_is_rejected() -> None:
+def test_a_tampered_frame_is_rejected() -> None:
     """It is dropped together with its connection, and sent again over the next one."""
     lead = RendezvousServer(make_order(0))
     host, _, port = lead.address.rpartition(":")
@@ -138,11 +132,12 @@ def test_a_tampered_line_is_rejected() -> None:
 
     threading.Thread(target=forge, daemon=True).start()
     member = RendezvousClient(make_order(1), lambda: f"127.0.0.1:{listener.getsockname()[1]}")
-    member.send("pay", amount="one")
+    member.send("idle", seconds=1)
     messages: list[dict[str, object]] = []
     try:
         wait_until(lambda: messages.extend(m for _, m in lead.receive()) or member.receive() or messages, "the message")
-        assert messages == [{"type": "pay", "amount": "one"}]
+        assert messages == [{"type": "idle", "seconds": 1}]
+        assert [node_rank for node_rank, _ in lead.take_problems()] == [1]
         assert changed
     finally:
         member.close()
@@ -159,8 +154,8 @@ def _copy(near: socket.socket, far: socket.socket, changed: list[bytes]) -> None
                 data = source.recv(4096)
                 if not data:
                     return reset(near, far)
-                if not changed and b'"one"' in data:
+                if not changed and b'"seconds": 1' in data:
                     changed.append(data)
-                    data = data.replace(b'"one"', b'"all"')
+                    data = data.replace(b'"seconds": 1', b'"seconds": 9')
                 (far if source is near else near).sendall(data)
     return reset(near, far)

@@ -16,6 +16,7 @@ import pytest
 
 from gang_support import Gang, make_gang, running, spread
 from netns_support import Host, two_hosts
+from runyard.agent.rendezvous.auth import HELLO_BYTES
 from runyard.lifecycle.state import EndReason
 from runyard.spec.launch import Mpi, TorchDistributed
 from runyard.testing.work_orders import wait_until
@@ -161,20 +162,21 @@ def test_unauthenticated_connections_are_refused_and_do_no_harm(tmp_path, hosts)
     connect = (
         "import json, socket, sys\nhost, _, port = sys.argv[1].rpartition(':')\n"
         "with socket.create_connection((host, int(port))) as line:\n"
-        "    line.settimeout(20)\n    line.recv(1000)\n    line.sendall(sys.argv[2].encode() + b'\\n')\n"
-        "    print(line.recv(1000))"
+        "    line.settimeout(20)\n    line.recv(1000)\n    line.sendall(bytes.fromhex(sys.argv[2]))\n"
+        "    try: print(line.recv(1000))\n"
+        "    except ConnectionResetError: print(b'')"
     )
-    guess = json.dumps({"node": 1, "received": 0, "nonce": "00", "proof": "00" * 32})
+    guess = bytes(3) + b"\1" + bytes(HELLO_BYTES - 4)
+    texts = (b"GET / HTTP/1.0\r\n\r\n", b'{"node": Infinity}', b"[" * 3000)
     with running(gang):
         gang.wait_for_line("_rank_0", "_rank_1")
         address = json.loads(gang.folder.lead.read_bytes())["place"]
         assert address.startswith(f"{hosts[0].address}:")
         replies = []
-        for request in (guess, "GET / HTTP/1.0", '{"node": "x"}', "[]"):
-            stranger = hosts[1].command(sys.executable, "-S", "-c", connect, address, request)
+        for request in (guess, *(text.ljust(HELLO_BYTES) for text in texts)):
+            stranger = hosts[1].command(sys.executable, "-S", "-c", connect, address, request.hex())
             replies.append(subprocess.run(stranger, capture_output=True, text=True, check=True).stdout)
-        assert "refused" in replies[0]
-        assert replies[1:] == ["b''\n"] * 3
+        assert replies == ["b''\n"] * 4
         gate.touch()
         assert gang.end().reason is EndReason.SUCCEEDED
     assert gang.orders[0].secret not in "".join(replies)

@@ -1,8 +1,9 @@
 """A warm Python process that forks agents: a start takes a millisecond or two instead of starting an interpreter.
 
 ``python -m runyard.agent.forkserver <fd>``, where the descriptor is one end of a SOCK_SEQPACKET pair. Each packet is
-the path of a work order; the reply is ``ok <pid>`` once the run has its agent, or ``error <text>``. The server ends
-when the other end is closed; the agents that it forked continue.
+the path of a work order, with the descriptor of its private variables if it has any; the reply is ``ok <pid>`` once
+the run has its agent, or ``error <text>``. The server ends when the other end is closed; the agents that it forked
+continue.
 
 One agent is always forked ahead, together with the process that will execute its script, so that no run waits for a
 fork.
@@ -24,8 +25,9 @@ from typing import NoReturn, Optional
 from runyard.agent import main as agent
 from runyard.agent.process.memory import oom_kills
 from runyard.agent.process.spawn import SpawnError, StandbyProcess
-from runyard.agent.rendezvous.auth import Handshake, make_nonce, make_proof
+from runyard.agent.rendezvous.auth import Credentials, LeadHandshake, MemberHandshake
 from runyard.launch.order import WorkOrder, parse_order
+from runyard.launch.private_variables import read_memory_file
 from runyard.lifecycle.state import End, EndReason
 from runyard.spec.json import from_json, to_json
 
@@ -46,14 +48,16 @@ def main(descriptor: int) -> None:
             if standby is None and not select.select([requests], [], [], _FORK_DELAY_S)[0]:
                 standby = _fork_agent(requests, is_ahead=True)
             try:
-                order_path = requests.recv(PACKET_BYTES)
+                order_path, private, _, _ = socket.recv_fds(requests, PACKET_BYTES, 1)
             except ConnectionResetError:  # the yard died with an unread reply
                 return
             if not order_path:
                 return
-            reply, standby = _hand_over(standby, order_path), None
+            reply, standby = _hand_over(standby, order_path, private), None
             if reply is None:  # there was no standby agent yet, or it was killed while it waited
-                reply = _hand_over(_fork_agent(requests, is_ahead=False), order_path)
+                reply = _hand_over(_fork_agent(requests, is_ahead=False), order_path, private)
+            for variables in private:
+                os.close(variables)
             try:
                 requests.send(reply or b"error the agent could not be forked, or died before it locked its run")
             except BrokenPipeError:  # the yard died; its successor finds the agent by its lock
@@ -67,16 +71,17 @@ def _warm_up() -> None:
     to_json(from_json(End, to_json(End(EndReason.SUCCEEDED))))
     oom_kills()
     socket.getaddrinfo("127.0.0.1", 0, type=socket.SOCK_STREAM)
-    make_proof("", "", Handshake("", 1, 0, make_nonce(), make_nonce()), 0)
+    credentials = Credentials("", 1, "")
+    MemberHandshake(credentials, 0, 0).hello(LeadHandshake(credentials).challenge)
     importlib.import_module("runyard.agent.supervise.node_group")  # once, for all agents that will need it
 
 
-def _hand_over(standby: Optional[socket.socket], order_path: bytes) -> Optional[bytes]:
+def _hand_over(standby: Optional[socket.socket], order_path: bytes, private: list[int]) -> Optional[bytes]:
     if standby is None:
         return None
     with standby:
         try:
-            standby.send(order_path)
+            socket.send_fds(standby, [order_path], private)
             return standby.recv(PACKET_BYTES) or None
         except OSError:
             return None
@@ -127,9 +132,10 @@ def _run_agent(orders: socket.socket, is_ahead: bool) -> NoReturn:
             with suppress(SpawnError):  # retried when there is a script to start
                 standby = StandbyProcess()
             _warm_up()  # after the fork: the pages that it touches are copied for this process only
-        order_path = orders.recv(PACKET_BYTES)
+        order_path, descriptors, _, _ = socket.recv_fds(orders, PACKET_BYTES, 1)
+        private = read_memory_file(descriptors[0]) if descriptors else {}
         # empty if the forkserver ended and this agent was never needed
-        code = agent.main(os.fsdecode(order_path), on_ready, standby=standby) if order_path else 0
+        code = agent.main(os.fsdecode(order_path), on_ready, standby=standby, private=private) if order_path else 0
     except BaseException as error:  # noqa: BLE001  it must not return into the forkserver's loop
         if not is_ready:
             orders.send(f"error {type(error).__name__}: {error}".encode("utf-8", "replace")[:PACKET_BYTES])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Optional
 
 from runyard.agent.diagnosis.exit_reason import error_line, explain_exit
 from runyard.agent.diagnosis.log_tail import LogTail
@@ -31,8 +31,8 @@ class _Candidate:
         return bool(_PEER_LOST.search(self.tail.error or self.tail.last_line))
 
 
-def find_root_cause(ends: Sequence[dict[str, Any]], until: float, count: int) -> End:
-    """The end of the run, explained by the process that failed first.
+def find_root_cause(ends: Sequence[dict[str, Any]], until: float, count: int) -> Optional[End]:
+    """The end of the run, explained by the process that failed first; None if none failed until then.
 
     A process that raised an error takes some time to exit, and one that lost the connection to it may exit earlier:
     in that case the cause is the process that had logged its own error before.
@@ -43,8 +43,10 @@ def find_root_cause(ends: Sequence[dict[str, Any]], until: float, count: int) ->
         count: Number of processes of the run.
     """
     failures = [end for end in ends if end["exit_code"] != 0]
-    first = _candidate(min((end for end in failures if end["at"] <= until), key=lambda end: float(end["at"])))
-    cause = first
+    first_end = min((end for end in failures if end["at"] <= until), key=lambda end: float(end["at"]), default=None)
+    if first_end is None:
+        return None
+    cause = first = _candidate(first_end)
     if first.end["exit_code"] > 0 and first.lost_peer:
         candidates = [_candidate(end) for end in failures if end is not first.end]
         independent = [c for c in candidates if c.tail.error and c.tail.is_final and not c.lost_peer]

@@ -3,44 +3,50 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import socket
 from collections.abc import Callable
 from typing import Any, Optional
 
 from runyard import clock
+from runyard.agent.rendezvous.agent_watch import AgentWatch
 from runyard.agent.rendezvous.auth import (
-    LEAD,
-    MEMBER,
-    Handshake,
-    LineSigner,
-    make_nonce,
-    make_proof,
-    verify_proof,
+    CHALLENGE_BYTES,
+    WELCOME_BYTES,
+    AuthenticationError,
+    Credentials,
+    MemberHandshake,
 )
-from runyard.agent.rendezvous.line_socket import LineSocket, enable_sigio
+from runyard.agent.rendezvous.frame_socket import FrameSocket, enable_sigio
+from runyard.agent.rendezvous.messages import FROM_LEAD, Message
 from runyard.agent.rendezvous.messaging import RECONNECT_S
-from runyard.agent.rendezvous.reliable_link import Message, ReliableLink
+from runyard.agent.rendezvous.reliable_link import ReliableLink
 from runyard.launch.order import WorkOrder
 
 _START_PHASE_S, _START_PAUSE_S = 5.0, 0.002  # all nodes may be starting at the same time
 _PAUSE_S, _MAX_PAUSE_S = 0.1, 3.0
 _FIRST_CONNECT_S = 10.0
-_MAX_LINE_BYTES = 4096
+_MAX_PORT = 65535
 _Address = tuple[socket.AddressFamily, Any]
 
 
 class RendezvousClient:
-    def __init__(self, order: WorkOrder, find_lead: Callable[[], str]) -> None:
-        """``find_lead`` returns the lead's address as "host:port", or "" while it is unknown."""
-        self._order, self._find_lead = order, find_lead
-        self._link = ReliableLink(order.peer_timeout_s)
+    def __init__(self, order: WorkOrder, find_lead: Callable[[], str], watch: Optional[AgentWatch] = None) -> None:
+        """Connect to the lead as soon as its address is known.
+
+        Args:
+            order: The work order of this node.
+            find_lead: Returns the lead's address as "host:port", or "" while it is unknown.
+            watch: Detects that the lead died before this node was connected.
+        """
+        self._order, self._find_lead, self._watch = order, find_lead, watch
+        self._credentials = Credentials(order.run_id, order.attempt, order.secret)
+        self._link = ReliableLink(order.peer_timeout_s, FROM_LEAD)
         self._connecting: Optional[_ConnectionAttempt] = None
         self._created_at = clock.monotonic()
         self._next_attempt_at = 0.0
         self._pause_s = _START_PAUSE_S
-        self._address: Optional[_Address] = None
+        self._resolved: dict[str, _Address] = {}  # the lead's address by its text
         self._refused_at: Optional[float] = None  # time of the first refused connection since the last successful one
         self.connect_error = ""
 
@@ -57,14 +63,22 @@ class RendezvousClient:
             self._connect()
         return [(0, message) for message in self._link.receive()]
 
+    def take_problems(self) -> list[tuple[int, str]]:
+        return [(0, problem) for problem in self._link.take_problems()]
+
     def lost_nodes(self) -> dict[int, str]:
         if self._connecting is not None and self._connecting.handshake is not None:
             return {}  # the lead closes the previous connection in favor of this one
+        death = self._watch.death_evidence(0) if self._watch is not None and self.never_connected else ""
+        if death:
+            return {0: death}
         refused_s = clock.monotonic() - self._refused_at if self._refused_at is not None else 0.0
         # at first the lead may not be listening yet
         refused_limit_s = _FIRST_CONNECT_S if self.never_connected else RECONNECT_S
         if self._link.is_closed or (not self._link.is_up and refused_s > refused_limit_s):
             return {0: "its agent has died"}
+        if self._link.invalid_sender:
+            return {0: f"its agent was disconnected several times: {self._link.invalid_sender}"}
         if self._link.silent_s > self._link.timeout_s:
             return {0: f"no message for {clock.duration_text(self._link.silent_s)}"}
         return {}
@@ -96,8 +110,9 @@ class RendezvousClient:
             return
         try:
             # resolve only once: without a network, a second lookup would block for long
-            self._address = self._address or _resolve(lead)
-            self._connecting = _ConnectionAttempt(self._address)
+            if lead not in self._resolved:
+                self._resolved = {lead: _resolve(lead)}
+            self._connecting = _ConnectionAttempt(self._resolved[lead])
         except (OSError, ValueError) as error:
             self._fail(error)
 
@@ -107,34 +122,31 @@ class RendezvousClient:
                 self._connecting, self._pause_s, self._refused_at = None, _PAUSE_S, None
             elif clock.monotonic() > attempt.started_at + max(2 * self._link.heartbeat_s, 1.0):
                 raise OSError("no response")
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, AuthenticationError) as error:
             self._fail(error)
 
     def _advance_handshake(self, attempt: _ConnectionAttempt) -> bool:
         """Perform the next step if possible. Returns True once the link is connected."""
-        if attempt.line_socket is None and not attempt.connect():
+        if attempt.frame_socket is None and not attempt.connect():
             return False
-        assert attempt.line_socket is not None
-        order = self._order
-        line = attempt.line_socket.read_line(_MAX_LINE_BYTES)
-        if line is not None and attempt.handshake is None:
-            lead_nonce, nonce, received = str(json.loads(line)["nonce"]), make_nonce(), self._link.received
-            attempt.handshake = Handshake(order.run_id, order.attempt, order.node_rank, lead_nonce, nonce)
-            proof = make_proof(order.secret, MEMBER, attempt.handshake, received)
-            request = {"node": order.node_rank, "received": received, "nonce": nonce, "proof": proof}
-            attempt.line_socket.send_line(json.dumps(request).encode())
-            line = attempt.line_socket.read_line(_MAX_LINE_BYTES)
-        if line is not None and attempt.handshake is not None:
-            reply = json.loads(line)
-            if "refused" in reply:
-                raise ValueError(f"the lead refused this node: {reply['refused']}")
-            received = int(reply["received"])
-            if not verify_proof(reply["proof"], order.secret, LEAD, attempt.handshake, received):
-                raise ValueError("the process at that address is not the lead of this run")
-            signer, verifier = (LineSigner(order.secret, role, attempt.handshake) for role in (MEMBER, LEAD))
-            self._link.attach(attempt.line_socket, signer, verifier, received)
-            return True
-        if attempt.line_socket.has_ended:
+        frame_socket = attempt.frame_socket
+        assert frame_socket is not None
+        if attempt.handshake is None:
+            challenge = frame_socket.read_exactly(CHALLENGE_BYTES)
+            if challenge is not None:
+                handshake = MemberHandshake(self._credentials, self._order.node_rank, self._link.received)
+                frame_socket.send(handshake.hello(challenge))
+                attempt.handshake = handshake
+        if attempt.handshake is not None:
+            welcome = frame_socket.read_exactly(WELCOME_BYTES)
+            if welcome is not None:
+                acknowledged = attempt.handshake.verify(welcome)
+                frame_socket.start_frames(*attempt.handshake.frame_keys())
+                self._link.attach(frame_socket, acknowledged)
+                return True
+        if frame_socket.has_ended:
+            if attempt.handshake is not None:
+                raise AuthenticationError("the lead refused this node: another run, another attempt or another secret")
             raise OSError("the connection was closed")
         return False
 
@@ -152,8 +164,8 @@ class _ConnectionAttempt:
         """Raises OSError."""
         family, self._address = address
         self.started_at = clock.monotonic()
-        self.handshake: Optional[Handshake] = None
-        self.line_socket: Optional[LineSocket] = None
+        self.handshake: Optional[MemberHandshake] = None  # set once the hello was sent
+        self.frame_socket: Optional[FrameSocket] = None
         self._socket = socket.socket(family, socket.SOCK_STREAM)
         self._socket.setblocking(False)
         enable_sigio(self._socket.fileno())
@@ -170,7 +182,7 @@ class _ConnectionAttempt:
             return False
         if code not in (0, errno.EISCONN):
             raise OSError(code, os.strerror(code))
-        self.line_socket = LineSocket(self._socket)
+        self.frame_socket = FrameSocket(self._socket)
         return True
 
     def close(self) -> None:
@@ -178,6 +190,9 @@ class _ConnectionAttempt:
 
 
 def _resolve(address: str) -> _Address:
+    """Raises OSError and ValueError."""
     host, _, port = address.rpartition(":")
+    if not (port.isascii() and port.isdigit() and len(port) <= 5 and 0 < int(port) <= _MAX_PORT):
+        raise ValueError(f"invalid address of the lead: {address[:100]!r}")
     family, _, _, _, socket_address = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
     return family, socket_address

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from runyard.agent.rendezvous.reliable_link import Message
+from runyard.agent.rendezvous.messages import Message
 
 RECONNECT_S = 2.0  # an agent that lives reconnects within this time
 
@@ -19,6 +19,9 @@ class Messaging(Protocol):
 
     def receive(self) -> list[tuple[int, Message]]:
         """The messages since the last call, with the rank of the sending node."""
+
+    def take_problems(self) -> list[tuple[int, str]]:
+        """Why connections were ended on this side since the last call, with the rank of the other node."""
 
     def lost_nodes(self) -> dict[int, str]:
         """Nodes that are considered lost, with the evidence."""
@@ -54,6 +57,9 @@ class NoPeers:
         return
 
     def receive(self) -> list[tuple[int, Message]]:
+        return []
+
+    def take_problems(self) -> list[tuple[int, str]]:
         return []
 
     def lost_nodes(self) -> dict[int, str]:

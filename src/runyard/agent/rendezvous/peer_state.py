@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runyard import clock
-from runyard.agent.rendezvous.reliable_link import Message
+from runyard.agent.rendezvous.messages import Message
 from runyard.posix import procfs
 
 

@@ -3,41 +3,35 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import socket
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any, Optional
 
 from runyard import clock
-from runyard.agent.rendezvous.auth import (
-    LEAD,
-    MEMBER,
-    Handshake,
-    LineSigner,
-    make_nonce,
-    make_proof,
-    verify_proof,
-)
-from runyard.agent.rendezvous.line_socket import LineSocket, enable_sigio
+from runyard.agent.rendezvous.agent_watch import AgentWatch
+from runyard.agent.rendezvous.auth import Credentials, Hello
+from runyard.agent.rendezvous.frame_socket import enable_sigio
+from runyard.agent.rendezvous.messages import FROM_MEMBER, Message
 from runyard.agent.rendezvous.messaging import RECONNECT_S
-from runyard.agent.rendezvous.reliable_link import Message, ReliableLink
+from runyard.agent.rendezvous.reliable_link import ReliableLink
+from runyard.agent.rendezvous.unauthenticated import Client, UnauthenticatedClients
 from runyard.launch.order import WorkOrder
 
-_HANDSHAKE_TIMEOUT_S = 10.0
-_MAX_UNAUTHENTICATED = 64
-_MAX_LINE_BYTES = 4096
+_BACKLOG = 1024
+_MAX_ACCEPTS = 256  # in one turn: a flood of connections must not keep the lead from its other work
 
 
 class RendezvousServer:
     never_connected = False
     connect_error = ""
 
-    def __init__(self, order: WorkOrder) -> None:
-        """Raises OSError if no port is available."""
-        self._order = order
-        self._links = {node_rank: ReliableLink(order.peer_timeout_s) for node_rank in range(1, len(order.nodes))}
-        self._unauthenticated: list[_UnauthenticatedClient] = []
+    def __init__(self, order: WorkOrder, watch: Optional[AgentWatch] = None) -> None:
+        """``watch`` detects agents that died before they connected. Raises OSError if no port is available."""
+        self._watch = watch
+        self._links = {
+            node_rank: ReliableLink(order.peer_timeout_s, FROM_MEMBER) for node_rank in range(1, len(order.nodes))
+        }
+        self._unauthenticated = UnauthenticatedClients(Credentials(order.run_id, order.attempt, order.secret))
         host = order.nodes[0].address
         self._listener = _listen(host)
         self.address = f"{host}:{self._listener.getsockname()[1]}"
@@ -51,11 +45,19 @@ class RendezvousServer:
 
     def receive(self) -> list[tuple[int, Message]]:
         self._accept()
-        self._authenticate()
+        for client, hello in self._unauthenticated.take_authenticated():
+            self._admit(client, hello)
         return [(node_rank, message) for node_rank, link in self._links.items() for message in link.receive()]
 
+    def take_problems(self) -> list[tuple[int, str]]:
+        return [(node_rank, problem) for node_rank, link in self._links.items() for problem in link.take_problems()]
+
     def lost_nodes(self) -> dict[int, str]:
-        return {node_rank: evidence for node_rank, link in self._links.items() for evidence in _loss_evidence(link)}
+        return {
+            node_rank: evidence
+            for node_rank, link in self._links.items()
+            for evidence in self._loss_evidence(node_rank, link)
+        }
 
     def misses_heartbeats(self, node_rank: int) -> bool:
         return self._links[node_rank].misses_heartbeats
@@ -68,64 +70,36 @@ class RendezvousServer:
         self._listener.close()
         for link in self._links.values():
             link.close()
-        for client in self._unauthenticated:
-            client.socket.close()
+        self._unauthenticated.close()
 
     def _accept(self) -> None:
-        with suppress(BlockingIOError):
-            while True:
-                try:
-                    sock, _ = self._listener.accept()
-                except BlockingIOError:
-                    raise
-                except OSError:  # the client closed the connection already, or there are too many open files
-                    return
-                client = _UnauthenticatedClient(LineSocket(sock))
-                self._unauthenticated.append(client)
-                client.socket.send_line(json.dumps({"nonce": client.nonce}).encode())
+        for _ in range(_MAX_ACCEPTS):
+            try:
+                sock, address = self._listener.accept()
+            except OSError:  # there is none, it was closed already, or there are too many open files
+                return
+            self._unauthenticated.add(sock, str(address[0]))
 
-    def _authenticate(self) -> None:
-        for client in list(self._unauthenticated):
-            line = client.socket.read_line(_MAX_LINE_BYTES)
-            is_late = clock.monotonic() > client.connected_at + _HANDSHAKE_TIMEOUT_S
-            if line is not None or client.socket.has_ended or is_late:
-                self._unauthenticated.remove(client)
-                if line is None or not self._admit(client, line):
-                    client.socket.close()
-        while len(self._unauthenticated) > _MAX_UNAUTHENTICATED:
-            self._unauthenticated.pop(0).socket.close()
+    def _admit(self, client: Client, hello: Hello) -> None:
+        link = self._links.get(hello.node_rank)
+        if link is None:
+            client.socket.close()
+            return
+        client.socket.send(client.handshake.welcome(link.received))
+        client.socket.start_frames(*client.handshake.frame_keys())
+        link.attach(client.socket, hello.received)
 
-    def _admit(self, client: _UnauthenticatedClient, line: bytes) -> bool:
-        try:
-            request = json.loads(line)
-            node, received, nonce = int(request["node"]), int(request["received"]), str(request["nonce"])
-            proof = request["proof"]
-        except (ValueError, KeyError, TypeError):  # not an agent: a port scanner or a browser
-            return False
-        order, link = self._order, self._links.get(node)
-        handshake = Handshake(order.run_id, order.attempt, node, client.nonce, nonce)
-        if link is None or not verify_proof(proof, order.secret, MEMBER, handshake, received):
-            client.socket.send_line(json.dumps({"refused": "another run, another attempt or another secret"}).encode())
-            return False
-        reply = {"received": link.received, "proof": make_proof(order.secret, LEAD, handshake, link.received)}
-        client.socket.send_line(json.dumps(reply).encode())
-        signer, verifier = (LineSigner(order.secret, role, handshake) for role in (LEAD, MEMBER))
-        link.attach(client.socket, signer, verifier, received)
-        return True
-
-
-class _UnauthenticatedClient:
-    def __init__(self, line_socket: LineSocket) -> None:
-        self.socket = line_socket
-        self.nonce = make_nonce()
-        self.connected_at = clock.monotonic()
-
-
-def _loss_evidence(link: ReliableLink) -> Iterator[str]:
-    if link.is_closed or link.reset_s > RECONNECT_S:
-        yield "its agent has died, and the node's processes with it"
-    elif link.silent_s > link.timeout_s:
-        yield f"no message for {clock.duration_text(link.silent_s)}"
+    def _loss_evidence(self, node_rank: int, link: ReliableLink) -> Iterator[str]:
+        if link.received_at is None:
+            death = self._watch.death_evidence(node_rank) if self._watch is not None else ""
+            if death:
+                yield death
+        elif link.is_closed or link.reset_s > RECONNECT_S:
+            yield "its agent has died, and the node's processes with it"
+        elif link.invalid_sender:
+            yield f"its agent was disconnected several times: {link.invalid_sender}"
+        elif link.silent_s > link.timeout_s:
+            yield f"no message for {clock.duration_text(link.silent_s)}"
 
 
 def _listen(host: str) -> socket.socket:
@@ -138,7 +112,7 @@ def _listen(host: str) -> socket.socket:
         sock.bind((address or any_address, 0))
     except OSError:  # the address is that of another machine, which forwards to this one
         sock.bind((any_address, 0))
-    sock.listen(128)
+    sock.listen(_BACKLOG)
     sock.setblocking(False)
     enable_sigio(sock.fileno())
     return sock

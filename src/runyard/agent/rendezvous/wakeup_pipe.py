@@ -6,9 +6,10 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from runyard.agent.rendezvous.line_socket import enable_sigio
+from runyard.agent.rendezvous.frame_socket import enable_sigio
 
 _READ_BYTES = 1 << 20
+_MAX_LINE_BYTES = 1 << 20  # the script can write to the pipe, too
 
 
 class WakeupPipe:
@@ -30,6 +31,8 @@ class WakeupPipe:
         with suppress(BlockingIOError):
             self._partial_line += os.read(self._pipe, _READ_BYTES)
         *lines, self._partial_line = self._partial_line.split(b"\n")
+        if len(self._partial_line) > _MAX_LINE_BYTES:
+            self._partial_line = b""
         return [line.decode("utf-8", "surrogateescape") for line in lines if line]
 
     def close(self) -> None:

@@ -33,6 +33,8 @@ _MPI_INIT_S = 2.0  # a script that has not initialized MPI by then can be judged
 _EXIT_CODE_AFTER_SIGTERM = 128 + signal.SIGTERM
 _IF_INCLUDE = "PRTE_MCA_prte_if_include"
 _INTERFACE_OPTION = re.compile(r' --prtemca prte_if_include "[^"]*"')
+_DAEMON_REQUEST = re.compile(r"run (?P<node>[0-9]{1,6}) (?P<command>.+)", re.DOTALL)
+_RANK_REPORT = re.compile(r"(?P<event>\w+) (?P<rank>[0-9]{1,9}) (?P<number>[0-9]{1,9})$")
 _DAEMON = re.compile(r"(^|;)\s*(\S*prted) --daemonize ")
 
 
@@ -53,6 +55,7 @@ class MpiRankGroup(RankGroup):
         self._wakeup_pipe, self._messaging, self._interface = wakeup_pipe, messaging, interface
         self._exits = folder.root / "nodes" / str(order.node_rank) / "exits"
         self._exits_offset = 0
+        self._held_since: dict[int, float] = {}  # by rank; monotonic, unlike the times of ends
         self._rank_failed = False  # not because its daemon stopped it
         self._mpirun: Optional[int] = None
         self._daemons: dict[int, Optional[int]] = {}  # exit codes by pid; None while running
@@ -84,6 +87,7 @@ class MpiRankGroup(RankGroup):
             wakeup_pipe=self._wakeup_pipe,
             shared_memory=str(self._scratch.shared_memory),
             tmpdir=self._order.variables.get("TMPDIR", ""),
+            secrets=self._order.secret_variables,
         )
         mpi.rank_path(root, node_rank).write_text(script, encoding="utf-8", errors="surrogateescape")
         if node_rank == 0:
@@ -120,13 +124,17 @@ class MpiRankGroup(RankGroup):
 
     def handle_wakeup(self, lines: Sequence[str]) -> None:
         for line in lines:
-            command, _, arguments = line.partition(" ")
-            if command == "run":
-                self._forward_daemon(*arguments.split(" ", 1))
+            request = _DAEMON_REQUEST.match(line)
+            if request is not None and int(request["node"]) < len(self._order.nodes):
+                self._forward_daemon(int(request["node"]), request["command"])
         reports, self._exits_offset = read_new_lines(self._exits, self._exits_offset)
         for report in reports:
-            event, rank, number = report.split()
-            if event == "began":
+            # the script can write to this file and to the pipe, too: anything else is ignored
+            match = _RANK_REPORT.match(report)
+            if match is None:
+                continue
+            rank, number = match["rank"], match["number"]
+            if match["event"] == "began":
                 self.pids[int(rank)] = int(number)
                 self.has_started = True
             else:
@@ -144,7 +152,9 @@ class MpiRankGroup(RankGroup):
         interface = self._variables.get(_IF_INCLUDE, "")
         command = _INTERFACE_OPTION.sub(f' --prtemca prte_if_include "{interface}"' if interface else "", command)
         command = _DAEMON.sub(r"\1exec \2 ", command)
-        mpi.daemon_path(self.folder.root, self._order.node_rank).write_text(command + "\n", encoding="utf-8")
+        mpi.daemon_path(self.folder.root, self._order.node_rank).write_text(
+            command + "\n", encoding="utf-8", errors="surrogateescape"
+        )
         # Open MPI identifies nodes by host name: simulated nodes on one machine need different ones
         name = self._world.nodes[self._order.node_rank].name if self._world.is_on_one_machine else None
         pid = spawn(
@@ -159,8 +169,9 @@ class MpiRankGroup(RankGroup):
     def take_new_ends(self, *, is_last: bool = False) -> list[RankEnd]:
         """Hold back ranks that ended by SIGTERM from their daemon: the cause may be reported shortly after."""
         ends = super().take_new_ends()
-        settled = clock.now() - _HOLD_BACK_S
-        held = [end for end in ends if end.exit_code == -signal.SIGTERM and end.at > settled and not is_last]
+        now = clock.monotonic()
+        terminated = [end for end in ends if end.exit_code == -signal.SIGTERM and not is_last]
+        held = [end for end in terminated if now < self._held_since.setdefault(end.plan.rank, now) + _HOLD_BACK_S]
         self._new_ends = held
         return [end for end in ends if end not in held]
 
@@ -217,9 +228,8 @@ class MpiRankGroup(RankGroup):
             Path(relay).chmod(0o700)
         self._mpirun = spawn(command, self._variables, cwd=str(self.folder.work), log=str(self.folder.mpirun_log))
 
-    def _forward_daemon(self, node: str, command: str) -> None:
+    def _forward_daemon(self, node_rank: int, command: str) -> None:
         """`mpirun` would start the daemon by ssh; instead, the agent of that node starts it."""
-        node_rank = int(node)
         if node_rank == self._order.node_rank:
             self.run_daemon(command, "")
         else:

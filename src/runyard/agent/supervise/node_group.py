@@ -182,6 +182,9 @@ class _NodeSupervisor:
                 self.stall_detector.dump_stacks(message["number"])
             elif message["type"] == "run_daemon" and self.end is None:
                 self.daemon_requests.append((message["command"], message["prefix"]))
+        for node_rank, problem in self.messaging.take_problems():
+            name = self.nodes[node_rank].name
+            self.event_log.record("warning", warning=f"the connection to {name} was ended and restored: {problem}")
         while self.has_started and self.daemon_requests and self.end is None:
             self.ranks.run_daemon(*self.daemon_requests.pop(0))
 
@@ -329,7 +332,8 @@ class _NodeSupervisor:
         if not remaining:
             clear_leftovers(self.tag)
         if end.reason is EndReason.SCRIPT_FAILED and end.rank is not None:
-            end = find_root_cause([*self.rank_ends, *self.peers.rank_ends], self.decided_at, self.rank_count)
+            rank_ends = [*self.rank_ends, *self.peers.rank_ends]
+            end = find_root_cause(rank_ends, self.decided_at, self.rank_count) or end
         end = replace(end, processes_left=remaining)
         if end.reason is EndReason.SUCCEEDED and self.ranks.success_warning:
             self.event_log.record("warning", warning=self.ranks.success_warning)

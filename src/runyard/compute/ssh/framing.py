@@ -6,7 +6,12 @@ import json
 import threading
 from typing import IO, Any, Optional
 
+from runyard.spec.strict_json import parse_json
+
 CHUNK_BYTES = 256 * 1024
+_MAX_HEAD_BYTES = 1 << 28  # the head of a working copy lists all of its files
+_MAX_BODY_BYTES = 1 << 30
+_MAX_DEPTH = 64
 
 
 class ConnectionLost(Exception):
@@ -37,11 +42,13 @@ class FrameWriter:
 def read_frame(stream: IO[bytes]) -> Optional[tuple[dict[str, Any], bytes]]:
     """The next frame; None if the stream ended, also in the middle of a frame."""
     try:
-        line = stream.readline()
+        line = stream.readline(_MAX_HEAD_BYTES)
         if not line.endswith(b"\n"):
             return None
-        head = json.loads(line)
-        size = int(head.get("bytes", 0))
+        head = parse_json(line, max_bytes=_MAX_HEAD_BYTES, max_depth=_MAX_DEPTH)
+        size = head.get("bytes", 0) if isinstance(head, dict) else -1
+        if not isinstance(size, int) or not 0 <= size <= _MAX_BODY_BYTES:
+            raise ValueError(f"not an object with a valid number of bytes: {line[:100]!r}")
         body = stream.read(size) if size else b""
     except (OSError, ValueError) as error:
         raise ConnectionLost(f"invalid frame: {error}") from error
