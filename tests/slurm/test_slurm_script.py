@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shlex
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +31,7 @@ from runyard.compute.slurm.states import Phase, end_reason, phase
 from runyard.errors import ComputeTargetException
 from runyard.launch.order import Node, WorkOrder
 from runyard.lifecycle.state import End, EndReason
+from runyard.spec.folder import RunFolder
 from runyard.spec.launch import TorchDistributed
 from runyard.spec.resources import Resources
 
@@ -96,6 +101,21 @@ def test_the_resources_of_a_run_become_flags() -> None:
     ]
     assert flags(text)[-3:] == ["--exclusive", "--comment='a b'", "--mail-user=me@here"]
     assert "exec srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=6 " in text
+
+
+@pytest.mark.parametrize("node_rank", [0, 1])
+def test_the_task_of_a_node_reports_an_agent_that_was_killed(tmp_path: Path, node_rank: int) -> None:
+    order = replace(ORDER, folder=str(tmp_path), attempt=3, nodes=(Node("a"), Node("b")), resources=Resources(2))
+    words = shlex.split(rendered(order).partition("\nexec ")[2])
+    task = words[words.index("/bin/sh") : words.index("/y/bin/python")]
+    for script, code in (("exit 0", 0), ("kill -KILL $$", 137), ("kill -TERM $PPID; exit 0", 0)):
+        result = subprocess.run([*task, "/bin/sh", "-c", script], env={**os.environ, "SLURM_NODEID": str(node_rank)})
+        assert result.returncode == code
+        lost = RunFolder(tmp_path).node(node_rank).lost
+        if code:
+            assert json.loads(lost.read_text()) == {"attempt": 3, "evidence": "its agent ended with exit code 137"}
+        assert lost.exists() == bool(code)
+        lost.unlink(missing_ok=True)
 
 
 def test_more_processes_than_cpus_share_the_cpus_of_a_node() -> None:

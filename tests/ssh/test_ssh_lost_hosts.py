@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -106,6 +108,25 @@ def test_a_gang_ends_when_all_processes_of_one_host_are_killed(
     run.wait_for_completion(show_output=False, raise_on_error=False)
     assert run.get_status() == "Failed"
     assert member.name in str(run.get_details()["error"])
+
+
+def test_a_gang_whose_agent_is_killed_before_it_reaches_the_lead_is_retried(
+    submit: Callable[..., Run], unreliable_net: Net, home: Path
+) -> None:
+    lead, member = unreliable_net.hosts
+    member.inside(f"ip route add prohibit {lead.address}/32")  # the yard reaches both
+    run = submit("print('up')", 2, PyTorchConfiguration("Gloo", process_count=2, node_count=2))
+    eventually(lambda: agent_pid(run, member), "the agent of the second host starts", 60)
+    os.kill(agent_pid(run, member), signal.SIGKILL)
+    member.inside(f"ip route del prohibit {lead.address}/32")
+    eventually(lambda: run.get_status() == "Completed", "the second attempt completes", 60)
+    assert [attempt.reason for attempt in run.attempts] == ["node lost"]
+    assert run.attempts[0].message == f"{member.name}: its agent died before it connected"
+
+
+def agent_pid(run: Run, host: SshHost) -> int:
+    lock = host.runs().get(run.id, Path("/nowhere")) / "nodes/1/agent.lock"
+    return int(lock.read_text() or "0") if lock.exists() else 0
 
 
 def host_of(run: Run, net: Net) -> SshHost:

@@ -32,7 +32,11 @@ class HomeFolder:
     yard_log = _Entry("yard.log")
     start_failure = _Entry("yard.failure.json")  # the error of a yard that could not start
     database = _Entry("yard.db")
+    created = _Entry("home.json")  # written with the database: if that is missing later, it was lost
     token = _Entry("token")  # the secret that HTTP clients over TCP must send
+    secrets = _Entry("secrets.json")  # the named secrets, encrypted
+    secrets_key = _Entry("secrets.key")  # their key, unless it is configured to be elsewhere
+    deliveries = _Entry("deliveries")  # variables for agents that a batch system starts; each file is deleted when read
     config = _Entry("config.toml")  # settings that the user edits
     tcp_listener = _Entry("studio.json")  # the TCP address on which the yard listens again after a restart
     runs = _Entry("runs")
@@ -55,6 +59,7 @@ class RunFolder:
     ORDER, STOP, MIRROR, EVENTS = "order.json", "stop.json", "mirror.json", "events.jsonl"
 
     order = _Entry(ORDER)  # the agent's instructions: a WorkOrder as JSON
+    description = _Entry("run.json")  # the run as recorded in the database, to restore it without one
     stop = _Entry(STOP)  # exists once the run is to stop: {"reason": "canceled"}, with an optional "message"
     mirror = _Entry(MIRROR)  # host and folder of a run on another machine; this folder is then a copy
     events = _Entry(EVENTS)  # the agent's event log: one JSON object per line, append-only
@@ -72,7 +77,10 @@ class RunFolder:
     agent_log = _Entry("agent.log")  # tracebacks of an agent that failed
     client_lock = _Entry("client.lock")  # locked by the process of an interactive run while it lives
     lock_file = _Entry("environment.lock.txt")  # the resolved packages of the environment
+    sealed_values = _Entry("values.sealed")  # values that look like secrets, encrypted; masked in the specification
+    started = _Entry("started.json")  # of a sweep: its start in seconds since boot, for its time limit
     lead = _Entry("lead.json")  # address of the lead agent: {"place": "host:port", "attempt": 1}
+    lost = _Entry("lost.json")  # in the folder of a node whose agent died: {"attempt": 1, "evidence": "exit code 137"}
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -18,13 +18,12 @@ from runyard.compute.base import AgentStatus, Capacity, Compute, Handle
 from runyard.compute.local.forkserver_client import ForkserverClient
 from runyard.errors import ComputeTargetException
 from runyard.launch.argv import expand
-from runyard.launch.order import WorkOrder, read_order
-from runyard.launch.variables import PROCESS_TAG, process_tag
-from runyard.posix import file_lock
+from runyard.launch.order import WorkOrder, masked_variables, read_order, write_order
+from runyard.launch.variables import PROCESS_TAG, clean_environment, process_tag
+from runyard.posix import file_lock, procfs
 from runyard.posix.atomic_write import write_text
 from runyard.posix.machine import machine_capacity
 from runyard.spec.folder import RunFolder
-from runyard.spec.json import to_json
 
 _LEFTOVERS_GRACE_S = 2.0  # short: the agent, which grants the full grace period, is gone
 
@@ -38,8 +37,9 @@ class LocalCompute(Compute):
 
     def render(self, order: WorkOrder, machine: str = "this machine") -> str:
         folder = RunFolder(Path(order.folder))
-        argv = (*order.argv[:1], *expand(order.argv[1:], order.variables))
-        variables = [f"  {shlex.quote(f'{name}={value}')} \\" for name, value in sorted(order.variables.items())]
+        shown = masked_variables(order)
+        argv = (*order.argv[:1], *expand(order.argv[1:], shown))
+        variables = [f"  {shlex.quote(f'{name}={value}')} \\" for name, value in sorted(shown.items())]
         lines = [
             f"# {order.run_id}: started by an agent on {machine}, in its own session",
             *([f"# stopped after {order.max_run_duration_seconds} s"] if order.max_run_duration_seconds else []),
@@ -56,18 +56,23 @@ class LocalCompute(Compute):
         folder = RunFolder(Path(order.folder))
         try:
             folder.root.mkdir(parents=True, exist_ok=True)
-            write_text(folder.order, json.dumps(to_json(order)))
+            write_order(folder.order, order)
         except OSError as error:
             raise ComputeTargetException(
                 f"cannot write the order of {order.run_id}: {error}", hint="is the disk of the yard's home full?"
             ) from error
-        for node_rank in range(1, len(order.nodes)):
-            # the lead is started last: by then the agents that it waits for are starting
-            node = folder.node(node_rank)
-            node.root.mkdir(parents=True, exist_ok=True)
-            write_text(node.order, json.dumps(to_json(replace(order, node_rank=node_rank))))
-            self.forkserver.fork_agent(node.order)
-        self.forkserver.fork_agent(folder.order)
+        try:
+            for node_rank in range(1, len(order.nodes)):
+                # the lead is started last: by then the agents that it waits for are starting
+                node = folder.node(node_rank)
+                node.root.mkdir(parents=True, exist_ok=True)
+                write_order(node.order, replace(order, node_rank=node_rank))
+                self.forkserver.fork_agent(node.order, order.private)
+            self.forkserver.fork_agent(folder.order, order.private)
+        except (ComputeTargetException, OSError):
+            for node_rank in range(1, len(order.nodes)):  # they would wait for a lead that never comes
+                _terminate_agent(folder.node(node_rank))
+            raise
         return Handle(order.run_id, order.folder)
 
     def status(self, handles: Sequence[Handle]) -> dict[Handle, AgentStatus]:
@@ -80,26 +85,18 @@ class LocalCompute(Compute):
             return
         # The file first: an agent that is just starting reads it, even if the signal comes too early.
         write_text(folder.stop, json.dumps({"reason": reason}))
-        agent = agent_status(folder)
-        if agent is None or agent.pid is None:
-            return
-        with suppress(OSError):
-            process = os.pidfd_open(agent.pid)
-            try:
-                # Checked again with the process open: the pid may have been reused before it was opened.
-                if agent_status(folder) == agent:
-                    signal.pidfd_send_signal(process, signal.SIGTERM)
-            finally:
-                os.close(process)
+        _terminate_agent(folder)
 
     def stop_leftovers(self, handle: Handle) -> int:
         folder = RunFolder(Path(handle.folder))
         tag = process_tag(handle.run_id, folder)
         with suppress(OSError, ValueError, subprocess.SubprocessError):
             order = read_order(folder.order)
-            tag = order.variables.get(PROCESS_TAG, tag)
+            if order.variables.get(PROCESS_TAG, "").startswith(f"{handle.run_id}@"):  # not that of another run
+                tag = order.variables[PROCESS_TAG]
             if order.stop_argv:
-                subprocess.run(order.stop_argv, env=order.variables, capture_output=True, timeout=order.grace_s)
+                variables = {**clean_environment(os.environ), **order.variables}
+                subprocess.run(order.stop_argv, env=variables, capture_output=True, timeout=order.grace_s)
         remaining = stop_processes(tag, _LEFTOVERS_GRACE_S)
         clear_leftovers(tag)
         return remaining
@@ -115,3 +112,18 @@ def agent_status(folder: RunFolder) -> AgentStatus | None:
     """The agent that holds the lock of a run's folder; None if no agent does."""
     pid = file_lock.holder(folder.agent_lock)
     return None if pid is None else AgentStatus(pid or None)
+
+
+def _terminate_agent(folder: RunFolder) -> None:
+    agent = agent_status(folder)
+    if agent is None or agent.pid is None:
+        return
+    with suppress(OSError):
+        process = os.pidfd_open(agent.pid)
+        try:
+            # Checked again with the process open: the pid may have been reused before it was opened.
+            # The file may contain any pid, because the script can write to it: the agent is the one that has it open.
+            if agent_status(folder) == agent and procfs.has_open(agent.pid, folder.agent_lock):
+                signal.pidfd_send_signal(process, signal.SIGTERM)
+        finally:
+            os.close(process)

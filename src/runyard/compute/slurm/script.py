@@ -12,6 +12,20 @@ from runyard.launch.order import WorkOrder
 from runyard.launch.variables import process_tag
 from runyard.spec.folder import RunFolder
 
+# The task on each of several nodes. srun ignores an agent that dies (the agents decide the end of a run), and another
+# agent has no connection to one that died at its start: the shell that started it writes a file for the others. The
+# shell must outlive its agent, which takes its time after SIGTERM.
+_TASK = """trap : TERM INT
+folder=$1 attempt=$2
+shift 2
+"$@"
+code=$?
+[ "$SLURM_NODEID" = 0 ] || folder=$folder/nodes/$SLURM_NODEID
+if [ $code -ne 0 ] && mkdir -p "$folder"; then
+  echo "{\\"attempt\\": $attempt, \\"evidence\\": \\"its agent ended with exit code $code\\"}" > "$folder/lost.draft"
+  mv "$folder/lost.draft" "$folder/lost.json"
+fi
+exit $code"""
 _TIME_LIMIT_MARGIN_S = 120  # the agent stops a run at its limit and records it; Slurm's limit is for a stuck agent
 
 
@@ -88,7 +102,8 @@ def _flags(order: WorkOrder, options: SlurmOptions, cpus: int, excluded: str, na
 
 
 def _step(order: WorkOrder, cpus: int) -> str:
-    """The srun prefix for several nodes. srun must not end the run for a lost node: the agents decide that."""
+    """The prefix of the agent's command for several nodes. srun must not end the run for a lost node: the agents decide
+    that."""
     if order.resources.nodes == 1:
         return ""
     argv = [
@@ -101,6 +116,7 @@ def _step(order: WorkOrder, cpus: int) -> str:
         "--wait=0",
         "--mpi=none",
         "--input=none",
+        *("/bin/sh", "-c", _TASK, "agent", order.folder, str(order.attempt)),
     ]
     return shlex.join(argv) + " "
 

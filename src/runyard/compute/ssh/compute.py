@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from runyard.compute.base import AgentStatus, Capacity, Handle
 from runyard.compute.local.compute import LocalCompute
@@ -28,7 +29,7 @@ from runyard.compute.ssh.run_mirror import (
 )
 from runyard.compute.ssh.working_copy import read_working_copy, send_working_copy
 from runyard.errors import ComputeTargetException, RunyardException
-from runyard.launch.order import Node, WorkOrder
+from runyard.launch.order import Node, WorkOrder, write_order
 from runyard.lifecycle.state import End, EndReason
 from runyard.posix.atomic_write import write_text
 from runyard.spec.folder import RunFolder
@@ -50,6 +51,7 @@ class SshCompute(MirroredCompute):
         self.remote_data = HostData(hosts)
         self._capacity = capacities[0]
         self._kit, self._local = kit, local
+        self._reported_nodes: set[tuple[Handle, int | None, int]] = set()  # handle, attempt and rank of lost nodes
 
     def render(self, order: WorkOrder) -> str:
         return self._local.render(order, machine=", ".join(node.name for node in order.nodes) or next(iter(self.hosts)))
@@ -66,7 +68,7 @@ class SshCompute(MirroredCompute):
             folder.root.mkdir(parents=True, exist_ok=True)
             # files of earlier attempts are kept: this attempt's content is appended to them
             self.mirror.write_location(folder.root, order.attempt, names, file_sync.sizes(folder.root))
-        write_text(folder.order, json.dumps(to_json(order)))
+        write_order(folder.order, order)
         try:
             self._start(order, handle, [self.hosts[name] for name in names], digests or {})
         except ConnectionLost as error:
@@ -86,6 +88,7 @@ class SshCompute(MirroredCompute):
             lead = self.mirror.follow(handle)
             if lead is not None and not lead.agent_is_gone and not self.mirror.lost_host(handle):
                 agents[handle] = AgentStatus(lead.agent_pid)
+                self._report_lost_nodes(handle)
         return agents
 
     def explain_loss(self, handle: Handle) -> End | None:
@@ -140,6 +143,17 @@ class SshCompute(MirroredCompute):
         run = FollowedRun(Path(handle.folder), order.node_rank, self.mirror.bases(handle), agent_pid=int(pid))
         host.follow(order.run_id, run)
 
+    def _report_lost_nodes(self, handle: Handle) -> None:
+        """Inform the lead of agents on other hosts that are gone: it may have no connection to them yet."""
+        attempt = self.mirror.attempt(handle)
+        lead, *hosts = self.mirror.hosts_of(handle)
+        for node_rank, host in enumerate(hosts, start=1):
+            run, key = host.followed(handle.run_id), (handle, attempt, node_rank)
+            if run is not None and run.agent_is_gone and key not in self._reported_nodes:
+                self._reported_nodes.add(key)
+                arguments = (lead, host, handle.run_id, node_rank, attempt)
+                threading.Thread(target=_report_lost_node, args=arguments, name="report-lost-node", daemon=True).start()
+
     def _send_stop(self, handle: Handle, reason: str) -> None:
         """In a separate thread: an unreachable host receives the request when it is reachable again."""
         hosts, attempt = self.mirror.hosts_of(handle), self.mirror.attempt(handle)
@@ -160,3 +174,15 @@ class SshCompute(MirroredCompute):
                 lead.call("stop", run_id=handle.run_id, reason=reason, attempt=attempt, timeout_s=_CANCEL_START_S)
         except (RunyardException, OSError):
             self._send_stop(handle, reason)
+
+
+def _report_lost_node(lead: Host, host: Host, run_id: str, node_rank: int, attempt: int) -> None:
+    arguments: dict[str, Any] = {
+        "run_id": run_id,
+        "node_rank": node_rank,
+        "attempt": attempt,
+        "retry_s": _START_RETRY_S,
+    }
+    with suppress(ComputeTargetException):  # unreachable: then the lead waits until its timeout
+        if host.call("agent_has_died", **arguments):
+            lead.call("report_lost_node", evidence="its agent died before it connected", **arguments)

@@ -37,11 +37,13 @@ _POLL_S = (0.03, 0.5)  # between two looks at a run: longer while nothing change
 _MAX_SOCKET_PATH = 100
 _NEEDS_SOCKETS = frozenset({"write_working_copy", "start_agent", "follow"})  # their runs connect to the sockets
 _OPERATIONS = [
+    "agent_has_died",
     "create_data_tree",
     "lead_address",
     "missing_contents",
     "missing_data",
     "name_content",
+    "report_lost_node",
     "run_command",
     "start_agent",
     "started_attempt",

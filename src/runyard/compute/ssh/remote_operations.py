@@ -15,11 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
+from runyard.agent.event_log import EventLog
+from runyard.agent.rendezvous.agent_watch import agent_has_died
 from runyard.compute.base import Handle
 from runyard.compute.local.compute import LocalCompute, agent_status
 from runyard.compute.ssh.framing import CHUNK_BYTES
 from runyard.data.cache import Cache, Leaf, copy_tree, key_of, record_trees, trees_in_use
-from runyard.launch.order import WorkOrder
+from runyard.launch.order import WorkOrder, write_order
+from runyard.launch.private_variables import delete_deliveries
 from runyard.posix.atomic_write import write_text
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import from_json
@@ -127,11 +130,23 @@ class RemoteOperations:
         work_order = from_json(WorkOrder, order)
         node = RunFolder(Path(work_order.folder)).node(work_order.node_rank)
         node.root.mkdir(parents=True, exist_ok=True)
-        write_text(node.order, json.dumps(order))
-        return self.local.forkserver.fork_agent(node.order)
+        write_order(node.order, work_order)
+        return self.local.forkserver.fork_agent(node.order, work_order.private)
 
     def has_agent(self, run_id: str, node_rank: int) -> bool:
         return agent_status(self.run_folder(run_id).node(node_rank)) is not None
+
+    def agent_has_died(self, run_id: str, node_rank: int, attempt: int) -> bool:
+        """True if the agent of this attempt is gone and has not ended its part of the run."""
+        node = self.run_folder(run_id).node(node_rank)
+        has_ended = "node_ended" in EventLog(run_id, node, "", attempt).event_names()
+        return agent_has_died(node, attempt) and not has_ended
+
+    def report_lost_node(self, run_id: str, node_rank: int, attempt: int, evidence: str) -> None:
+        """Inform the lead agent on this host that the agent of another node has died."""
+        node = self.run_folder(run_id).node(node_rank)
+        node.root.mkdir(parents=True, exist_ok=True)
+        write_text(node.lost, json.dumps({"attempt": attempt, "evidence": evidence}))
 
     def started_attempt(self, run_id: str, node_rank: int) -> int:
         """The attempt of the run that was started here; 0 if none was."""
@@ -168,6 +183,7 @@ class RemoteOperations:
     def discard(self, run_id: str, keep: Sequence[str] = ()) -> None:
         """Delete the run's folder, except for the entries named in ``keep``."""
         root = self.run_folder(run_id).root
+        delete_deliveries(RunFolder(root))
         if not keep:
             shutil.rmtree(root, ignore_errors=True)
             return
