@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -134,4 +136,29 @@ def killed_at_the_end(gang: Gang) -> Iterator[Gang]:
             with suppress(ProcessLookupError):
                 os.kill(pid, 9)
         for order in gang.orders:  # as a compute target does for killed agents
-            clear_leftovers(order.variables.get(PROCESS_TAG) or process_tag(order.run_id, RunFolder(Path(order.folder))))
+            clear_leftovers(
+                order.variables.get(PROCESS_TAG) or process_tag(order.run_id, RunFolder(Path(order.folder)))
+            )
+
+
+@contextmanager
+def killed_at_start(home: Path, lock: str) -> Iterator[None]:
+    """Kill the agent of the next run that writes its process id into this lock file, within a millisecond or two."""
+    runs, is_done = home / "runs", threading.Event()
+    known = set(runs.glob(f"*/{lock}"))
+
+    def watch() -> None:
+        while not is_done.is_set():
+            for path in set(runs.glob(f"*/{lock}")) - known:
+                text = path.read_text()
+                if text.endswith("\n"):
+                    os.kill(int(text), signal.SIGKILL)
+                    is_done.set()
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_done.set()
+        thread.join()

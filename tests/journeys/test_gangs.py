@@ -6,12 +6,12 @@ import itertools
 import json
 import os
 import signal
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from gang_support import killed_at_start
 from runyard import (
     AmlCompute,
     ComputeTarget,
@@ -163,24 +163,6 @@ def test_kill_9_of_any_process_leaves_no_process(
     assert [pid for pid in ranks if is_alive(pid)] == []
 
 
-class KillAtStart(threading.Thread):
-    """Kills the agent that writes its process id into the lock file of a new run, within a millisecond if possible."""
-
-    def __init__(self, home: Path, lock: str) -> None:
-        super().__init__(daemon=True)
-        self._runs, self._lock = home / "runs", lock
-        self._known = set(self._runs.glob(f"*/{lock}"))
-        self.is_done = threading.Event()
-
-    def run(self) -> None:
-        while not self.is_done.is_set():
-            for lock in set(self._runs.glob(f"*/{self._lock}")) - self._known:
-                text = lock.read_text()
-                if text.endswith("\n"):
-                    os.kill(int(text), signal.SIGKILL)
-                    self.is_done.set()
-
-
 @pytest.mark.parametrize(("lock", "reason"), [("nodes/1/agent.lock", "node lost"), ("agent.lock", "agent lost")])
 @pytest.mark.real
 def test_a_gang_whose_agent_is_killed_at_its_start_is_retried(
@@ -190,14 +172,9 @@ def test_a_gang_whose_agent_is_killed_at_its_start_is_retried(
     script = "import os, time\nif os.environ['RUNYARD_ATTEMPT'] == '1': time.sleep(600)\n"
     config = gang(project(train=script), cluster, PyTorchConfiguration("Gloo", 2, 2))
     config.max_attempts = 2
-    killer = KillAtStart(home, lock)
-    killer.start()
-    run = experiment.submit(config)
-    try:
+    with killed_at_start(home, lock):
+        run = experiment.submit(config)
         eventually(lambda: run.get_status() == "Completed", "the second attempt completes")
-    finally:
-        killer.is_done.set()
-        killer.join()
     assert [attempt.reason for attempt in run.attempts] == [reason]
 
 

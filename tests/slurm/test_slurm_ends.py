@@ -11,6 +11,7 @@ import pytest
 from slurm_cluster import SCRIPTS, slurm
 from slurm_runs import activity, job_of
 
+from gang_support import killed_at_start
 from runyard import PyTorchConfiguration, Run
 from support import eventually, is_alive
 
@@ -112,6 +113,16 @@ def kill_node(name: str, slurm_folder: Path, run: Run) -> None:
         is_agent = node in environment and run.id.encode() in command
         if is_agent or (mark in environment and node in environment):
             os.kill(int(process.name), signal.SIGKILL)
+
+
+@pytest.mark.parametrize(("lock", "reason"), [("nodes/1/agent.lock", "node lost"), ("agent.lock", "agent lost")])
+def test_a_gang_whose_agent_is_killed_at_its_start_is_retried(submit, home: Path, lock: str, reason: str) -> None:
+    """The other agent ends, and with it the job."""
+    script = "import os, time\nif os.environ['RUNYARD_ATTEMPT'] == '1': time.sleep(600)\n"
+    with killed_at_start(home, lock):
+        run = submit(script, job=PyTorchConfiguration("Gloo", process_count=2, node_count=2), max_attempts=2)
+        eventually(lambda: run.get_status() == "Completed", "the second attempt completes")
+    assert [attempt.reason for attempt in run.attempts] == [reason]
 
 
 def test_a_run_completes_while_slurm_does_not_respond(submit, slurm_folder: Path, tmp_path: Path, home: Path) -> None:
