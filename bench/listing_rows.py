@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 
 from bench.rounds import measure_rounds, timed
@@ -46,6 +49,8 @@ def listing(sandbox: Sandbox, size: Size) -> Iterator[Row]:
             "bytes": timed(lambda: connection.read("/api/runs/table", limit=many)),
             "page": lambda: rows(_PAGE, query=_QUERY, sort="-metrics.m0"),
             "views": lambda: views(_PAGE),
+            "all views": lambda: views(many),
+            "command": timed(lambda: list_with_command(sandbox, many)),
             "few rows": lambda: rows(_FEW),
             "few views": lambda: views(_FEW),
         },
@@ -57,6 +62,8 @@ def listing(sandbox: Sandbox, size: Size) -> Iterator[Row]:
     yield Row("the same, not decoded", times["bytes"], baseline)
     yield Row(f"a page of {_PAGE} runs with a query and an order", times["page"], goal=Goal(0.010))
     yield Row(f"a page of {_PAGE} complete run descriptions", times["views"])
+    yield Row(f"complete descriptions of {many:,} runs", times["all views"], baseline, Goal(1.0))
+    yield Row(f"`runyard runs --all --json` of {many:,} runs", times["command"], goal=Goal(2.0))
     for kind in ("rows", "views"):
         yield Row(
             f"a page of {_FEW} {kind} among {many:,} runs",
@@ -64,6 +71,13 @@ def listing(sandbox: Sandbox, size: Size) -> Iterator[Row]:
             (f"among {_FEW} runs", few[kind]),
             Goal(1.5, relative=True),
         )
+
+
+def list_with_command(sandbox: Sandbox, count: int) -> None:
+    command = [sys.executable, "-m", "runyard", "runs", "--all", "--json"]
+    environment = {**os.environ, "RUNYARD_HOME": str(sandbox.home)}
+    output = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout
+    assert output.count(b'"run_id"') >= count
 
 
 def multiply(sandbox: Sandbox, count: int) -> None:

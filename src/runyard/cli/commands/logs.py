@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Optional
 
 import typer
 
@@ -18,6 +18,7 @@ app = new_app()
 _LOGS = "azureml-logs/"
 _SCRIPT_LOG = "70_driver_log"
 _SWEEP_LOG = "hyperdrive"
+_MAX_MATCHES = 10_000  # the limit of the API
 
 
 @app.command(cls=Command)
@@ -27,8 +28,16 @@ def logs(
     name: Annotated[
         str, typer.Option(metavar="NAME", help="Print another log, by a part of its name: environment.")
     ] = "",
+    search: Annotated[
+        Optional[str], typer.Option(metavar="TEXT", help="Print only lines that contain this text, with their numbers.")
+    ] = None,
 ) -> int:
-    """Print the log of a run: the output of its script, or the decisions of a sweep."""
+    """Print the log of a run: the output of its script, or the decisions of a sweep.
+
+    With --search, the exit code is 1 if no line contains the text, as with grep.
+    """
+    if search is not None and follow:
+        raise UserErrorException("--search and --follow cannot be combined", hint="search again when the run has ended")
     connection = Connection()
     view = find_run(connection, run)
     if follow and not RunState(view["status"]).is_terminal:
@@ -42,10 +51,26 @@ def logs(
     elif not selected:
         names = ", ".join(file.removeprefix(_LOGS) for file in all_logs)
         raise UserErrorException(f"run {view['run_id']} has no log {name!r}", hint=f"available logs: {names or 'none'}")
+    if search is not None:
+        return _search(connection, view["run_id"], [file.removeprefix(_LOGS) for file in selected], search)
     for file in selected:
         for piece in connection.stream(f"/api/runs/{view['run_id']}/files/{file}"):
             write_out(piece)
     return 0
+
+
+def _search(connection: Connection, run_id: str, names: list[str], text: str) -> int:
+    """Print `LINE: TEXT` of each match; with several logs, also the name of the log."""
+    has_match = False
+    for name in names:
+        matches = connection.get(f"/api/runs/{run_id}/logs/{name}/search", text=text, limit=_MAX_MATCHES)
+        prefix = f"{name}:" if len(names) > 1 else ""
+        for match in matches:
+            print(f"{prefix}{match['line']}: {match['text']}")
+        if len(matches) == _MAX_MATCHES:
+            print_status(f"only the first {_MAX_MATCHES:,} matching lines of {name}")
+        has_match = has_match or bool(matches)
+    return 0 if has_match else 1
 
 
 def _default_log(view: dict[str, Any]) -> str:

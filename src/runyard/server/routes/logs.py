@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from fastapi import APIRouter, Query, Response
+from fastapi.responses import StreamingResponse
 
 from runyard.errors import UserErrorException
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.run_report import logs
 from runyard.server.parameters import clamp
-from runyard.server.responses import json_response
-from runyard.tracking.logs import LogMatch, log_sizes, read_log, search_log
+from runyard.server.responses import encode_json, json_response
+from runyard.tracking.log_search import LogMatch, search_chunks
+from runyard.tracking.logs import log_sizes, read_log
 from runyard.wire.run_inspection import LogView
 
 _MAX_BYTES = 1 << 24
 _MAX_MATCHES = 10_000
+_CHUNKS_PER_SPACE = 64
 _HEADERS = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox", "Cache-Control": "no-store"}
 
 
@@ -50,8 +54,20 @@ def routes(conductor: Conductor) -> APIRouter:
 
     @router.get("/runs/{run_id}/logs/{name}/search", response_model=list[LogMatch])
     def search(run_id: str, name: str, text: str, limit: int = 1000) -> Response:
-        """List the lines that contain a text, ignoring case: offset, number and content."""
-        matches = search_log(log_path(run_id, name), text, clamp(limit, 1, _MAX_MATCHES))
-        return json_response([match._asdict() for match in matches])
+        """List the lines that contain a text, ignoring case: offset, number and content. Sent while it is searched."""
+        chunks = search_chunks(log_path(run_id, name), text, clamp(limit, 1, _MAX_MATCHES))
+        return StreamingResponse(_encode_list(chunks), media_type="application/json", headers=_HEADERS)
 
     return router
+
+
+def _encode_list(chunks: Iterable[list[LogMatch]]) -> Iterator[bytes]:
+    """Encode a JSON array piece by piece. A piece without matches is a space, which detects a closed connection."""
+    separator, searched = b"[", 0
+    for matches in chunks:
+        if matches:
+            yield separator + b",".join(encode_json(match._asdict()) for match in matches)
+            separator = b","
+        elif (searched := searched + 1) % _CHUNKS_PER_SPACE == 0:
+            yield b" "
+    yield b"[]" if separator == b"[" else b"]"
