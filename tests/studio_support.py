@@ -18,7 +18,7 @@ from runyard.spec.run import RunSpec
 from runyard.store import schema
 from runyard.store.database import Database
 from runyard.store.open_store import open_database
-from runyard.store.runs import RunRecord, _columns
+from runyard.store.runs import RunRecord, to_columns
 from runyard.tracking.blocks import Columns
 from runyard.tracking.series import append
 
@@ -72,7 +72,7 @@ def _some(database: Database, chance: random.Random, numbers: range, total: int,
     for number in numbers:
         record = _record(chance, number, now - (total - number) * 60.0)
         records.append(record)
-        runs.append(_columns(record))
+        runs.append(to_columns(record))
         changes.append({"run_id": record.run_id})
         tags += [
             {"run_id": record.run_id, "key": "team", "value": TEAMS[number % 3]},

@@ -12,7 +12,8 @@ from sqlalchemy.exc import OperationalError
 
 from runyard.errors import StoreCorrupted
 from runyard.store import open_store
-from runyard.store.open_store import HEAD, back_up, backup_path, migrate, open_database
+from runyard.store.backups import back_up, backup_path
+from runyard.store.open_store import HEAD, migrate, open_database
 
 
 def tables(path: Path) -> dict[str, str]:
@@ -68,21 +69,64 @@ def test_a_damaged_database_is_not_changed_and_the_hint_restores_it(tmp_path: Pa
     with pytest.raises(StoreCorrupted) as caught:
         open_database(path)
     assert str(path) in caught.value.message
-    assert f"cp {backup_path(path)}" in caught.value.hint
+    assert "`runyard restore`" in caught.value.hint
     assert path.read_bytes() == before
 
 
-def test_following_the_hint_restores_the_database(tmp_path: Path) -> None:
+@pytest.mark.parametrize("loss", ["deleted", "empty", "without tables"])
+@pytest.mark.parametrize("evidence", ["runs", "artifacts", "backups", "home.json"])
+def test_a_lost_database_is_not_replaced_by_an_empty_one(tmp_path: Path, loss: str, evidence: str) -> None:
     path = tmp_path / "yard.db"
     open_database(path).close()
-    back_up(path)
-    path.write_bytes(b"gone" * 1000)
-    with pytest.raises(StoreCorrupted):
-        open_database(path)
-    path.write_bytes(backup_path(path).read_bytes())
-    for sidecar in tmp_path.glob("yard.db-*"):
-        sidecar.unlink()
+    if evidence == "backups":
+        back_up(path)
+    elif evidence != "home.json":
+        (tmp_path / evidence / "ab").mkdir(parents=True)
+    if evidence != "home.json":
+        (tmp_path / "home.json").unlink()
+    path.unlink()
+    if loss == "empty":
+        path.touch()
+    elif loss == "without tables":
+        with sqlite3.connect(path) as connection:
+            connection.execute("CREATE TABLE t (x)")
+            connection.execute("DROP TABLE t")
+    before = path.read_bytes() if path.exists() else None
+    for _ in range(2):
+        with pytest.raises(StoreCorrupted, match=r"missing, but|empty, but") as caught:
+            open_database(path)
+        assert "runyard restore" in caught.value.hint
+    assert (path.read_bytes() if path.exists() else None) == before
+
+
+def test_the_error_for_a_lost_database_lists_the_backups(tmp_path: Path) -> None:
+    path = tmp_path / "yard.db"
     open_database(path).close()
+    backup = back_up(path)
+    path.unlink()
+    with pytest.raises(StoreCorrupted) as caught:
+        open_database(path)
+    assert f"{backup.time_text} (0 runs)" in caught.value.hint
+
+
+def test_a_home_of_an_earlier_version_is_marked_when_it_is_opened(tmp_path: Path) -> None:
+    path = tmp_path / "yard.db"
+    open_database(path).close()
+    (tmp_path / "home.json").unlink()
+    open_database(path).close()
+    path.unlink()
+    with pytest.raises(StoreCorrupted, match="has been used before"):
+        open_database(path)
+
+
+def test_an_open_database_does_not_continue_in_a_new_file(tmp_path: Path) -> None:
+    path = tmp_path / "yard.db"
+    database = open_database(path)
+    path.unlink()
+    database.close()
+    with pytest.raises(OperationalError), database.read():
+        pass
+    assert not path.exists()
 
 
 def test_a_foreign_database_is_not_changed(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, create_engine, event
+from sqlalchemy import URL, Connection, QueuePool, create_engine, event
 from sqlalchemy.exc import OperationalError
 
 MAX_INTEGER = 1 << 62  # safely within SQLite's 64 bits; larger numbers cannot be bound to a statement
@@ -26,8 +27,9 @@ class Database:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._writing = threading.RLock()
+        path.touch(mode=0o600)
         self._engine = create_engine(
-            sqlite_url(path), connect_args={"check_same_thread": False, "timeout": 30}, pool_size=8, max_overflow=32
+            sqlite_url(path), creator=self._connect, poolclass=QueuePool, pool_size=8, max_overflow=32
         )
         event.listen(self._engine, "connect", _prepare_connection)
 
@@ -43,6 +45,10 @@ class Database:
 
     def close(self) -> None:
         self._engine.dispose()
+
+    def _connect(self) -> sqlite3.Connection:
+        # "rw": without it, SQLite would continue with a new empty database after the file was removed
+        return sqlite3.connect(f"file:{quote(str(self.path))}?mode=rw", uri=True, check_same_thread=False, timeout=30)
 
 
 def sqlite_url(path: Path) -> URL:

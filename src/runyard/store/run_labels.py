@@ -9,6 +9,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, literal, select, u
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from runyard.errors import RunNotFound, UserErrorException
+from runyard.spec.redaction import mask_label
 from runyard.store import schema
 from runyard.store.database import Database, batches
 
@@ -74,7 +75,7 @@ class RunLabels:
             touch(connection, run_id)
             query = select(table).where(table.c.run_id == run_id, table.c.key.in_(list(properties)))
             for row in connection.execute(query):
-                if row.value != properties[row.key]:
+                if row.value != mask_label(row.key, properties[row.key]):
                     raise UserErrorException(
                         f"property {row.key!r} of run {run_id} is already {row.value!r} and cannot be set to "
                         f"{properties[row.key]!r}",
@@ -99,14 +100,15 @@ def touch(connection: Connection, run_id: str) -> None:
 
 def set_labels(connection: Connection, table: Any, run_id: str, labels: Mapping[str, str | None]) -> None:
     if labels:
-        rows = [{"run_id": run_id, "key": key, "value": value} for key, value in labels.items()]
+        rows = [{"run_id": run_id, "key": key, "value": mask_label(key, value)} for key, value in labels.items()]
         connection.execute(_SET_LABEL[table], rows)
 
 
 def set_params(connection: Connection, run_id: str, params: Mapping[str, str]) -> None:
     if params:
         connection.execute(
-            _SET_PARAM, [{"run_id": run_id, "key": key, "value": value} for key, value in params.items()]
+            _SET_PARAM,
+            [{"run_id": run_id, "key": key, "value": mask_label(key, value)} for key, value in params.items()],
         )
 
 

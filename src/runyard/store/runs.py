@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 SWEEP = "hyperdrive"  # the type of a sweep's parent run
 _runs = schema.runs
 _COLUMN_NAMES = tuple(_runs.c.keys())
+_JSON_NAMES = tuple(column.name for column in _runs.c if isinstance(column.type, JSON))
 
 # Built once: constructing a statement takes longer than executing it. JSON columns are read as text, for `parse_json`.
 _ALL = select(*(type_coerce(column, Text) if isinstance(column.type, JSON) else column for column in _runs.c))
@@ -72,7 +73,7 @@ class RunStore(RunLabels):
     ) -> RunRecord | None:
         """Insert a run and return the record with its number; None if the id exists already."""
         with self._database.write() as connection:
-            inserted = connection.execute(_INSERT, _columns(record))
+            inserted = connection.execute(_INSERT, to_columns(record))
             if not inserted.rowcount:
                 return None
             number = inserted.lastrowid
@@ -214,7 +215,8 @@ def _mutable_columns(record: RunRecord) -> dict[str, Any]:
     }
 
 
-def _columns(record: RunRecord) -> dict[str, Any]:
+def to_columns(record: RunRecord) -> dict[str, Any]:
+    """The columns of a record as JSON values, without its number."""
     return {
         **_mutable_columns(record),
         "run_id": record.run_id,
@@ -232,10 +234,9 @@ def _columns(record: RunRecord) -> dict[str, Any]:
     }
 
 
-def _record(row: Row[Any]) -> RunRecord:
-    values = dict(zip(_COLUMN_NAMES, row))
-    end, spec = parse_json(values.pop("end")), parse_json(values["spec"])
-    earlier = parse_json(values.pop("attempts")) or ()
+def from_columns(values: dict[str, Any]) -> RunRecord:
+    """The inverse of :func:`to_columns`. Raises KeyError, TypeError or ValueError for other values."""
+    end, spec, earlier = values.pop("end"), values["spec"], values.pop("attempts") or ()
     life = Life(
         RunState(values.pop("state")),
         _end(end) if end else None,
@@ -245,9 +246,15 @@ def _record(row: Row[Any]) -> RunRecord:
         retry_on=tuple((spec or {}).get("retry_on", ())),
         earlier_attempts=tuple(Attempt(_end(attempt["end"]), attempt["ended_at"]) for attempt in earlier),
     )
-    values["spec"], values["timeline"] = spec, parse_json(values["timeline"])
-    values["warnings"] = tuple(from_stored(value) for value in parse_json(values["warnings"]))
+    values["warnings"] = tuple(from_stored(value) for value in values["warnings"])
     return RunRecord(life=life, **values)
+
+
+def _record(row: Row[Any]) -> RunRecord:
+    values = dict(zip(_COLUMN_NAMES, row))
+    for name in _JSON_NAMES:
+        values[name] = parse_json(values[name])
+    return from_columns(values)
 
 
 def _end(values: dict[str, Any]) -> End:

@@ -12,14 +12,14 @@ from runyard.cli.command import Command, new_app
 from runyard.cli.commands.run import pairs
 from runyard.cli.follow import print_status
 from runyard.cli.formatting import age_text, duration_of
-from runyard.cli.run_lookup import Json, print_json
+from runyard.cli.run_lookup import Json, print_json_list
 from runyard.cli.run_summary import outcome
 from runyard.cli.table import print_table
 from runyard.client.connection import Connection
 
 app = new_app()
 _DEFAULT_LIMIT = 20
-_PAGE = 1000
+_PAGE = 10_000  # the limit of the API
 
 
 @app.command(cls=Command)
@@ -51,7 +51,7 @@ def runs(
     query = {"experiment": experiment, "status": status, "tags": json.dumps(tags) if tags else None}
     views, has_more = _collect(query, limit or (None if all else _DEFAULT_LIMIT), with_children=all)
     if as_json:
-        print_json(views)
+        print_json_list(views)
     elif not views:
         print_status("no matching runs" if any(query.values()) else "no runs; start one with runyard run SCRIPT")
     else:
@@ -76,7 +76,7 @@ def _collect(query: dict[str, Any], limit: Optional[int], *, with_children: bool
     connection, views = Connection(), list[dict[str, Any]]()
     before: Optional[int] = None
     while True:
-        count = _PAGE if limit is None else limit - len(views)
+        count = _PAGE if limit is None else min(limit - len(views), _PAGE)
         page = connection.get("/api/runs", before=before, limit=count, include_children=with_children, **query)
         views += page["runs"]
         before = page["next"]

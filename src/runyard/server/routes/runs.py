@@ -10,7 +10,7 @@ from runyard.lifecycle.state import End, EndReason, RunState
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.submit import attach_snapshot, dry_run, open_run, submit
 from runyard.server.parameters import clamp, parse_object
-from runyard.server.responses import json_response, run_view, run_views
+from runyard.server.responses import json_response, run_page_response, run_view
 from runyard.wire.runs import (
     BeginRun,
     FailRun,
@@ -64,7 +64,7 @@ def routes(conductor: Conductor) -> APIRouter:
         `fragment` selects runs whose id, or a part of it after a `_`, begins with it, and those whose id ends with it.
         """
         limit = clamp(limit, 1, 10_000)
-        records = store.find(
+        numbers = store.find_numbers(
             experiment=experiment,
             parent_id=parent,
             type=type,
@@ -76,8 +76,7 @@ def routes(conductor: Conductor) -> APIRouter:
             before=None if before is None else clamp(before, 0),
             limit=limit + 1,
         )
-        page, more = records[:limit], len(records) > limit
-        return json_response(RunPage(run_views(conductor, page), page[-1].number if more else None))
+        return run_page_response(conductor, numbers[:limit], has_more=len(numbers) > limit)
 
     @router.get("/runs/{run_id}", response_model=RunView)
     def get_run(run_id: str) -> Response:
