@@ -14,6 +14,7 @@ import pytest
 from runyard.errors import HomeUnusable, UserErrorException
 from runyard.store.database import Database
 from runyard.tracking.artifacts import Artifacts
+from runyard.tracking.content_check import check_content
 from support import as_nobody
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -32,8 +33,9 @@ def outputs(tmp_path: Path) -> Path:
 
 
 def content(artifacts: Artifacts, path: str, run_id: str = "r") -> bytes:
-    with artifacts.open(run_id, path) as file:
-        return file.read()
+    source = artifacts.source_of(run_id, path)
+    check_content(source.path, str(source.digest), path)
+    return source.path.read_bytes()
 
 
 def files_below(root: Path) -> list[Path]:
@@ -73,13 +75,13 @@ def test_names_that_lead_out_of_the_run_are_refused(artifacts: Artifacts, path: 
     with pytest.raises(UserErrorException, match="invalid name"):
         artifacts.put_stream("r", path, [b"x"])
     with pytest.raises(UserErrorException, match="invalid name"):
-        artifacts.open("r", path)
+        artifacts.source_of("r", path)
 
 
 def test_an_unknown_file_is_reported_with_the_existing_names(artifacts: Artifacts, outputs: Path) -> None:
     artifacts.put_stream("r", "outputs/model.pt", [b"x"])
     with pytest.raises(UserErrorException, match=r"(?s)no file 'outputs/modle.pt'.*outputs/model.pt"):
-        artifacts.open("r", "outputs/modle.pt")
+        artifacts.source_of("r", "outputs/modle.pt")
     with pytest.raises(UserErrorException, match="there is no file"):
         artifacts.store_file("r", "x", outputs / "missing")
     with pytest.raises(UserErrorException, match="cannot read the file"):

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
 
-from runyard import __version__
+from runyard import __version__, clock
 from runyard.cli.commands.yard import yard_health
-from runyard.cli.formatting import count_text, size_text
+from runyard.cli.formatting import age_text, count_text, size_text
 from runyard.client.connection import Connection
 from runyard.client.home import MAX_SOCKET_PATH, home_folder, prepare_home
 from runyard.errors import RunyardException
@@ -23,6 +23,8 @@ from runyard.spec.folder import HomeFolder
 _PROGRAM_TIMEOUT_S = 5.0
 _LOW_SPACE = 5_000_000_000
 _MIN_SPACE = 200_000_000
+_NEWEST_BACKUP = "yard.db.backup"
+_OLD_BACKUP_S = 3 * 24 * 3600.0
 _PIP_OPTIONS = ("index-url", "extra-index-url", "find-links", "no-index", "constraint", "trusted-host", "proxy", "cert")
 
 
@@ -40,6 +42,7 @@ def run_checks() -> list[Finding]:
         _python(),
         *_home(),
         _yard(),
+        _backup(),
         _machine(),
         _gpu(),
         _uv(),
@@ -98,6 +101,18 @@ def _yard() -> Finding:
     if health["version"] != __version__:
         return Finding("yard", "ok", text, f"this is version {__version__}: restart the yard with runyard yard stop")
     return Finding("yard", "ok", text)
+
+
+def _backup() -> Finding:
+    path = home_folder() / _NEWEST_BACKUP
+    try:
+        age_s = clock.now() - path.stat().st_mtime
+    except FileNotFoundError:
+        return Finding("backup", "ok", "none yet; the yard makes one every day once it has runs")
+    text = f"the newest backup of the database is from {age_text(max(age_s, 0.0))} ago"
+    if age_s > _OLD_BACKUP_S:
+        return Finding("backup", "ok", text, "the yard makes one when it runs; runyard fsck checks the database")
+    return Finding("backup", "ok", text)
 
 
 def _machine() -> Finding:

@@ -17,7 +17,7 @@ from runyard.spec.folder import HomeFolder
 
 TYPE_CHECKING = False  # importing typing takes longer than importing this module
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
     from typing import Any, BinaryIO, Optional
 
@@ -58,8 +58,10 @@ class Connection:
         """Yield the body in pieces as they arrive; it never has to fit in memory."""
         yield from self._send("GET", _target(path, query), buffered=False).stream()
 
-    def download(self, path: str, destination: Path) -> None:
+    def download(self, path: str, destination: Path, on_progress: Callable[[int], object] | None = None) -> None:
+        """Write the body to a file. ``on_progress`` receives the bytes of each piece; negative if it starts again."""
         for attempt in (1, 2, 3):
+            received = 0
             with open(destination, "wb") as out:  # outside the try: an error of this disk is not a connection error
                 chunks = self.stream(path)
                 while True:
@@ -68,10 +70,15 @@ class Connection:
                     except OSError as error:  # the yard exited during the download: the next one has the file too
                         if attempt == 3:
                             raise self._unavailable(error) from error
+                        if on_progress is not None:
+                            on_progress(-received)
                         break
                     if not chunk:
                         return
                     out.write(chunk)
+                    received += len(chunk)
+                    if on_progress is not None:
+                        on_progress(len(chunk))
 
     def upload(self, path: str, source: BinaryIO) -> Any:
         """Send a file with PUT. If it is not seekable, it is read into memory, so that the request can be repeated."""

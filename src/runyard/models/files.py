@@ -80,7 +80,7 @@ def select_run_files(components: Components, run_id: str, path: str) -> list[Art
 def _unstored_files(components: Components, run: RunRecord, stored: Container[str]) -> dict[str, Path]:
     """Logs, and files of a running script in the folders that are stored when it ends."""
     logs = ((name, find_file(components, run, name)) for name, _ in list_files(components, run) if name not in stored)
-    paths = {name: path for name, path in logs if path is not None}
+    paths = {name: source.path for name, source in logs if source is not None}
     for prefix, folder in output_folders(components, run):
         if folder.is_dir() and not folder.is_symlink():
             paths.update((f"{prefix}/{file.name}", file.source) for file in walk(folder)[0])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from runyard.models.registry import Models
 from runyard.posix.atomic_write import create_folder
+from runyard.tracking.content_check import check_content
 
 FOLDER = "azureml-models"
 _FICLONE = 0x40049409  # from linux/fs.h: the files share their blocks until one of them is written to
@@ -31,7 +32,9 @@ def create_model_folder(models: Models, versions: Sequence[tuple[str, int]], par
             for file in models.files(name, version):
                 target = draft / file.path
                 target.parent.mkdir(parents=True, exist_ok=True)
-                _copy(models.path_of(name, version, file.path), target)
+                source = models.source_of(name, version, file.path)
+                check_content(source.path, file.digest, f"{name}:{version}/{file.path}")
+                _copy(source.path, target)
     return root / versions[0][0] / str(versions[0][1]) if len(versions) == 1 else root
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection
@@ -16,7 +15,7 @@ from runyard.models.files import select_run_files, upload_owner
 from runyard.models.lineage import model_origin
 from runyard.orchestrator.components import Components
 from runyard.store.models import Alias, HistoryEntry, ModelRecord, ModelStore
-from runyard.tracking.artifacts import Artifact, delete_records, record
+from runyard.tracking.artifacts import Artifact, FileSource, delete_records, record
 from runyard.wire.models import ChangeModel, RegisterModel
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
@@ -112,13 +111,13 @@ class Models:
     def files(self, name: str, version: int) -> list[Artifact]:
         return self._artifacts.files(_owner(self._store.get(name, version)))
 
-    def path_of(self, name: str, version: int, path: str) -> Path:
-        """The path of the stored content, which must not be written to."""
+    def source_of(self, name: str, version: int, path: str) -> FileSource:
+        """The stored content, which must not be written to. Readers verify it."""
         paths = [file.path for file in self.files(name, version)]
         if path not in paths:
             listing = ", ".join(paths[:10]) + (", …" if len(paths) > 10 else "")
             raise UserErrorException(f"{name}:{version} has no file {path!r}", hint=f"its files: {listing}")
-        return self._artifacts.path_of(_owner(self._store.get(name, version)), path)
+        return self._artifacts.source_of(_owner(self._store.get(name, version)), path)
 
     def change(self, name: str, version: int, request: ChangeModel) -> ModelRecord:
         def apply(model: ModelRecord) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from runyard.orchestrator.components import Components
 from runyard.spec.json import from_json
 from runyard.spec.run import RunSpec
 from runyard.store.runs import RunRecord
+from runyard.tracking.artifacts import FileSource
+from runyard.tracking.file_walk import decode_name
 
 LOGS = "azureml-logs"
 
@@ -23,20 +25,20 @@ def list_files(components: Components, record: RunRecord) -> list[tuple[str, int
             for path in (Path(parent) / name for name in names):
                 with suppress(OSError):  # a running script may have removed it
                     if path.is_file() and _is_inside(path, folder):
-                        sizes[f"{prefix}/{path.relative_to(folder).as_posix()}"] = path.stat().st_size
+                        sizes[f"{prefix}/{decode_name(path.relative_to(folder).as_posix())}"] = path.stat().st_size
     sizes.update((artifact.path, artifact.size) for artifact in components.artifacts.files(record.run_id))
     return sorted(sizes.items())
 
 
-def find_file(components: Components, record: RunRecord, name: str) -> Path | None:
+def find_file(components: Components, record: RunRecord, name: str) -> FileSource | None:
     if any(artifact.path == name for artifact in components.artifacts.files(record.run_id)):
-        return components.artifacts.path_of(record.run_id, name)
+        return components.artifacts.source_of(record.run_id, name)
     for prefix, folder in _live_folders(components, record):
         if name.startswith(prefix + "/"):
             path = folder / name[len(prefix) + 1 :]
             with suppress(OSError, ValueError):  # an invalid file name
                 if path.is_file() and _is_inside(path, folder):
-                    return path
+                    return FileSource(path)
     return None
 
 

@@ -19,8 +19,10 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from runyard.clock import now
 from runyard.errors import HomeUnusable, UserErrorException
+from runyard.posix.regular_file import NotRegularFile, open_regular
 from runyard.store import schema
 from runyard.store.database import Database
+from runyard.tracking.content_check import is_intact
 from runyard.tracking.file_walk import walk
 
 _CHUNK_BYTES = 1 << 20
@@ -32,6 +34,14 @@ class Artifact:
     path: str  # in the run, separated by '/'
     digest: str
     size: int
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """A file to read, and the hash that its content must have."""
+
+    path: Path
+    digest: str | None = None  # None: a file of a running script, which may change
 
 
 @dataclass(frozen=True)
@@ -65,7 +75,7 @@ class Artifacts:
             artifact = self._add(path, source, move)
         except FileNotFoundError as error:
             raise UserErrorException(f"there is no file {str(source)!r} to store as {path!r}") from error
-        except (PermissionError, IsADirectoryError) as error:
+        except (PermissionError, NotRegularFile) as error:
             raise UserErrorException(f"cannot read the file {str(source)!r}: {error.strerror}") from error
         self._record(run_id, [artifact])
         if move:
@@ -145,8 +155,8 @@ class Artifacts:
             )
             return [Artifact(*row) for row in rows]
 
-    def path_of(self, run_id: str, path: str) -> Path:
-        """The file that contains the stored content; read-only."""
+    def source_of(self, run_id: str, path: str) -> FileSource:
+        """The file that contains the stored content; read-only. Readers verify the content."""
         name = validate_path(path)
         table = schema.artifacts.c
         with self._database.read() as connection:
@@ -163,16 +173,14 @@ class Artifacts:
                 run_id=run_id,
                 path=name,
             )
-        return self.content(digest)
+        return FileSource(self.content(digest), digest)
 
     def content(self, digest: str) -> Path:
         return self._root / digest[:2] / digest[2:]
 
-    def open(self, run_id: str, path: str) -> BinaryIO:
-        return open(self.path_of(run_id, path), "rb")
-
     def _add(self, path: str, source: Path, move: bool) -> Artifact:
-        with open(source, "rb") as file:
+        # opened once: a pipe would block, and the name may lead to another file after it was listed
+        with os.fdopen(open_regular(source if move else os.path.realpath(source)), "rb") as file:
             first = file.read(_CHUNK_BYTES)
             is_small = len(first) < _CHUNK_BYTES
             if not is_small and not move:
@@ -183,7 +191,10 @@ class Artifacts:
                 size += len(chunk)
             artifact = Artifact(path, digest.hexdigest(), size)
             self.hold([artifact])  # before the lookup: otherwise the content could be removed between the two
-            if self.content(artifact.digest).exists() or (move and self._link(source, artifact.digest)):
+            # a damaged content is replaced: it would otherwise be taken for this file
+            if is_intact(self.content(artifact.digest), artifact.digest) or (
+                move and self._link(source, artifact.digest)
+            ):
                 return artifact
             self.release([artifact])
             file.seek(0)
@@ -200,9 +211,7 @@ class Artifacts:
             target.parent.mkdir(parents=True, exist_ok=True)
             source.chmod(0o400)
             os.link(source, target)
-        except FileExistsError:
-            return True
-        except OSError:  # another file system
+        except OSError:  # another file system, or a damaged content that must be replaced
             return False
         return True
 

@@ -16,6 +16,7 @@ from runyard.spec.data import run_file_path
 from runyard.store import schema
 from runyard.store.database import Database
 from runyard.tracking.artifacts import Artifacts
+from runyard.tracking.content_check import check_content
 
 _PATH = re.compile(r"(?:ExperimentRun(?:/dcid\.([^/]+)(?:/(.+))?)?)?", re.DOTALL)  # as `run_file_path` writes it
 
@@ -81,4 +82,6 @@ class RunFiles(DataStore):
         return stored.etag
 
     def content_path(self, stored: StoredFile) -> Path | None:
-        return self._artifacts.content(stored.etag)
+        content = self._artifacts.content(stored.etag)
+        check_content(content, stored.etag, stored.path)
+        return content

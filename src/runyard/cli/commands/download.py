@@ -78,10 +78,8 @@ def _fetch(connection: Connection, run_id: str, name: str, folder: Path, advance
         raise UserErrorException(f"{name!r} is outside of {str(folder)!r}", hint="choose another folder with -o")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with replace_file(target) as draft, open(draft, "wb") as out:
-            for piece in connection.stream(f"/api/runs/{run_id}/files/{name}"):
-                out.write(piece)
-                advance(len(piece))
+        with replace_file(target) as draft:
+            connection.download(f"/api/runs/{run_id}/files/{name}", draft, advance)
     except OSError as error:
         raise UserErrorException(
             f"cannot write {target}: {error.strerror}", hint="choose another folder with -o"

@@ -16,6 +16,7 @@ from runyard.server.mlflow.errors import DOES_NOT_EXIST, INVALID, MlflowError, e
 from runyard.server.responses import json_response
 from runyard.server.uploads import CLIENT_CLOSED_REQUEST, store_upload
 from runyard.store.documents import MODEL, Documents
+from runyard.tracking.artifacts import FileSource
 
 _PATH = "/2.0/mlflow-artifacts/artifacts"
 
@@ -88,11 +89,11 @@ def _check_owner(conductor: Conductor, owner: str) -> None:
             raise
 
 
-def _locate(conductor: Conductor, owner: str, name: str) -> Path | None:
+def _locate(conductor: Conductor, owner: str, name: str) -> FileSource | None:
     try:
         return find_file(conductor.components, conductor.components.runs.load(owner), name)
     except RunNotFound:  # a model without a run
-        return conductor.components.artifacts.path_of(owner, name)
+        return conductor.components.artifacts.source_of(owner, name)
 
 
 def _list_files(conductor: Conductor, owner: str) -> list[tuple[str, int]]:

@@ -32,19 +32,19 @@ def routes(conductor: Conductor) -> APIRouter:
     def zipped(run_id: str) -> Response:
         """Return all files of the run as a zip archive, which is built while it is sent."""
         record = components.runs.load(run_id)
-        paths = ((name, find_file(components, record, name)) for name, _ in list_files(components, record))
-        return zip_response(((name, path) for name, path in paths if path is not None), f"{run_id}.zip")
+        sources = ((name, find_file(components, record, name)) for name, _ in list_files(components, record))
+        return zip_response([(name, source) for name, source in sources if source is not None], f"{run_id}.zip")
 
     @router.get("/runs/{run_id}/files/{name:any}")
     def file(run_id: str, name: str, inline: bool = False) -> Response:
         """Return the content or ranges of it; `inline=1` sets a type that a browser displays but never executes."""
         record = components.runs.load(run_id)
-        path = find_file(components, record, name)
-        if path is None:
+        source = find_file(components, record, name)
+        if source is None:
             names = [file_name for file_name, _ in list_files(components, record)][:8]
             hint = f"its files: {', '.join(names)}" if names else "it has no files yet"
             raise UserErrorException(f"run {run_id} has no file {name!r}", hint=hint)
-        return file_response(path, PurePath(name).name, inline=inline)
+        return file_response(source, PurePath(name).name, inline=inline)
 
     @router.put("/runs/{run_id}/files/{name:any}", response_model=FileView)
     async def upload(run_id: str, name: str, request: Request) -> Response:

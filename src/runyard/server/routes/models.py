@@ -138,14 +138,14 @@ def routes(conductor: Conductor, models: Models) -> APIRouter:
     @router.get("/models/{name}/versions/{version}/files.zip")
     def zipped(name: str, version: str) -> Response:
         number = models.get(name, version).version
-        files = ((file.path, models.path_of(name, number, file.path)) for file in models.files(name, number))
+        files = [(file.path, models.source_of(name, number, file.path)) for file in models.files(name, number)]
         return zip_response(files, f"{name}-{number}.zip")
 
     @router.get("/models/{name}/versions/{version}/files/{path:any}")
     def file(name: str, version: str, path: str, inline: bool = False) -> Response:
         """Return the content or ranges of it; `inline=1` sets a type that a browser displays but never executes."""
-        stored_path = models.path_of(name, models.get(name, version).version, path)
-        return file_response(stored_path, Path(path).name, inline=inline)
+        source = models.source_of(name, models.get(name, version).version, path)
+        return file_response(source, Path(path).name, inline=inline)
 
     return router
 
