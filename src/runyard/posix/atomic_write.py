@@ -84,7 +84,8 @@ def remove_stale_drafts(folder: Path) -> None:
     """Delete the temporary files of other processes, which must have ended."""
     for draft in folder.glob(f"*{_SUFFIX}"):
         if f".{os.getpid()}." not in draft.name:
-            draft.unlink(missing_ok=True)
+            with suppress(OSError):  # a script may have created a folder of such a name
+                draft.unlink()
 
 
 def flush_to_disk(path: Path) -> None:

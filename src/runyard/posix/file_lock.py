@@ -6,6 +6,8 @@ import fcntl
 import os
 import time
 
+from runyard.posix.regular_file import NotRegularFile, open_regular, read_regular
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,10 +49,10 @@ def write_holder(lock: int) -> None:
 
 
 def is_held(path: Path) -> bool:
-    """True while a process holds the lock; False if it is free or the file does not exist."""
+    """True while a process holds the lock; False if it is free, or there is no such file."""
     try:
-        lock = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
+        lock = open_regular(path)
+    except (FileNotFoundError, NotRegularFile):
         return False
     try:
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -66,8 +68,7 @@ def holder(path: Path) -> Optional[int]:
     if not is_held(path):
         return None
     try:
-        with open(path, "rb") as file:
-            text = file.read(32).strip()
-    except FileNotFoundError:
+        text = read_regular(path, 32).strip()
+    except (FileNotFoundError, NotRegularFile):
         return None
     return int(text) if text.isdigit() else 0
