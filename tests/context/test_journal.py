@@ -181,8 +181,11 @@ def test_a_full_disk_does_not_stop_the_script_and_lost_points_are_counted(tmp_pa
         assert journal.dropped == 2000 - ((1 << 14) - 256) // 32, journal.dropped
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         deadline = time.monotonic() + 10
-        while journal.dropped and time.monotonic() < deadline:
+        while time.monotonic() < deadline:
+            dropped = journal.dropped
             journal.log("n", -1.0)
+            if journal.dropped == dropped:
+                break
         """,
     )
     _, stderr = process.communicate()
@@ -193,7 +196,81 @@ def test_a_full_disk_does_not_stop_the_script_and_lost_points_are_counted(tmp_pa
     values = batch.records["value"].copy().view(np.float64)
     assert values[:504].tolist() == [float(index) for index in range(504)]
     assert values[504:].tolist() == [-1.0]
-    assert batch.position.dropped >= 2000 - 504
+    final = JournalReader(tmp_path, stem).read(Position(), limit=10**9, final=True)
+    assert final.position.dropped >= 2000 - 504
+
+
+def test_lost_points_are_counted_exactly_after_kill_9(tmp_path: Path) -> None:
+    """The disk stays full until the end: no further segment could record the number."""
+    process = start_script(
+        tmp_path,
+        """
+        import resource, signal
+        journal = Journal(os.environ["FOLDER"])
+        journal.log("n", 0.0)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, resource.RLIM_INFINITY))  # simulates a full disk
+        for index in range(2000):
+            journal.log("n", float(index))
+        journal.log_list("list", range(1000))
+        os.kill(os.getpid(), signal.SIGKILL)
+        """,
+    )
+    process.communicate()
+    (stem,) = stems(tmp_path)
+    batch = JournalReader(tmp_path, stem).read(Position(), limit=10**9, final=True)
+    assert len(batch.records) + batch.position.dropped == 1 + 2000 + 1000
+
+
+def test_a_journal_that_could_write_nothing_reports_its_lost_points(tmp_path: Path) -> None:
+    process = start_script(
+        tmp_path,
+        """
+        import resource
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+        journal = Journal(os.environ["FOLDER"])
+        for index in range(50):
+            journal.log("n", float(index))
+        """,
+    )
+    _, stderr = process.communicate()
+    assert "50 metric points were lost" in stderr.decode()
+    (stem,) = stems(tmp_path)
+    batch = JournalReader(tmp_path, stem).read(Position(), limit=100, final=True)
+    assert (len(batch.records), batch.position.dropped) == (0, 50)
+
+
+def test_points_follow_a_folder_that_is_moved(tmp_path: Path) -> None:
+    folder = tmp_path / "old" / "journal"
+    journal = Journal(folder)
+    journal.log("before", 1.0)
+    folder.parent.rename(tmp_path / "new")
+    for index in range(2000):
+        journal.log("after", float(index))
+    journal.log("text", "word")
+    moved = tmp_path / "new" / "journal"
+    (stem,) = stems(moved)
+    records = JournalReader(moved, stem).read(Position(), limit=10**9).records
+    assert len(records) == 2002
+    assert sorted(JournalReader(moved, stem).names().values()) == ["after", "before", "text"]
+    assert not folder.exists()
+
+
+def test_logging_continues_after_the_script_has_closed_all_descriptors(tmp_path: Path) -> None:
+    process = start_script(
+        tmp_path,
+        """
+        journal = Journal(os.environ["FOLDER"])
+        journal.log("n", 0.0)
+        os.closerange(3, 100)
+        for index in range(1, 1000):
+            journal.log("n", float(index))
+        assert journal.dropped == 0
+        """,
+    )
+    _, stderr = process.communicate()
+    assert process.returncode == 0, stderr
+    (records,) = read_records(tmp_path).values()
+    assert len(records) == 1000
 
 
 def test_lost_points_are_reported_at_exit(tmp_path: Path) -> None:

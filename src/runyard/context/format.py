@@ -1,10 +1,13 @@
 """Binary format of the metrics journal, shared by the writer in a script and the reader in the yard.
 
-A process that logs writes three kinds of files into the run's journal folder, all with a prefix unique to the process:
+A process that logs writes these files into the run's journal folder, all with a prefix unique to the process:
 
     <stem>.<number>.seg   a header, then records of 32 bytes; each is written once, its commit marker last
     <stem>.names          one JSON array [number, name] per line; the last line with a number is valid
     <stem>.side           one JSON value per line, for values that do not fit a record; the record has the line's offset
+    <stem>.lost           only after a full disk: its size is the number of points that could not be written
+
+The last one has no content, because a file can grow without blocks, even on a full disk.
 """
 
 from __future__ import annotations
@@ -41,7 +44,10 @@ HEADER_BYTES = 256
 _HEADER = struct.Struct("<8sIIQQQdI100s")
 INTERRUPTED_AT = 248  # offset of a byte, set when an exception may have left a claimed slot empty forever
 
-SEGMENT_SUFFIX, NAMES_SUFFIX, SIDE_SUFFIX = ".seg", ".names", ".side"
+SEGMENT_SUFFIX, NAMES_SUFFIX, SIDE_SUFFIX, LOST_SUFFIX = ".seg", ".names", ".side", ".lost"
+SEGMENT_BYTES = (1 << 14, 1 << 17, 1 << 20)  # of the first segments; all others are as large as the last of these
+MAX_LOST = 1 << 53  # a script can set the size of a file to anything
+_MAX_RANK = _MAX_PID = (1 << 31) - 1
 
 
 class Header:  # not a NamedTuple: importing typing would cost every script 10 ms
@@ -65,11 +71,14 @@ class Header:  # not a NamedTuple: importing typing would cost every script 10 m
 
     @classmethod
     def unpack(cls, data: bytes) -> Header | None:
-        """None if the bytes are not a journal header."""
+        """None if the bytes are not a journal header. They may be anything: a script can write to its journal."""
         if len(data) < HEADER_BYTES or data[:8] != MAGIC:
             return None
         _, number, rank, pid, started, dropped, created, length, machine = _HEADER.unpack_from(data)
-        return cls(number, rank, pid, started, dropped, created, machine[:length].decode("ascii"))
+        if rank > _MAX_RANK or pid > _MAX_PID:
+            return None
+        text = machine[:length].decode("ascii", "replace")
+        return cls(number, rank, pid, started, min(dropped, MAX_LOST), created, text)
 
 
 def segment_name(stem: str, number: int) -> str:

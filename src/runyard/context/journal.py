@@ -35,8 +35,8 @@ from runyard.context.values import (
 )
 from runyard.posix import procfs
 
-_SEGMENT_BYTES = (1 << 14, 1 << 17, 1 << 20)  # most processes log little: start small
 _RETRY_S = 1.0
+_STALE_DIRECTORY = (errno.EBADF, errno.ENOTDIR, errno.ENOENT)
 
 _pack_float = layout.FLOAT_RECORD.pack_into
 _pack_int = layout.INT_RECORD.pack_into
@@ -57,13 +57,14 @@ class Journal:
     """The metrics of one process. All methods are thread-safe, and return when the point is safely stored.
 
     Files are created with the first point. A forked child continues with separate files. A full disk does not stop
-    the training: points are dropped and counted, with a message on stderr.
+    the training: points are dropped and counted, with a message on stderr. If the folder is moved during the run, the
+    points follow it.
     """
 
     def __init__(self, folder: str | Path, *, rank: int = 0) -> None:
         self._folder = os.fspath(folder)
         self._rank = rank
-        self._dropped = 0
+        self._dropped = self._unrecorded = 0  # lost points: all, and those that are not recorded on disk
         self._warned = False
         # re-entrant, like everything that it guards: a signal handler may log while this thread is inside _put
         self._lock = RLock()
@@ -132,7 +133,7 @@ class Journal:
 
     @property
     def dropped(self) -> int:
-        """Points lost to a full disk and not yet recorded in a segment header."""
+        """Points of this process that were lost to a full disk."""
         return self._dropped
 
     def _begin(self) -> None:
@@ -143,7 +144,8 @@ class Journal:
         self._numbers = count()
         self._number = 0
         self._segment: _Segment = _no_segment()
-        self._names_file = self._side_file = -1
+        self._directory = self._names_file = self._side_file = self._lost_file = -1
+        self._recorded = 0  # lost points in the .lost file
         self._retry_at = 0.0
 
     def _log_any(self, name: str, value: Any, step: int | None, timestamp: Any = None) -> None:
@@ -158,7 +160,7 @@ class Journal:
         when = _now() if timestamp is None else validate_time(timestamp)
         with self._lock:
             if self._retry_at and time.monotonic() < self._retry_at:
-                self._dropped += 1
+                self._count_dropped(kind, value)
                 return
             try:
                 metric = self._metric(name)
@@ -166,7 +168,8 @@ class Journal:
                 self._write(metric, kind, payload, number, when)
                 self._retry_at = 0.0
             except OSError as error:
-                self._drop(error)
+                self._count_dropped(kind, value)
+                self._retry_later(error)
             except BaseException:
                 _mark_interrupted(self._segment[1])
                 raise
@@ -176,7 +179,7 @@ class Journal:
         if metric is not None:
             return metric
         if self._names_file < 0:
-            self._names_file = self._open(layout.NAMES_SUFFIX)
+            self._names_file = self._append_to(layout.NAMES_SUFFIX)
         number = next(self._numbers)
         _append(self._names_file, f"[{number}, {_quoted(name)}]")
         # only now visible to `log`: a record whose name is not on disk could not be read
@@ -185,7 +188,7 @@ class Journal:
 
     def _append_side_line(self, value: Any) -> int:
         if self._side_file < 0:
-            self._side_file = self._open(layout.SIDE_SUFFIX)
+            self._side_file = self._append_to(layout.SIDE_SUFFIX)
         return _append(self._side_file, _quoted(value) if type(value) is str else _as_json(value))
 
     def _write(self, metric: int, kind: int, payload: Any, step: int, when: float) -> None:
@@ -202,19 +205,19 @@ class Journal:
     def _next_segment(self, full: _Segment) -> None:
         if not self._machine:
             self._started, self._machine = procfs.start_ticks(self._pid) or 0, layout.this_machine()
-        number, path, file = self._claim_segment()
+        number, file = self._claim_segment()
         header = layout.Header(
             number=number,
             rank=self._rank,
             pid=self._pid,
             started=self._started,
-            dropped=self._dropped,
+            dropped=self._unrecorded,
             created=_now(),
             machine=self._machine,
         ).pack()
         fresh: _Segment | None = None
         try:
-            size = _SEGMENT_BYTES[min(number, len(_SEGMENT_BYTES) - 1)]
+            size = layout.SEGMENT_BYTES[min(number, len(layout.SEGMENT_BYTES) - 1)]
             _allocate(file, size)
             os.pwrite(file, header[8:], 8)
             os.pwrite(file, header[:8], 0)  # the magic number last: readers ignore the file without it
@@ -222,39 +225,62 @@ class Journal:
             fresh = (count(layout.HEADER_BYTES, layout.RECORD_BYTES).__next__, mapped)
             if self._segment is full:
                 self._segment = fresh
-                self._dropped = 0
+                self._unrecorded = 0
             else:  # a signal handler has created the next segment in between: readers must not wait for this one
                 _mark_interrupted(mapped)
         except BaseException:
             if self._segment is not fresh:
                 os.ftruncate(file, 0)  # readers skip an empty segment once a later one exists
                 if self._number == number:
-                    os.unlink(path)
+                    os.unlink(layout.segment_name(self._stem, number), dir_fd=self._directory)
             raise
         finally:
             os.close(file)
 
-    def _claim_segment(self) -> tuple[int, str, int]:
-        os.makedirs(self._folder, exist_ok=True)
+    def _claim_segment(self) -> tuple[int, int]:
         while True:
             number = self._number
-            path = f"{self._folder}/{layout.segment_name(self._stem, number)}"
             try:
-                return number, path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+                name = layout.segment_name(self._stem, number)
+                return number, self._open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
             except FileExistsError:  # the full segment, or one that a signal handler has just created
                 self._number = number + 1
 
-    def _open(self, suffix: str) -> int:
+    def _append_to(self, suffix: str) -> int:
+        return self._open(f"{self._stem}{suffix}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def _open(self, name: str, flags: int) -> int:
+        """Open a file relative to the folder's descriptor, which stays valid if the yard's home is moved."""
+        if self._directory >= 0:
+            try:
+                return os.open(name, flags, 0o600, dir_fd=self._directory)
+            except OSError as error:  # the script has closed all descriptors, or deleted the folder
+                if error.errno not in _STALE_DIRECTORY:
+                    raise
         os.makedirs(self._folder, exist_ok=True)
-        return os.open(f"{self._folder}/{self._stem}{suffix}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._directory = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
+        return os.open(name, flags, 0o600, dir_fd=self._directory)
 
     def _close_files(self) -> None:
-        for file in (self._names_file, self._side_file):
+        for file in (self._directory, self._names_file, self._side_file, self._lost_file):
             if file >= 0:
                 os.close(file)
 
-    def _drop(self, error: OSError) -> None:
-        self._dropped += 1
+    def _count_dropped(self, kind: int, value: Any) -> None:
+        """Record lost points in the size of a file, which needs no space, so that they are counted after a kill -9."""
+        points = len(value) if kind == layout.LIST else 1
+        self._dropped += points
+        self._unrecorded += points
+        try:
+            if self._lost_file < 0:
+                self._lost_file = self._append_to(layout.LOST_SUFFIX)
+            os.ftruncate(self._lost_file, self._recorded + self._unrecorded)
+        except OSError:  # not even an empty file can be created: the next segment's header records them
+            return
+        self._recorded += self._unrecorded
+        self._unrecorded = 0
+
+    def _retry_later(self, error: OSError) -> None:
         self._retry_at = time.monotonic() + _RETRY_S
         if not self._warned:
             self._warned = True
@@ -275,7 +301,7 @@ def _restart_in_child() -> None:
     for journal in list(_journals):
         journal._lock = RLock()  # the old one may be held by a thread that does not exist in the child
         journal._close_files()
-        journal._dropped = 0
+        journal._dropped = journal._unrecorded = 0
         journal._begin()
 
 

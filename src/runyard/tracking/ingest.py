@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +14,13 @@ from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from runyard.context import format as layout
-from runyard.context.documents import KIND_OF_RECORD
 from runyard.context.values import record_kind
 from runyard.store import schema
 from runyard.store.database import Database
 from runyard.tracking.blocks import Columns, join
 from runyard.tracking.journal_reader import Batch, JournalReader, Position, Records, stems
-from runyard.tracking.series import IMAGE, ROW, TABLE, Entry, append, family
+from runyard.tracking.logged_values import LOGGED_KINDS, validate_line
+from runyard.tracking.series import Entry, append, family
 
 _ROUND_RECORDS = 1 << 19  # bounds the memory and the length of one transaction
 
@@ -108,7 +108,8 @@ def _read_round(database: Database, run_id: str, folder: Path, final: bool) -> t
         batch = reader.read(before or Position(), limit=share, final=final)
         if len(batch.records) or batch.position.dropped > (before or Position()).dropped:
             batches.append(_JournalBatch(reader, stem, before, batch))
-    return batches, not final and all(len(journal.batch.records) < share for journal in batches)
+    has_more = any(journal.batch.is_cut or len(journal.batch.records) >= share for journal in batches)
+    return batches, not final and not has_more
 
 
 def _save_positions(connection: Connection, run_id: str, batches: list[_JournalBatch]) -> None:
@@ -145,9 +146,7 @@ def _group_by_metric(batches: list[_JournalBatch]) -> _Grouped:
         part = journal.batch.records
         span = slice(start, start + len(part))
         start += len(part)
-        names = _names(journal)
-        local = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
-        metrics[span] = local[part["metric"]]
+        metrics[span] = _metric_numbers(journal, numbers)
         # a clock that is set back must not reorder the points of one process
         order_times[span] = np.maximum.accumulate(part["time"])
     if len(batches) > 1:
@@ -166,11 +165,17 @@ def _group_by_metric(batches: list[_JournalBatch]) -> _Grouped:
     return grouped
 
 
-def _names(journal: _JournalBatch) -> list[str]:
-    names = journal.reader.names()
-    count = int(journal.batch.records["metric"].max(initial=0)) + 1
+def _metric_numbers(journal: _JournalBatch, numbers: dict[str, int]) -> Any:
+    """The number of each record's metric, among the metrics of all processes."""
+    metrics, names = journal.batch.records["metric"], journal.reader.names()
+    highest = int(metrics.max(initial=0))
+    used: Iterable[int] = range(highest + 1)
+    if highest > 2 * len(names) + 1000:  # not by the writer, which counts from 0: a table of all would be too large
+        distinct, metrics = np.unique(metrics, return_inverse=True)
+        used = distinct.tolist()
     # after a power failure, the last names may be missing although their records exist
-    return [names.get(number) or f"unnamed metric {number}" for number in range(count)]
+    local = [names.get(number) or f"unnamed metric {number}" for number in used]
+    return np.array([numbers.setdefault(name, len(numbers)) for name in local], np.int64)[metrics]
 
 
 def _add_metric(
@@ -178,7 +183,7 @@ def _add_metric(
 ) -> None:
     lines: dict[int, Any] = {}
     if (records["kind"] > layout.NONE).any():
-        lines = _side_lines(records, owners, batches)
+        lines = _side_lines(name, records, owners, batches)
     parts: list[Columns] = []
     begin = 0
     for index in [*np.flatnonzero(records["kind"] > layout.BIG_INT).tolist(), len(records)]:
@@ -192,12 +197,9 @@ def _add_metric(
             parts.append(_list_points(lines[index], record, ranks[index]))
         else:
             entry = Entry(int(record["step"]), float(record["time"]), int(ranks[index]), _content(kind, lines[index]))
-            grouped.entries.setdefault(_key(grouped, name, _KINDS[kind]), []).append(entry)
+            grouped.entries.setdefault(_key(grouped, name, LOGGED_KINDS[kind]), []).append(entry)
     if parts:
         grouped.scalars[name] = join(parts)
-
-
-_KINDS = {layout.ROW: ROW, layout.TABLE: TABLE, layout.IMAGE: IMAGE, **KIND_OF_RECORD}
 
 
 def _key(grouped: _Grouped, name: str, kind: str) -> tuple[str, str]:
@@ -209,26 +211,34 @@ def _content(kind: int, line: Any) -> Any:
     return {column: [value] for column, value in line.items()} if kind == layout.ROW else line
 
 
-def _side_lines(records: Records, owners: Any, batches: list[_JournalBatch]) -> dict[int, Any]:
+def _side_lines(name: str, records: Records, owners: Any, batches: list[_JournalBatch]) -> dict[int, Any]:
+    """The values of the records' side lines by index, without those that are not what their kind requires."""
     kinds = records["kind"]
     lines: dict[int, Any] = {}
     for owner, journal in enumerate(batches):
         selected = np.flatnonzero((owners == owner) & (kinds > layout.NONE) & (kinds != layout.VOID))
         if len(selected):
-            lines.update(zip(selected.tolist(), journal.reader.side_lines(records["value"][selected].tolist())))
-    return {index: line for index, line in lines.items() if line is not None}
+            values = journal.reader.side_lines(records["value"][selected].tolist())
+            for index, kind, line in zip(selected.tolist(), kinds[selected].tolist(), values):
+                value = validate_line(kind, name, line)
+                if value is not None:
+                    lines[index] = value
+    return lines
 
 
 def _points(records: Records, ranks: Any, lines: dict[int, Any], begin: int) -> Columns:
     values = np.ascontiguousarray(records["value"])
     textual = np.flatnonzero(records["kind"] > layout.NONE)
     values[textual] = np.arange(len(textual))
+    record_kinds = records["kind"].astype(np.uint8)
+    # a number whose line is damaged could not be read as one
+    record_kinds[[index for index in textual.tolist() if begin + index not in lines]] = layout.TEXT
     return Columns(
         np.ascontiguousarray(records["step"]),
         np.ascontiguousarray(records["time"]),
         values,
         ranks,
-        records["kind"].astype(np.uint8),
+        record_kinds,
         [str(lines.get(begin + index, "")) for index in textual.tolist()],
     )
 
