@@ -36,6 +36,11 @@ def complete_records(data: bytes) -> tuple[list[tuple[int, int]], Optional[int]]
     return spans, damaged_at
 
 
+def first_record_bytes(data: bytes) -> int:
+    """The size of the first record with its checksums, according to its valid head."""
+    return int(_LENGTH.unpack_from(data)[0]) + _HEAD + TAIL_BYTES
+
+
 def _split(data: bytes) -> tuple[list[tuple[int, int]], Optional[int]]:
     """Split by the lengths alone, up to an invalid length."""
     spans: list[tuple[int, int]] = []

@@ -171,6 +171,8 @@ def _shape(message: bytes) -> list[int]:
 def _varints(packed: bytes) -> list[float]:
     numbers, value, shift = [], 0, 0
     for byte in packed:
+        if shift > 63:
+            raise ValueError("a number of more than 64 bits")
         value |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:

@@ -22,16 +22,22 @@ from sqlalchemy.exc import IntegrityError
 
 from runyard.context import format as layout
 from runyard.context.documents import SCALAR
-from runyard.event_files.checksums import TAIL_BYTES, complete_records
+from runyard.event_files.checksums import TAIL_BYTES, complete_records, first_record_bytes
 from runyard.event_files.summaries import SummaryValue, read_event
+from runyard.posix.regular_file import UNREADABLE, open_regular, read_range
 from runyard.store import schema
 from runyard.store.database import Database
 from runyard.tracking.blocks import Columns
+from runyard.tracking.file_walk import decode_name
 from runyard.tracking.series import Entry, append
 from runyard.wire.event_records import is_event_file
 
 _ROUND_BYTES = 8 << 20  # bounds the memory and the length of one transaction
 _MAX_NAME = 255
+_MAX_TIME_S = 1e11  # the year 5138
+_MAX_STEP = 1 << 63
+_MAX_EVENT_BYTES = 1 << 26  # larger ones are graphs and images, which are not read
+_ROUND_S = 1.0  # a run with many files must not delay the others
 _RESCAN_FACTOR = 50  # folders are scanned again after this multiple of the last scan's duration
 
 
@@ -60,8 +66,12 @@ class EventFiles:
         grown = [(file, size) for file in state.files if (size := _size(file.path)) > state.sizes.get(file.name, 0)]
         if not grown:
             return 0
-        stored, _ = ingest_event_files(self._database, run_id, [file for file, _ in grown])
-        state.sizes.update((file.name, size) for file, size in grown)
+        stored = 0
+        for file, size in grown:
+            stored += ingest_event_files(self._database, run_id, [file])[0]
+            state.sizes[file.name] = size
+            if time.monotonic() - started_at > _ROUND_S:  # the others wait until the next call
+                break
         return stored
 
     def forget(self, run_id: str) -> None:
@@ -85,7 +95,7 @@ def find_event_files(folders: Iterable[tuple[str, Path]]) -> Iterator[EventFile]
             for name in filter(is_event_file, names):
                 path = Path(parent) / name
                 if path.is_file() and not path.is_symlink():
-                    yield EventFile(f"{prefix}/{path.relative_to(folder).as_posix()}", path)
+                    yield EventFile(f"{prefix}/{decode_name(path.relative_to(folder).as_posix())}", path)
 
 
 def ingest_event_files(database: Database, run_id: str, files: Iterable[EventFile]) -> tuple[int, list[str]]:
@@ -129,23 +139,34 @@ def _read(file: EventFile, begin: int) -> tuple[list[SummaryValue], int, str]:
     size = _ROUND_BYTES
     while True:
         try:
-            with open(file.path, "rb") as stream:
-                stream.seek(begin)
-                data = stream.read(size)
-        except OSError:  # deleted by the script
+            stream = open_regular(file.path)
+        except UNREADABLE:  # deleted or replaced by the script
             return values, begin, ""
+        try:
+            file_size = os.fstat(stream).st_size
+            data = read_range(stream, begin, size)
+        finally:
+            os.close(stream)
         spans, damaged = complete_records(data)
         for start, end in spans:
             # skip records of unknown formats: they are complete, so the next ones can be read
             with suppress(ValueError, ArithmeticError, struct.error):
-                values += read_event(data[start:end])
+                values += [value for value in read_event(data[start:end]) if _is_storable(value)]
         length = spans[-1][1] + TAIL_BYTES if spans else 0
         if damaged is not None:
             warning = f"{file.name} is damaged at byte {begin + damaged:,}: the rest was not read"
             return values, begin + length, warning
         if length or len(data) < size:
             return values, begin + length, ""
+        event_end = begin + first_record_bytes(data)
+        if event_end - begin > _MAX_EVENT_BYTES:
+            return values, event_end if event_end <= file_size else begin, ""
         size *= 4  # one event is larger than the buffer
+
+
+def _is_storable(value: SummaryValue) -> bool:
+    """False for a time or step that no clock and no program has."""
+    return abs(value.time) < _MAX_TIME_S and -_MAX_STEP <= value.step < _MAX_STEP
 
 
 def _group_by_series(

@@ -29,7 +29,7 @@ def walk(folder: Path) -> tuple[list[FileEntry], list[str]]:
             warnings.append(f"{name or current} was left out: {error.strerror}")
             continue
         for entry in entries:
-            path = f"{name}/{_decode(entry.name)}" if name else _decode(entry.name)
+            path = f"{name}/{decode_name(entry.name)}" if name else decode_name(entry.name)
             reason = ""
             if entry.is_symlink():
                 target = os.path.realpath(entry.path)
@@ -55,13 +55,13 @@ def walk(folder: Path) -> tuple[list[FileEntry], list[str]]:
     return files, warnings
 
 
-def _contains(folder: str, path: str) -> bool:
-    return (os.path.realpath(Path(path).parent) + os.sep).startswith(folder + os.sep)
-
-
-def _decode(name: str) -> str:
+def decode_name(name: str) -> str:
     """Convert a file name to text; invalid UTF-8 becomes ``\\xff``."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def _contains(folder: str, path: str) -> bool:
+    return (os.path.realpath(Path(path).parent) + os.sep).startswith(folder + os.sep)
 
 
 def _special(entry: os.DirEntry[str]) -> str:
