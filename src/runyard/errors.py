@@ -21,8 +21,10 @@
     ├── ModelPathNotFoundException       the path of a model to register does not exist
     ├── OnnxExportException              a model could not be exported
     │   └── ParityFailed                 the outputs of the exported model differ; see ``report``
+    ├── SecretsUnreadable                stored secrets cannot be decrypted: the key is missing or another one
     ├── YardUnavailable                  the yard does not respond and could not be started
-    └── StoreCorrupted                   the yard's database is damaged; it was left unchanged
+    ├── FileCorrupted                    a stored file is missing or has another content than was stored
+    └── StoreCorrupted                   the yard's database is damaged or missing; it was left unchanged
 
 The message states what happened and names the objects involved; the hint states what to do next.
 Names that end in ``Exception`` are those of SDK v1, which existing scripts catch.
@@ -176,7 +178,15 @@ class ParityFailed(OnnxExportException):
         self.report = report
 
 
+class SecretsUnreadable(RunyardException):
+    pass
+
+
 class YardUnavailable(RunyardException):
+    pass
+
+
+class FileCorrupted(RunyardException):
     pass
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 
+from runyard.spec.redaction import PRIVATE_KEY_MARKER
+
 _HEADS = (b".env", b"id_", b".netrc", b"_netrc", b".pypirc", b".git-credentials", b"credentials", b"client_secret")
 _TAILS = (b".pem", b".key", b"credentials.json", b"credential.json", b"account.json")
 _BY_NAME = re.compile(
@@ -25,7 +27,9 @@ def looks_secret(root: bytes, path: bytes, name: bytes) -> bool:
     if name == b"credentials":
         return (b"/" + path).endswith(b"/.aws/credentials")
     if name.endswith((b".pem", b".key")):
-        return b"PRIVATE KEY" in _head(root + b"/" + path)  # .pem files can also be certificates, which are not secret
+        return PRIVATE_KEY_MARKER.encode() in _head(
+            root + b"/" + path
+        )  # .pem files can also be certificates, which are not secret
     if name.endswith(b"account.json"):
         return b'"private_key"' in _head(root + b"/" + path)
     return False

@@ -34,6 +34,7 @@ class RunSpec:
     framework: str = "Python"
     communicator: str = "None"
     environment_variables: dict[str, str] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict)  # names of stored secrets, by variable
     max_run_duration_seconds: Optional[int] = None
     directories_to_watch: tuple[str, ...] = ("logs",)  # stored while the script runs; `outputs` is stored at its end
     grace_s: float = 10.0  # seconds between SIGTERM and SIGKILL
