@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 import signal
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Optional
 
 from runyard.agent.event_log import EventLog
+from runyard.agent.live_folder import LiveRunFolder
 from runyard.agent.process.spawn import StandbyProcess
 from runyard.agent.retry import add_attempt_variables
 from runyard.agent.supervise.single_process import WATCHED_SIGNALS, supervise_process
 from runyard.launch.order import WorkOrder, read_order
+from runyard.launch.private_variables import add_private_variables, missing_secrets
 from runyard.lifecycle.state import End, EndReason
-from runyard.posix import file_lock
+from runyard.posix import file_lock, procfs
 from runyard.posix.namespaces import mount_read_only
+from runyard.posix.regular_file import read_regular
 from runyard.spec.folder import RunFolder
 
 _START_EVENTS = {"script_started", "script_ended", "launch_failed", "node_started"}
@@ -31,6 +34,7 @@ def main(
     on_ready: Callable[[], None] = lambda: None,
     event_log_class: type[EventLog] = EventLog,
     standby: Optional[StandbyProcess] = None,
+    private: Optional[Mapping[str, str]] = None,
 ) -> int:
     """Supervise the run until it ends. A second agent finds the lock held, or the script started, and returns.
 
@@ -39,12 +43,14 @@ def main(
         on_ready: Called once the run has an agent.
         event_log_class: The class that records events.
         standby: A process that was forked ahead to execute the script.
+        private: Variables of the processes that are not in the work order.
     """
     block_signals()
-    order = read_order(Path(order_path))
-    folder = RunFolder(Path(order.folder))
+    order = add_private_variables(read_order(Path(order_path)), private or {})
+    folder = LiveRunFolder(Path(order.folder))
     node_folder = folder.node(order.node_rank)
     event_log = event_log_class(order.run_id, node_folder, order.notify_socket, order.attempt)
+    event_log.hide({name: order.variables[name] for name in order.secret_variables if name in order.variables})
     lock = file_lock.acquire(node_folder.agent_lock, timeout_s=_PROBE_S)
     on_ready()
     if lock is None and order.attempt > 1:
@@ -53,6 +59,11 @@ def main(
         return 0
     try:
         if event_log.event_names() & _START_EVENTS:
+            return 0
+        missing = missing_secrets(order)
+        if missing:
+            text = f"secret variables did not reach the agent: {', '.join(missing)}"
+            event_log.launch_failed(End(EndReason.LAUNCH_FAILED, text, processes_left=0))
             return 0
         if standby is not None and (order.read_only or order.is_gang):  # forked before the mounts were changed
             standby.discard()
@@ -77,18 +88,11 @@ def _take_over(folder: RunFolder, order: WorkOrder, event_log: EventLog) -> Opti
     if lock is not None or event_log.event_names():
         return lock
     with suppress(OSError, ValueError):
-        holder = int(folder.agent_lock.read_bytes())
+        holder = int(read_regular(folder.agent_lock, 32))
         # the pid may have been written on another machine and belong to any process here
-        if any(_is_same_file(Path(entry.path), folder.agent_lock) for entry in os.scandir(f"/proc/{holder}/fd")):
+        if procfs.has_open(holder, folder.agent_lock):
             os.kill(holder, signal.SIGTERM)
     return file_lock.acquire(folder.agent_lock, timeout_s=order.grace_s + _TERMINATE_S)
-
-
-def _is_same_file(descriptor: Path, path: Path) -> bool:
-    try:
-        return descriptor.samefile(path)
-    except OSError:
-        return False
 
 
 def _supervise(order: WorkOrder, folder: RunFolder, event_log: EventLog, standby: Optional[StandbyProcess]) -> None:
@@ -101,7 +105,7 @@ def _supervise(order: WorkOrder, folder: RunFolder, event_log: EventLog, standby
             supervise_process(order, folder, event_log, standby)
     except Exception as error:  # an agent must not end without leaving a reason
         with open(folder.node(order.node_rank).agent_log, "a", encoding="utf-8") as log:
-            traceback.print_exc(file=log)
+            log.write(event_log.redact(traceback.format_exc()))
         if order.node_rank == 0 and "script_started" not in event_log.event_names():
             event_log.launch_failed(End(EndReason.LAUNCH_FAILED, f"the agent failed: {type(error).__name__}: {error}"))
         raise

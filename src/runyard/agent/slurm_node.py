@@ -6,7 +6,6 @@ from Slurm, which is then queried for the reason: preemption, a time limit or a 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import socket
@@ -19,11 +18,10 @@ from pathlib import Path
 
 from runyard.agent import main as agent
 from runyard.agent.event_log import EventLog
-from runyard.launch.order import Node, WorkOrder, read_order
+from runyard.launch.order import Node, WorkOrder, read_order, write_order
+from runyard.launch.private_variables import delivery_path, take_delivery
 from runyard.lifecycle.state import End, EndReason
-from runyard.posix.atomic_write import write_text
 from runyard.spec.folder import RunFolder
-from runyard.spec.json import to_json
 
 _COMMAND_TIMEOUT_S = 20.0
 # Variables of Slurm that scripts use. Not all of them: an `mpirun` or a framework that detects srun would look for
@@ -47,8 +45,9 @@ def main(order_path: str) -> int:
     node_folder = RunFolder(Path(order.folder)).node(node_rank)
     node_folder.root.mkdir(parents=True, exist_ok=True)
     completed = complete_order(order, node_rank, os.environ, list_nodes(order))
-    write_text(node_folder.order, json.dumps(to_json(completed)))
-    return agent.main(str(node_folder.order), event_log_class=SlurmEventLog)
+    private = take_delivery(delivery_path(RunFolder(Path(order.folder)), order.attempt, node_rank))
+    write_order(node_folder.order, completed)
+    return agent.main(str(node_folder.order), event_log_class=SlurmEventLog, private=private)
 
 
 def complete_order(

@@ -108,6 +108,7 @@ def rank_script(
     wakeup_pipe: str,
     shared_memory: str,
     tmpdir: str,
+    secrets: Sequence[str] = (),
 ) -> str:
     """The shell script that `mpirun` starts as every rank of a node: it runs the script and reports start and end.
 
@@ -122,8 +123,9 @@ def rank_script(
         shared_memory: Folder for shared memory segments, separate for each node: otherwise ranks of two simulated
             nodes on one machine would write to the same segment. Segments of killed ranks are deleted with it.
         tmpdir: TMPDIR for the script, which must not see that of Open MPI; "" to unset it.
+        secrets: Variables that the shell expands, because their values must not be in a file.
     """
-    words = [shlex.quote(argv[0]), *(_shell_word(argument, variables) for argument in argv[1:])]
+    words = [shlex.quote(argv[0]), *(_shell_word(argument, variables, secrets) for argument in argv[1:])]
     restore_tmpdir = f"export TMPDIR={shlex.quote(tmpdir)}" if tmpdir else "unset TMPDIR"
     use_interface = f'export OMPI_MCA_btl_tcp_if_include="${{OMPI_MCA_btl_tcp_if_include:-{interface}}}"\n'
     shared = "".join(
@@ -148,12 +150,12 @@ def rank_script(
     )
 
 
-def _shell_word(argument: str, variables: Mapping[str, str]) -> str:
-    """Quote an argument for the shell, which expands only variables that differ between ranks."""
+def _shell_word(argument: str, variables: Mapping[str, str], secrets: Sequence[str]) -> str:
+    """Quote an argument for the shell, which expands only secrets and variables that differ between ranks."""
     parts, start = [], 0
     for match in VARIABLE.finditer(argument):
         name = match.group(1) or match.group(2)
-        if name.startswith(_PER_RANK):
+        if name.startswith(_PER_RANK) or name in secrets:
             parts += [shlex.quote(_expand(argument[start : match.start()], variables)), f'"${{{name}}}"']
             start = match.end()
     rest = _expand(argument[start:], variables)

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Optional
 
-from runyard.spec.json import from_json
+from runyard.errors import RunyardException
+from runyard.posix.atomic_write import write_text
+from runyard.posix.regular_file import read_regular
+from runyard.spec.json import from_json, to_json
 from runyard.spec.launch import Launch, Single
+from runyard.spec.redaction import MASK
 from runyard.spec.resources import Resources
+from runyard.spec.strict_json import parse_json
+
+_MAX_BYTES = 1 << 26  # the environment of a process may be large
 
 
 @dataclass(frozen=True)
@@ -23,7 +30,7 @@ class WorkOrder:
     run_id: str
     folder: str  # root of the RunFolder
     argv: tuple[str, ...]  # of one process; $VARIABLES in arguments are expanded on the node
-    variables: dict[str, str] = field(default_factory=dict)  # the complete environment of the process
+    variables: dict[str, str] = field(default_factory=dict)  # of the process, with `private` its complete environment
     grace_s: float = 10.0
     max_run_duration_seconds: Optional[int] = None
     memory_limit_gb: float = 0.0  # 0 = none
@@ -46,6 +53,9 @@ class WorkOrder:
     read_only: tuple[str, ...] = ()  # paths to mount read-only, if the machine allows it
     retry_reason: str = ""  # end of the previous attempt, for the log: "node lost (n3)"
     lost_node: str = ""  # the node whose loss ended the previous attempt
+    # variables that are delivered to the agent's memory and not written to its order: secrets, and those of the machine
+    private: dict[str, str] = field(default_factory=dict, repr=False)
+    secret_variables: tuple[str, ...] = ()  # names of those in `private` whose values must not be shown
 
     @property
     def is_gang(self) -> bool:
@@ -53,12 +63,44 @@ class WorkOrder:
         return len(self.nodes) > 1 or not isinstance(self.launch, Single)
 
 
+def write_order(path: Path, order: WorkOrder) -> None:
+    """Write an order without its private variables. Only its owner can read the file."""
+    write_text(path, order_text(order))
+
+
+def order_text(order: WorkOrder) -> str:
+    return json.dumps(to_json(replace(order, private={})))
+
+
+def masked_variables(order: WorkOrder) -> dict[str, str]:
+    """The variables for display: those of the machine are left out, secret values are masked."""
+    return {**order.variables, **dict.fromkeys(order.secret_variables, MASK)}
+
+
 def read_order(path: Path) -> WorkOrder:
-    """Raises OSError and ValueError."""
-    return parse_order(path.read_bytes())
+    """Raises OSError and ValueError; the run's script may have replaced the file."""
+    return parse_order(read_regular(path, _MAX_BYTES))
+
+
+def read_attempt(path: Path) -> int:
+    """The attempt that an order is for; 0 if there is no order, or it is damaged."""
+    try:
+        return parse_order(read_regular(path, _MAX_BYTES)).attempt
+    except (OSError, ValueError):
+        return 0
 
 
 def parse_order(text: bytes) -> WorkOrder:
-    """Unknown fields are ignored: the order of a running run may come from another version of Runyard."""
+    """Unknown fields are ignored: the order of a running run may come from another version of Runyard.
+
+    Raises only ValueError.
+    """
+    values = parse_json(text, max_bytes=_MAX_BYTES)
     names = {field.name for field in fields(WorkOrder)}
-    return from_json(WorkOrder, {name: value for name, value in json.loads(text).items() if name in names})
+    try:
+        order = from_json(WorkOrder, {name: value for name, value in values.items() if name in names})
+    except (RunyardException, AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"not a work order: {error}") from error
+    if type(order.attempt) is not int or None in (order.run_id, order.folder, order.argv):
+        raise ValueError("not a work order: a field is null")
+    return order

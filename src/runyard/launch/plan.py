@@ -11,7 +11,7 @@ from typing import Union
 
 from runyard.launch import mpi, parameter_server, torch_ddp
 from runyard.launch.argv import expand
-from runyard.launch.order import Node, WorkOrder
+from runyard.launch.order import Node, WorkOrder, masked_variables
 from runyard.launch.world import RankPlan, World
 from runyard.spec.folder import RunFolder
 from runyard.spec.launch import Launch, Mpi, ParameterServer, Single, TorchDistributed
@@ -64,7 +64,7 @@ def describe(orders: Union[WorkOrder, Sequence[WorkOrder]]) -> str:
         lines += [*mpi.hostfile(world).splitlines(), ""]
     for order in orders:
         folder = RunFolder(Path(order.folder))
-        for rank in plan(order.launch, world, order.node_rank, order.argv, order.variables):
+        for rank in plan(order.launch, world, order.node_rank, order.argv, masked_variables(order)):
             lines.append(f"# {rank.title} on {world.nodes[rank.node].name} ({world.nodes[rank.node].address})")
             lines.append(f"cd {shlex.quote(str(folder.work))}")
             lines += [f"  {shlex.quote(f'{name}={value}')}" for name, value in sorted(rank.variables.items())]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from runyard.posix import sha256
 from runyard.spec.folder import RunFolder
 from runyard.spec.run import RunSpec
 
+TRACKING_TOKEN = "MLFLOW_TRACKING_TOKEN"
 PROCESS_TAG = "RUNYARD_PROCESS_TAG"  # inherited by every process of a run, also by daemons
 ROLE = "RUNYARD_ROLE"  # set for a yard and its forkserver, which never belong to a run
 
@@ -78,6 +80,8 @@ def run_variables(
         AZUREML_SERVICE_ENDPOINT=f"unix://{socket}",
     )
     requested = {**spec.environment.variables, **spec.environment_variables}
+    if spec.secrets:
+        variables["RUNYARD_SECRETS"] = json.dumps({name: variable for variable, name in spec.secrets.items()})
     if (
         tracking is not None and "MLFLOW_TRACKING_URI" not in requested
     ):  # a script with its own server must not get our token
@@ -100,7 +104,7 @@ def _mlflow_variables(run_id: str, experiment: str, url: str, token: str) -> dic
     """Make `mlflow` in a script log to the script's own run without configuration."""
     variables = {
         "MLFLOW_TRACKING_URI": url,
-        "MLFLOW_TRACKING_TOKEN": token,
+        TRACKING_TOKEN: token,
         "MLFLOW_EXPERIMENT_NAME": experiment,
         # credentials of another server on this machine would be sent instead of the token
         "MLFLOW_TRACKING_USERNAME": "",

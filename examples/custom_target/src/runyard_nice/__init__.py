@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -18,10 +17,9 @@ from runyard.compute.local.compute import LocalCompute, agent_status
 from runyard.compute.scheduling.machine_pool import YardMachine
 from runyard.compute.scheduling.queue import Queue
 from runyard.errors import ComputeTargetException
-from runyard.launch.order import WorkOrder
-from runyard.posix.atomic_write import write_text
+from runyard.launch.order import WorkOrder, write_order
+from runyard.launch.private_variables import open_memory_file
 from runyard.spec.folder import RunFolder
-from runyard.spec.json import to_json
 
 _START_TIMEOUT_S = 30.0
 
@@ -59,8 +57,8 @@ class NiceCompute(Compute):
         for node_rank in reversed(range(max(1, len(order.nodes)))):  # the lead last, which waits for the others
             node = folder.node(node_rank)
             node.root.mkdir(parents=True, exist_ok=True)
-            write_text(node.order, json.dumps(to_json(replace(order, node_rank=node_rank))))
-            self._start_agent(node)
+            write_order(node.order, replace(order, node_rank=node_rank))  # without private variables
+            self._start_agent(node, open_memory_file(order.private))
         return Handle(order.run_id, order.folder)
 
     def status(self, handles: Sequence[Handle]) -> dict[Handle, AgentStatus]:
@@ -75,16 +73,19 @@ class NiceCompute(Compute):
     def capacity(self) -> Capacity:
         return self._local.capacity()
 
-    def _start_agent(self, node: RunFolder) -> None:
+    def _start_agent(self, node: RunFolder, private: int) -> None:
         """Return when the agent holds its lock, or has exited because the run has one already."""
+        agent = [sys.executable, "-S", "-m", "runyard.agent", str(node.order), str(private)]
         process = subprocess.Popen(
-            ["nice", "-n", str(self._level), sys.executable, "-S", "-m", "runyard.agent", str(node.order)],
+            ["nice", "-n", str(self._level), *agent],
             env={**os.environ, "PYTHONPATH": str(self._node_package)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # the agent outlives the yard
+            pass_fds=[private],
         )
+        os.close(private)
         threading.Thread(target=process.wait, daemon=True).start()  # reaps it
         deadline = time.monotonic() + _START_TIMEOUT_S
         while agent_status(node) is None and process.poll() is None:

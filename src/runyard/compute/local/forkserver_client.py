@@ -7,13 +7,16 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Optional
 
 import runyard
 from runyard.agent.forkserver import PACKET_BYTES
 from runyard.errors import ComputeTargetException
+from runyard.launch.private_variables import open_memory_file
 from runyard.launch.variables import ROLE, clean_environment
+from runyard.posix import descriptor_limit
 
 _TIMEOUT_S = 30.0
 
@@ -33,14 +36,19 @@ class ForkserverClient:
         with self._lock:
             self._connect()
 
-    def fork_agent(self, order_path: Path) -> int:
+    def fork_agent(self, order_path: Path, private: Optional[Mapping[str, str]] = None) -> int:
         """Start an agent for this order and return its pid, or the pid of the agent that the run already has."""
-        with self._lock:
-            try:
-                reply = self._request(order_path)
-            except (BrokenPipeError, ConnectionResetError, EOFError):  # it was killed; starting twice is harmless
-                self._disconnect()
-                reply = self._request(order_path)
+        descriptors = [open_memory_file(private)] if private else []
+        try:
+            with self._lock:
+                try:
+                    reply = self._request(order_path, descriptors)
+                except (BrokenPipeError, ConnectionResetError, EOFError):  # it was killed; starting twice is harmless
+                    self._disconnect()
+                    reply = self._request(order_path, descriptors)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
         status, _, detail = reply.partition(" ")
         if status != "ok":
             raise ComputeTargetException(f"cannot start the agent of {order_path.parent.name}: {detail}")
@@ -51,10 +59,10 @@ class ForkserverClient:
         with self._lock:
             self._disconnect()
 
-    def _request(self, order_path: Path) -> str:
+    def _request(self, order_path: Path, descriptors: list[int]) -> str:
         connection = self._connect()
         try:
-            connection.send(os.fsencode(order_path))
+            socket.send_fds(connection, [os.fsencode(order_path)], descriptors)
             reply = connection.recv(PACKET_BYTES)
         except TimeoutError:
             self._disconnect()  # a late reply must not be read as that of the next order
@@ -77,7 +85,7 @@ class ForkserverClient:
         variables = {**clean_environment(os.environ), "PYTHONPATH": str(package), ROLE: "forkserver"}
         with server_end:
             self._process = subprocess.Popen(
-                command,
+                descriptor_limit.with_original_limit(command),  # scripts inherit it
                 env=variables,
                 cwd="/",  # the current folder must stay free to be unmounted or deleted
                 stdin=subprocess.DEVNULL,

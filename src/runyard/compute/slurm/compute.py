@@ -25,6 +25,7 @@ from runyard.compute.slurm.states import Phase, end_reason, is_success, phase
 from runyard.errors import ComputeTargetException
 from runyard.launch.order import WorkOrder
 from runyard.launch.plan import describe
+from runyard.launch.private_variables import delivery_path, write_delivery
 from runyard.launch.variables import process_tag
 from runyard.lifecycle.state import End, EndReason
 from runyard.spec.folder import RunFolder
@@ -168,6 +169,8 @@ class SlurmCompute(Compute, ExternalScheduler):
 
     def _submit(self, record: JobRecord, order: WorkOrder, name: str, digests: Mapping[str, str]) -> str:
         record.write_before_submission(order, self.job_script(order), name)
+        for node_rank in range(order.resources.nodes):
+            write_delivery(delivery_path(record.folder, order.attempt, node_rank), order.private)
         return self._slurm.submit(str(record.script))
 
     def _write_stop_request(self, record: JobRecord, reason: str) -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runyard.launch.order import WorkOrder
+from runyard.agent.event_log import read_events
+from runyard.launch.order import WorkOrder, read_attempt, read_order, write_order
 from runyard.posix.atomic_write import write_text
+from runyard.posix.regular_file import read_regular
 from runyard.spec.folder import RunFolder
-from runyard.spec.json import to_json
+from runyard.spec.strict_json import parse_json
 
 _TAIL_BYTES = 4096
+_MAX_BYTES = 1 << 16
+_JOB_ID = re.compile(r"[0-9A-Za-z_.\[\]%,-]{1,200}")
 
 
 @dataclass(frozen=True)
@@ -32,37 +37,35 @@ class JobRecord:
     @property
     def job_id(self) -> str | None:
         """None if no job was submitted, or the yard was killed before it received the id."""
-        return _read(self._file).get("job_id")
+        job_id = _read(self._file).get("job_id")
+        return job_id if isinstance(job_id, str) and _JOB_ID.fullmatch(job_id) else None
 
     @property
     def grace_s(self) -> float:
-        return float(_read(self.folder.order).get("grace_s", 10.0))
+        with suppress(OSError, ValueError):
+            return read_order(self.folder.order).grace_s
+        return 10.0
 
     @property
     def nodes(self) -> int:
-        return int(_read(self.folder.order).get("resources", {}).get("nodes", 1))
+        with suppress(OSError, ValueError):
+            return read_order(self.folder.order).resources.nodes
+        return 1
 
     @property
     def agent_pid(self) -> int | None:
         """The pid on the agent's own node."""
         with suppress(OSError, ValueError):
-            return int(self.folder.agent_lock.read_text())
+            return int(read_regular(self.folder.agent_lock, 32))
         return None
 
     @property
     def has_ended(self) -> bool:
         """True once the agent has recorded how this attempt ended. Slurm may keep the job for a while after that."""
-        try:
-            lines = self.folder.events.read_bytes().splitlines()
-        except OSError:
-            return False
-        attempt = _read(self.folder.order).get("attempt", 1)
-        for line in reversed(lines):
-            with suppress(ValueError):  # an incomplete line of an agent that was killed while it wrote
-                event = json.loads(line)
-                if event.get("event") in ("script_ended", "launch_failed"):
-                    return bool(event.get("attempt", 1) == attempt)
-        return False
+        attempt = read_attempt(self.folder.order) or 1
+        events, _ = read_events(self.folder.events)
+        ends = [event["attempt"] for event in events if event["event"] in ("script_ended", "launch_failed")]
+        return bool(ends) and ends[-1] == attempt
 
     @property
     def output(self) -> str:
@@ -75,7 +78,7 @@ class JobRecord:
     def write_before_submission(self, order: WorkOrder, script: str, name: str) -> None:
         """If the yard is killed while sbatch runs, the next yard finds the job by this name."""
         self.script.parent.mkdir(parents=True, exist_ok=True)
-        write_text(self.folder.order, json.dumps(to_json(order)))
+        write_order(self.folder.order, order)
         write_text(self.script, script)
         write_text(self._file, json.dumps({"name": name}))
 
@@ -105,7 +108,7 @@ class JobRecord:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_bytes())
+        content = parse_json(read_regular(path, _MAX_BYTES), max_bytes=_MAX_BYTES)
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}

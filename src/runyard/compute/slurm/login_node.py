@@ -6,6 +6,7 @@ The login node shares its file system with the nodes. A lost connection does not
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import threading
 from collections.abc import Mapping, Sequence
@@ -26,10 +27,10 @@ from runyard.compute.ssh.placeholders import translate
 from runyard.compute.ssh.run_mirror import MirroredCompute, RunMirror
 from runyard.compute.ssh.working_copy import read_working_copy, send_working_copy
 from runyard.errors import ComputeTargetException
-from runyard.launch.order import WorkOrder
+from runyard.launch.order import WorkOrder, order_text
+from runyard.launch.private_variables import delivery_path, variables_text
 from runyard.lifecycle.state import End
 from runyard.spec.folder import RunFolder
-from runyard.spec.json import to_json
 
 _COMMAND_NOT_FOUND = 127
 _STOP_RETRY_S = 24 * 3600.0
@@ -133,7 +134,8 @@ class _LoginNodeJobs(SlurmCompute):
         try:
             if order.attempt == 1:  # later attempts use the same folder
                 send_working_copy(host, order.run_id, read_working_copy(record.folder.work, digests))
-            self._write_file(order.run_id, RunFolder.ORDER, json.dumps(to_json(host_order)))
+            self._write_file(order.run_id, RunFolder.ORDER, order_text(host_order))
+            self._write_deliveries(host_order)
             self._write_file(order.run_id, "slurm/job.sh", script)
         except ConnectionLost as error:
             raise host.lost_connection(error) from error
@@ -145,6 +147,12 @@ class _LoginNodeJobs(SlurmCompute):
         record.request_stop(reason)
         content = json.dumps({"reason": reason})
         self._write_file(record.folder.root.name, RunFolder.STOP, content, retry_s=_STOP_RETRY_S)
+
+    def _write_deliveries(self, host_order: WorkOrder) -> None:
+        folder, text = RunFolder(Path(host_order.folder)), variables_text(host_order.private)
+        for node_rank in range(host_order.resources.nodes):
+            path = delivery_path(folder, host_order.attempt, node_rank)
+            self._write_file(host_order.run_id, os.path.relpath(path, folder.root), text)
 
     def _write_file(self, run_id: str, name: str, content: str, retry_s: float = 0.0) -> None:
         """Write a file in the run's folder on the login node."""

@@ -30,7 +30,8 @@ def translate(order: WorkOrder, facts: dict[str, Any], kit: Path) -> WorkOrder:
             text = text.replace(yard_text, host_text)
         return text
 
-    variables = {**facts["variables"], **{name: substitute(value) for name, value in order.variables.items()}}
+    variables = {name: substitute(value) for name, value in order.variables.items()}
+    private = {**{name: value for name, value in facts["variables"].items() if name not in variables}, **order.private}
     if "RUNYARD_HOME" in variables:
         endpoint = f"unix://{home}/{HomeFolder.SOCKET}"
         variables.update(RUNYARD_HOME=home, RUNYARD_YARD_ELSEWHERE="1", AZUREML_SERVICE_ENDPOINT=endpoint)
@@ -40,6 +41,7 @@ def translate(order: WorkOrder, facts: dict[str, Any], kit: Path) -> WorkOrder:
         folder=run_folder,
         argv=tuple(substitute(argument) for argument in order.argv),
         variables=variables,
+        private=private,
         stop_argv=tuple(substitute(argument) for argument in order.stop_argv),
         mpirun=substitute(order.mpirun),
         read_only=tuple(substitute(path) for path in order.read_only),
