@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from contextlib import suppress
 
 from runyard import clock
 from runyard.compute.base import ProgressCallback
 from runyard.compute.scheduling.queue import Placement
 from runyard.errors import ComputeTargetException
-from runyard.launch.order import read_order
-from runyard.lifecycle import events as on
-from runyard.lifecycle.state import End, EndReason, RunState
-from runyard.lifecycle.warning import RunWarning
+from runyard.launch.order import read_attempt, read_order
+from runyard.lifecycle.state import EndReason, RunState
 from runyard.orchestrator import data
+from runyard.orchestrator.agent_events import read_events
 from runyard.orchestrator.components import Components
 from runyard.orchestrator.prepare import RunEnvironments
 from runyard.orchestrator.run_files import output_folders
+from runyard.orchestrator.run_secrets import open_secrets, refill_private
 from runyard.orchestrator.work_orders import create_order
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import from_json
@@ -56,6 +55,7 @@ def start(
         return
     if target.queue.placement(record.run_id) is None and is_submitted(folder, record):
         adopt(components, record)  # a yard was killed before it had an agent: use the same nodes again
+    run_secrets = open_secrets(components, record)  # before anything is written: one may have been deleted
     placement = target.queue.placement(record.run_id) or Placement(record.run_id)
     environment = environments.take(record, placement)
     outputs = [*(name for name, _ in output_folders(components, record)), *data.upload_folders(record)]
@@ -64,7 +64,7 @@ def start(
         target.compute.collect(handle, outputs)
     _write_working_copy(components, record, folder)
     data_paths = data.stage(components, record, placement, report, canceled)
-    order = create_order(components, record, environment, placement, data_paths)
+    order = create_order(components, record, environment, placement, data_paths, run_secrets)
     digests = None
     if target.compute.copies_code:
         replaced = [*data.paths_in_working_copy(record), *(outputs if is_retry else ())]
@@ -76,7 +76,7 @@ def adopt(components: Components, record: RunRecord) -> None:
     """Reserve the resources of a run that an earlier yard started."""
     folder, queue = components.folder(record.run_id), components.target(record).queue
     placement = Placement(record.run_id)
-    if folder.order.exists():
+    with suppress(OSError, ValueError):  # there is none, or its script has damaged it
         order = read_order(folder.order)
         placement = Placement(record.run_id, order.gpus, queue.strategy.node_indices(order.nodes))
     queue.adopt(record.run_id, _resources(components, record), placement)
@@ -87,25 +87,17 @@ def stop(components: Components, record: RunRecord) -> None:
     components.target(record).compute.stop(components.handle(record), reason.value)
 
 
-def read_events(folder: RunFolder) -> Iterator[tuple[on.Event | None, tuple[RunWarning, ...]]]:
-    """The events and warnings that the agent has recorded, from the beginning: they are few, and may be repeated."""
-    for line in folder.events.read_bytes().splitlines() if folder.events.exists() else ():
-        try:
-            event = json.loads(line)
-        except ValueError:  # an incomplete line of an agent that was killed while it wrote
-            continue
-        attempt = event.get("attempt", 1)
-        if event["event"] == "script_started":
-            yield on.ScriptStarted(attempt=attempt), ()
-        elif event["event"] == "script_ended":
-            yield on.ScriptEnded(from_json(End, event["end"]), attempt), ()
-        elif event["event"] == "launch_failed":
-            yield on.LaunchFailed(from_json(End, event["end"]), attempt), ()
-        elif event["event"] == "stalled":
-            stacks = "; ".join(f"rank {rank}: {position}" for rank, position in sorted(event["ranks"].items()))
-            yield None, (RunWarning(f"the run stalled, see logs/stalled/: {stacks}"),)
-        elif "warning" in event:
-            yield None, (RunWarning(str(event["warning"])),)
+def loss_message(components: Components, record: RunRecord) -> str:
+    """Explain why a run has no agent any longer."""
+    folder = components.folder(record.run_id)
+    with suppress(OSError, ValueError):
+        started_in = read_order(folder.order).folder
+        if started_in != str(folder.root) and components.target(record).compute.on_yard_machine:
+            return (
+                f"the yard's home was moved to {components.home} while the run was active in {started_in}, and its "
+                "agent could not follow; its remaining processes were stopped"
+            )
+    return "the agent that supervised the run is gone; its remaining processes were stopped"
 
 
 def expects_agent(components: Components, record: RunRecord) -> bool:
@@ -117,13 +109,20 @@ def expects_agent(components: Components, record: RunRecord) -> bool:
 
 def is_submitted(folder: RunFolder, record: RunRecord) -> bool:
     """True if the order in the run's folder is that of the current attempt."""
-    return folder.order.exists() and json.loads(folder.order.read_bytes()).get("attempt", 1) >= record.life.attempt
+    return read_attempt(folder.order) >= record.life.attempt
 
 
 def _restart(components: Components, record: RunRecord) -> None:
     """Complete a start during which the yard was killed; agents that exist are found."""
+    folder = components.folder(record.run_id)
     try:
-        components.target(record).compute.start(read_order(components.folder(record.run_id).order))
+        order = read_order(folder.order)
+    except (OSError, ValueError):  # damaged by its script: all of its agents have started
+        return
+    if (order.run_id, order.folder) != (record.run_id, str(folder.root)):
+        return
+    try:
+        components.target(record).compute.start(refill_private(components, record, order))
     except ComputeTargetException as error:
         if not error.facts.get("transient"):  # the state of the run is unknown: no conclusion
             raise

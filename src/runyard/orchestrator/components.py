@@ -11,6 +11,7 @@ from runyard.compute.registry import LOCAL, Target, Targets
 from runyard.data.datasets import Datasets
 from runyard.data.staging import Stager
 from runyard.environments.manager import EnvironmentManager
+from runyard.secrets.vault import Vault
 from runyard.snapshots.store import SnapshotStore
 from runyard.spec.folder import HomeFolder, RunFolder
 from runyard.store.database import Database
@@ -31,7 +32,9 @@ class Components:
     targets: Targets
     stager: Stager
     datasets: Datasets
-    address: Callable[[], tuple[str, str] | None] = lambda: None  # URL and token, for scripts on the yard's machine
+    vault: Vault
+    # URL and token for a script on the yard's machine, by run id and whether the script needs them
+    address: Callable[[str, bool], tuple[str, str] | None] = lambda run_id, is_needed: None
 
     def folder(self, run_id: str) -> RunFolder:
         return HomeFolder(self.home).run(run_id)

@@ -23,11 +23,12 @@ from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, RunState
 from runyard.lifecycle.step import step
 from runyard.lifecycle.warning import RunWarning, incomplete, notes
-from runyard.orchestrator import agent_control, data, dataset_versions, finalize
+from runyard.orchestrator import agent_control, agent_events, data, dataset_versions, finalize
 from runyard.orchestrator.activity import Activities
 from runyard.orchestrator.change_notifier import ChangeNotifier
 from runyard.orchestrator.components import Components
 from runyard.orchestrator.prepare import RunEnvironments, data_failure
+from runyard.orchestrator.run_description import describe_ended_run, describe_new_run
 from runyard.orchestrator.run_report import DATA
 from runyard.store.database import is_disk_full
 from runyard.store.run_labels import Labels
@@ -93,6 +94,7 @@ class Conductor:
                 if ready is not None:
                     self.components.target(record).queue.leave(record.run_id)
                 return runs.load(record.run_id)
+        describe_new_run(self.components, admitted, tags, properties)
         self._perform(admitted, actions)
         return admitted
 
@@ -135,11 +137,14 @@ class Conductor:
             return reason, record.timeline.get(RunState.QUEUED.value)
         return self.activities.get(record.run_id)
 
-    def activity_text(self, run_id: str, status: str, target: str | None) -> str:
-        """The text of ``activity``, for callers without a record."""
+    def activity_of(self, run_id: str, status: str, target: str | None) -> tuple[str, float | None]:
+        """Like ``activity``, for callers without a record; the time of a queued run is in its timeline."""
         if status == RunState.QUEUED.value:
-            return self.components.targets.get(target or LOCAL).queue.waiting_reason(run_id)
-        return self.activities.get(run_id)[0]
+            return self.components.targets.get(target or LOCAL).queue.waiting_reason(run_id), None
+        return self.activities.get(run_id)
+
+    def activity_text(self, run_id: str, status: str, target: str | None) -> str:
+        return self.activity_of(run_id, status, target)[0]
 
     def report(self, run_id: str, text: str) -> None:
         """Publish what a run is doing or waiting for; "" = nothing."""
@@ -191,7 +196,7 @@ class Conductor:
 
     def read_events(self, run_id: str) -> None:
         """Apply the agent's events. Repeated events change nothing."""
-        recorded = agent_control.read_events(self.components.folder(run_id))
+        recorded = agent_events.read_events(self.components.folder(run_id))
         events = [(event or on.DetailsChanged(), warnings) for event, warnings in recorded]
         while events:
             events = self._apply(run_id, events)
@@ -237,6 +242,8 @@ class Conductor:
         never_started = record.life.end is not None and record.life.end.reason is EndReason.LAUNCH_FAILED
         if has_ended and (never_started or do.StopAgent() in actions):
             self._submit(self._acting, run_id, lambda: finalize.clean_up(self.components, record))
+        if has_ended:
+            self._submit(self._acting, run_id, partial(describe_ended_run, self.components, record))
         for action in actions:
             self._actions[type(action)](record)
         if target is not None:
@@ -333,7 +340,7 @@ class Conductor:
                 self.post(run_id, on.DetailsChanged(), warnings=notes(changed))
             agent_control.start(self.components, record, self.environments, self._reporter(record), canceled)
         except (RunyardException, OSError) as error:
-            end = End(EndReason.LAUNCH_FAILED, str(error), node=LOCAL)
+            end = End(EndReason.LAUNCH_FAILED, self.components.vault.redact(str(error)), node=LOCAL)
             self.post(run_id, on.LaunchFailed(end, record.life.attempt))
             return
         finally:

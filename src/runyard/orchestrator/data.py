@@ -142,9 +142,8 @@ def variables(record: RunRecord, data_paths: DataPaths) -> dict[str, str]:
     return {name: data_paths.paths[use.name] for use in data_uses(record) for name in use.variables}
 
 
-def resolve_arguments(record: RunRecord, data_paths: DataPaths) -> RunSpec:
+def resolve_arguments(spec: RunSpec, record: RunRecord, data_paths: DataPaths) -> RunSpec:
     """The specification with paths instead of the placeholders of datasets; variables are expanded on the node."""
-    spec = from_json(RunSpec, record.spec)
     replacements = {
         # scripts of the SDK v1 that expect the dataset itself look it up by its id
         use.placeholder: use.dataset.id if use.dataset.direct else data_paths.paths[use.name]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 from contextlib import suppress
 
+from sqlalchemy.exc import OperationalError
+
 from runyard.compute.base import ProgressCallback
 from runyard.errors import ComputeTargetException, RunNotFound, RunyardException
+from runyard.launch.private_variables import delete_deliveries
 from runyard.lifecycle.state import EndReason
 from runyard.lifecycle.warning import RunWarning, incomplete, is_incomplete, notes
 from runyard.orchestrator import data
@@ -14,29 +18,23 @@ from runyard.orchestrator.components import Components
 from runyard.orchestrator.run_files import output_folders
 from runyard.posix.atomic_write import remove_stale_drafts
 from runyard.spec.folder import HomeFolder, RunFolder
+from runyard.store.database import is_disk_full
 from runyard.store.runs import RunRecord
 from runyard.tracking.event_files import EventFile, find_event_files, ingest_event_files
 from runyard.tracking.ingest import dropped_points, ingest
 from runyard.tracking.series_index import system_run_id
 from runyard.wire.event_records import is_event_file
 
+log = logging.getLogger(__name__)
+
 
 def finalize(components: Components, record: RunRecord, report: ProgressCallback) -> tuple[RunWarning, ...]:
     """Store everything that an ended run wrote, and return warnings about what was lost. May be repeated."""
-    database, folder = components.database, components.folder(record.run_id)
     compute, handle = components.target(record).compute, components.handle(record)
     names = [*(name for name, _ in output_folders(components, record)), *data.upload_folders(record)]
     warnings = list(compute.collect(handle, names))
     warnings += data.upload_outputs(components, record, report)  # before the files in outputs/ are moved away
-    ingest(database, record.run_id, folder.journal, final=True)
-    ingest(database, system_run_id(record.run_id), folder.system, final=True)
-    dropped = dropped_points(database, record.run_id)
-    if dropped:
-        text = f"{dropped:,} metric points were lost: the disk was full while the script logged them"
-        warnings.append(RunWarning(text))
-    # before the files are moved: a file in both places would be read twice
-    _, damaged = ingest_event_files(database, record.run_id, find_event_files(output_folders(components, record)))
-    warnings += notes(damaged)
+    warnings += _read_last_metrics(components, record)
     for name, source in output_folders(components, record):
         if source.is_symlink():
             # its files belong to another folder: moving them would take them away from there
@@ -53,11 +51,33 @@ def finalize(components: Components, record: RunRecord, report: ProgressCallback
     return tuple(warnings)
 
 
+def _read_last_metrics(components: Components, record: RunRecord) -> list[RunWarning]:
+    """Read the metrics that remain. A file that cannot be read is a warning: the outputs must be stored in any case."""
+    database, folder, run_id = components.database, components.folder(record.run_id), record.run_id
+    warnings: list[RunWarning] = []
+    try:
+        ingest(database, run_id, folder.journal, final=True)
+        ingest(database, system_run_id(run_id), folder.system, final=True)
+        # before the files are moved: a file in both places would be read twice
+        _, damaged = ingest_event_files(database, run_id, find_event_files(output_folders(components, record)))
+        warnings += notes(damaged)
+    except Exception as error:
+        if is_disk_full(error) or isinstance(error, OperationalError):
+            raise
+        log.exception("run %s: its metrics could not be read", run_id)
+        warnings.append(RunWarning(f"metrics are missing, because they could not be read: {type(error).__name__}"))
+    dropped = dropped_points(database, run_id)
+    if dropped:
+        text = f"{dropped:,} metric points were lost: the disk was full while the script logged them"
+        warnings.append(RunWarning(text))
+    return warnings
+
+
 def ingest_uploaded_event_files(components: Components, run_id: str) -> None:
     """Read the TensorBoard files that a script or an interactive run uploaded itself."""
     artifacts = components.artifacts
     names = [file.path for file in artifacts.files(run_id) if is_event_file(file.path)]
-    files = [EventFile(name, artifacts.path_of(run_id, name)) for name in names]
+    files = [EventFile(name, artifacts.source_of(run_id, name).path) for name in names]
     ingest_event_files(components.database, run_id, files)
 
 
@@ -65,6 +85,7 @@ def clean_up(components: Components, record: RunRecord) -> None:
     """Delete the working copy and the run's data. If outputs could not be stored, the working copy is kept."""
     folder = components.folder(record.run_id)
     data.discard(components, record)
+    delete_deliveries(folder)
     remove_stale_drafts(folder.root)
     if is_incomplete(record.warnings):
         return
@@ -78,7 +99,11 @@ def clean_up(components: Components, record: RunRecord) -> None:
 def clean_up_leftovers(components: Components) -> None:
     """At the start of the yard: working copies of runs that ended just before the previous yard was killed."""
     for work in HomeFolder(components.home).runs.glob(f"*/{RunFolder.WORK}"):
-        with suppress(RunNotFound):
+        try:
             record = components.runs.load(work.parent.name)
             if record.life.state.is_terminal:
                 clean_up(components, record)
+        except RunNotFound:
+            continue
+        except Exception:  # one run's folder must not keep the yard from starting
+            log.exception("the working copy %s could not be removed", work)

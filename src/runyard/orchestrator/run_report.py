@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from runyard.launch.order import Node, read_order
+from runyard.launch.order import Node, masked_variables, read_order
 from runyard.launch.plan import make_world, plan, ports_needed
 from runyard.launch.world import RankPlan
 from runyard.lifecycle.state import RunState
 from runyard.orchestrator.components import Components
 from runyard.spec.folder import RunFolder
+from runyard.spec.redaction import mask_variable
 from runyard.store.runs import RunRecord
 from runyard.tracking.logs import log_sizes
 from runyard.wire.run_inspection import LogView, PhaseView, ProcessView
 
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 _LOCAL_NODE = (Node("local"),)
-_HIDDEN = "••••••"
 _DIGITS = re.compile(r"(\d+)")
 _TASK_OF_LOG = re.compile(r"70_driver_log_([a-z]+)_(\d+)\.txt")
 SNAPSHOT = "Snapshot"  # in a timeline: the start of the snapshot, which ended with the submission
@@ -37,14 +36,14 @@ def processes(components: Components, run_id: str) -> list[ProcessView]:
     """Each process with its exact command and variables; none before the run was started."""
     folder = components.folder(run_id)
     return [
-        ProcessView(rank.rank, rank.role, node, list(rank.argv), mask_secrets(rank.variables), _log_name(folder, rank))
+        ProcessView(rank.rank, rank.role, node, list(rank.argv), _masked(rank.variables), _log_name(folder, rank))
         for node, rank in _ranks(folder)
     ]
 
 
-def mask_secrets(variables: dict[str, str]) -> dict[str, str]:
-    """Without the values of variables whose names suggest a secret: the studio shows them."""
-    return {name: _HIDDEN if _SECRET.search(name) else value for name, value in sorted(variables.items())}
+def _masked(variables: dict[str, str]) -> dict[str, str]:
+    """Orders that earlier versions wrote contain secrets in clear."""
+    return {name: mask_variable(name, value) for name, value in sorted(variables.items())}
 
 
 def logs(components: Components, run_id: str) -> list[LogView]:
@@ -93,7 +92,7 @@ def _ranks(folder: RunFolder) -> list[tuple[str, RankPlan]]:
     return [
         (nodes[node_rank].name, rank)
         for node_rank in range(len(nodes))
-        for rank in plan(order.launch, world, node_rank, order.argv, order.variables)
+        for rank in plan(order.launch, world, node_rank, order.argv, masked_variables(order))
     ]
 
 

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from posixpath import normpath
 
 from runyard import clock
 from runyard.compute.registry import LOCAL
@@ -18,15 +19,17 @@ from runyard.orchestrator import data
 from runyard.orchestrator.components import Components
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.dataset_versions import RERUN_OF, pin_datasets
+from runyard.orchestrator.new_folder import new_folder
 from runyard.orchestrator.prepare import check_environment
 from runyard.orchestrator.run_report import SNAPSHOT
+from runyard.orchestrator.run_secrets import protect_spec, store_values
 from runyard.orchestrator.work_orders import render_dry_run
 from runyard.snapshots.freeze import freeze
 from runyard.snapshots.pack_upload import pack_missing
 from runyard.spec.folder import HomeFolder
 from runyard.spec.json import from_json, to_json
 from runyard.spec.launch import Mpi
-from runyard.spec.names import EXPERIMENT_NAME, RUN_ID
+from runyard.spec.names import EXPERIMENT_NAME, RUN_ID, new_run_id
 from runyard.spec.run import RunSpec
 from runyard.store.run_labels import Labels
 from runyard.store.runs import SWEEP, RunRecord
@@ -48,12 +51,17 @@ def submit(conductor: Conductor, request: SubmitRun, *, is_checked: bool = False
     if request.source_directory is not None:
         request = _take_snapshot(components, request, Path(request.source_directory))
     request = pin_datasets(components, request)
+    from_json(RunSpec, request.spec)  # refuses an invalid specification
+    origins = (request.properties.get(RERUN_OF), request.parent_id)
+    masked_spec, values = protect_spec(components, request.spec, origins)
+    request = replace(request, spec=masked_spec)
     spec = from_json(RunSpec, request.spec)
     warnings = () if is_checked else check(components, spec)
     if not request.snapshot_id:
         raise UserErrorException(f"run {request.run_id} has no code", hint="send snapshot_id or source_directory")
     if not components.snapshots.has(request.snapshot_id):
         raise SnapshotException(f"snapshot {request.snapshot_id} has not been uploaded", hint="upload it first")
+    check_script(components, spec, request.snapshot_id)
     record = RunRecord(
         run_id=request.run_id,
         experiment=request.experiment,
@@ -69,11 +77,13 @@ def submit(conductor: Conductor, request: SubmitRun, *, is_checked: bool = False
         submitted_by=request.submitted_by,
         timeline=_snapshot_timeline(request),
     )
-    ready = _existing_environment(conductor, record.run_id, spec, is_checked)
-    components.folder(record.run_id).logs.mkdir(parents=True, exist_ok=True)
     properties: Labels = {"ContentSnapshotId": request.snapshot_id, **request.properties}
-    components.datasets.saved.record_uses(record.run_id, spec.data)
-    return conductor.admit(record, on.Submitted(), request.tags, properties, ready)
+    with new_folder(components, record.run_id) as run_folder:
+        ready = _existing_environment(conductor, record.run_id, spec, is_checked)
+        run_folder.journal.mkdir(exist_ok=True)  # now: a script could not create it on a full disk
+        store_values(components, record.run_id, values)
+        components.datasets.saved.record_uses(record.run_id, spec.data)
+        return conductor.admit(record, on.Submitted(), request.tags, properties, ready)
 
 
 def _existing_environment(conductor: Conductor, run_id: str, spec: RunSpec, is_checked: bool) -> Prepared | None:
@@ -93,6 +103,7 @@ def check(components: Components, spec: RunSpec) -> Sequence[str]:
     _check_watched(spec)
     _check_attempts(spec)
     _check_container(spec)
+    components.vault.named.check(spec.secrets)
     target = components.targets.get(spec.target)
     data.check(components, spec)
     _, warnings = target.queue.fit(spec.resources)
@@ -101,18 +112,25 @@ def check(components: Components, spec: RunSpec) -> Sequence[str]:
 
 def _take_snapshot(components: Components, request: SubmitRun, folder: Path) -> SubmitRun:
     """Take the snapshot in the yard, whose modules are loaded: a command would take longer to import them."""
-    spec = to_json(from_json(RunSpec, request.spec))  # with defaults: the run's details show it
+    if not folder.is_absolute() or "\0" in str(folder):
+        raise UserErrorException(
+            f"source_directory must be an absolute path, got {str(folder)!r}", hint="a folder that the yard can read"
+        )
+    parsed_spec = from_json(RunSpec, request.spec)
+    _script_name(parsed_spec)  # before a folder is read that may be large
+    spec = to_json(parsed_spec)  # with defaults: the run's details show it
     started_at = clock.now()
     store = components.snapshots
     pack = store.incoming / f"{secrets.token_hex(8)}.pack"
+    second_pack = pack.with_name(f"{pack.stem}-2.pack")
     snapshot = freeze(folder, index_folder=HomeFolder(components.home).snapshots / "index", pack_to=pack)
     try:
         if not store.has(snapshot.id):
             missing = store.missing(sorted(snapshot.manifest.digests))
-            second_pack = store.incoming / f"{pack.stem}-2.pack"
             store.add(snapshot.manifest.to_bytes(), pack_missing(snapshot, missing, second_pack))
     finally:
         pack.unlink(missing_ok=True)
+        second_pack.unlink(missing_ok=True)
     return replace(
         request,
         spec=spec,
@@ -141,7 +159,7 @@ def rerun(conductor: Conductor, run_id: str) -> RunRecord:
     return submit(
         conductor,
         SubmitRun(
-            run_id=f"{old.experiment}_{int(clock.now())}_{secrets.token_hex(4)}",
+            run_id=new_run_id(old.experiment),
             experiment=old.experiment,
             spec=old.spec,
             snapshot_id=old.snapshot_id,
@@ -156,12 +174,13 @@ def dry_run(conductor: Conductor, request: SubmitRun) -> str:
     """Return what a submission would start, as text. Refuses the same runs; writes nothing."""
     check_names(request.run_id, request.experiment)
     spec = from_json(RunSpec, request.spec)
+    conductor.components.vault.named.check(spec.secrets)
     record = RunRecord(
         run_id=request.run_id,
         experiment=request.experiment,
         life=Life(),
         created_at=clock.now(),
-        spec=request.spec,
+        spec=protect_spec(conductor.components, request.spec)[0],
         target=conductor.components.targets.get(spec.target).name,
     )
     data.check(conductor.components, spec)
@@ -184,12 +203,12 @@ def open_run(conductor: Conductor, request: BeginRun) -> RunRecord:
         snapshot_id=request.snapshot_id,
         submitted_by=request.submitted_by,
     )
-    folder = components.folder(record.run_id)
-    folder.journal.mkdir(parents=True, exist_ok=True)
-    if request.hold:
-        folder.client_lock.touch()
     properties: Labels = {"ContentSnapshotId": request.snapshot_id} if request.snapshot_id else {}
-    record = conductor.admit(record, on.Opened(), request.tags, properties)
+    with new_folder(components, record.run_id) as folder:
+        folder.journal.mkdir(exist_ok=True)
+        if request.hold:
+            folder.client_lock.touch()
+        record = conductor.admit(record, on.Opened(), request.tags, properties)
     if request.hold:
         conductor.live.add(record.run_id)
     return record
@@ -208,7 +227,10 @@ def check_names(run_id: str, experiment: str) -> None:
             hint="1 to 255 characters: a letter or digit first, then letters, digits, '-' and '_'",
         )
     if not RUN_ID.fullmatch(run_id):
-        raise UserErrorException(f"invalid run id {run_id!r}")
+        raise UserErrorException(
+            f"invalid run id {run_id!r}",
+            hint="1 to 255 characters: a letter or digit first, then letters, digits, '-', '_' and '.'",
+        )
 
 
 def _snapshot_timeline(request: SubmitRun) -> dict[str, float]:
@@ -224,6 +246,24 @@ def _check_container(spec: RunSpec) -> None:
             "MPI runs cannot be started in container images",
             hint="specify packages instead of an image; the launchers of torch and TensorFlow work in images",
         )
+
+
+def check_script(components: Components, spec: RunSpec, snapshot_id: str) -> None:
+    if not components.snapshots.manifest(snapshot_id).has_file(_script_name(spec)):
+        raise UserErrorException(
+            f"no script {spec.script!r} in the folder",
+            hint="it must exist and not be excluded by .runyardignore, .amlignore or .gitignore",
+        )
+
+
+def _script_name(spec: RunSpec) -> str:
+    """The name in the snapshot. A script outside of it would be code that is not recorded: any file of the machine."""
+    try:
+        return normpath(validate_path(spec.script))
+    except UserErrorException:
+        raise UserErrorException(
+            f"the script {spec.script!r} is outside of the folder", hint="use a path relative to the folder: 'train.py'"
+        ) from None
 
 
 def _check_watched(spec: RunSpec) -> None:

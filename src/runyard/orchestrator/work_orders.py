@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 import secrets
 import shutil
 import sys
@@ -14,7 +14,7 @@ from runyard.compute.scheduling.queue import Placement
 from runyard.environments.container import ContainerPrepared
 from runyard.environments.manager import Prepared
 from runyard.launch.argv import script_argv
-from runyard.launch.order import WorkOrder
+from runyard.launch.order import WorkOrder, read_order
 from runyard.launch.plan import describe
 from runyard.launch.variables import attempt_variables, run_variables
 from runyard.lifecycle.state import EndReason
@@ -23,11 +23,14 @@ from runyard.orchestrator.components import Components
 from runyard.orchestrator.data import DataPaths
 from runyard.orchestrator.dataset_versions import input_datasets
 from runyard.orchestrator.prepare import RunEnvironment
+from runyard.orchestrator.run_secrets import RunSecrets, masked_secrets, split_private
 from runyard.spec.folder import HomeFolder, RunFolder
 from runyard.spec.json import from_json
 from runyard.spec.launch import Mpi, Single
 from runyard.spec.run import RunSpec
 from runyard.store.runs import RunRecord
+
+_MLFLOW = re.compile(r"^(azureml-)?mlflow\b", re.MULTILINE | re.IGNORECASE)  # a line of an environment's packages
 
 
 def create_order(
@@ -36,6 +39,7 @@ def create_order(
     environment: RunEnvironment,
     placement: Placement,
     data_paths: DataPaths,
+    run_secrets: RunSecrets,
     inherited: Mapping[str, str] | None = None,
 ) -> WorkOrder:
     """The order of the lead node; those of the other nodes differ only in their rank.
@@ -43,7 +47,7 @@ def create_order(
     ``inherited`` replaces the environment variables of the machine.
     """
     prepared = data.mount_in_container(environment.prepared, data_paths)
-    spec = data.resolve_arguments(record, data_paths)
+    spec = data.resolve_arguments(run_secrets.spec, record, data_paths)
     folder = components.folder(record.run_id)
     target = components.target(record)
     strategy = target.queue.strategy
@@ -57,18 +61,19 @@ def create_order(
         gpus=placement.gpus if strategy.assigns_gpus and target.compute.capacity().gpus else None,
         yard_python=sys.executable,
         socket=str(components.socket),
-        tracking=components.address() if target.compute.on_yard_machine else None,
+        tracking=_mlflow_server(components, record.run_id, spec, prepared) if target.compute.on_yard_machine else None,
     )
     own_variables.update(attempt_variables(record.life.attempt, folder))
     own_variables.update(data.variables(record, data_paths))
     if spec.data:
         own_variables["RUNYARD_INPUT_DATASETS"] = input_datasets(components.datasets, spec)
+    own_variables.update(run_secrets.variables)
     if inherited is None:
         inherited = target.compute.inherited_variables()
     argv, variables = prepared.command(
         _script_arguments(spec, prepared), own_variables, folder.work, inherited=inherited
     )
-    return WorkOrder(
+    order = WorkOrder(
         run_id=record.run_id,
         folder=str(folder.root),
         argv=argv,
@@ -93,12 +98,20 @@ def create_order(
         retry_reason=_retry_reason(record),
         lost_node=_lost_node(record),
     )
+    return split_private(order, own_variables, inherited, run_secrets)
 
 
 def _script_arguments(spec: RunSpec, prepared: Prepared) -> tuple[str, ...]:
     """With `-m mpi4py`, an uncaught exception aborts the other ranks; without it, the process waits for their end."""
     by_mpi4py = isinstance(spec.launch, Mpi) and "\nmpi4py==" in f"\n{prepared.lock}"
     return ("-m", "mpi4py", *script_argv(spec)) if by_mpi4py else script_argv(spec)
+
+
+def _mlflow_server(components: Components, run_id: str, spec: RunSpec, prepared: Prepared) -> tuple[str, str] | None:
+    """The yard's TCP address, opened only for runs that can use it: those with MLflow's client or settings for it."""
+    requested = (*spec.environment.variables, *spec.environment_variables)
+    uses_mlflow = _MLFLOW.search(prepared.lock) is not None or any(name.startswith("MLFLOW_") for name in requested)
+    return components.address(run_id, uses_mlflow and "MLFLOW_TRACKING_URI" not in requested)
 
 
 def render_dry_run(components: Components, record: RunRecord) -> str:
@@ -115,9 +128,11 @@ def render_dry_run(components: Components, record: RunRecord) -> str:
     )
     placement = Placement(record.run_id, nodes=tuple(range(resources.nodes)))
     environment = RunEnvironment(prepared, f"{prepared.path_entries[0]}/mpirun" if prepared.path_entries else "mpirun")
-    redacted = replace(components, address=lambda: ("http://<this yard>", "<its token>"))  # the text may be shared
+    tracking = ("http://<this yard>", "<its token>")  # the text may be shared
+    redacted = replace(components, address=lambda run_id, is_needed: tracking)
     path = {"PATH": "<PATH of this machine>"}
-    order = create_order(redacted, record, environment, placement, data.dry_run_paths(record), inherited=path)
+    data_paths, run_secrets = data.dry_run_paths(record), masked_secrets(spec)
+    order = create_order(redacted, record, environment, placement, data_paths, run_secrets, inherited=path)
     nodes = range(max(1, len(order.nodes)))
     scheduler = target.compute.scheduler
     head = f"{scheduler.job_script(order)}\n" if scheduler is not None else ""
@@ -129,9 +144,9 @@ def render_dry_run(components: Components, record: RunRecord) -> str:
 def _secret(folder: RunFolder) -> str:
     """The same for every agent of a run, also for those that are started after a restart of the yard."""
     try:
-        secret = json.loads(folder.order.read_bytes()).get("secret")
+        secret = read_order(folder.order).secret
     except (OSError, ValueError):
-        secret = None
+        secret = ""
     return secret or secrets.token_hex(32)
 
 

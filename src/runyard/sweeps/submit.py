@@ -11,8 +11,10 @@ from runyard.lifecycle import events as on
 from runyard.lifecycle.state import Life
 from runyard.lifecycle.warning import notes
 from runyard.orchestrator.conductor import Conductor
+from runyard.orchestrator.new_folder import new_folder
 from runyard.orchestrator.prepare import check_environment
-from runyard.orchestrator.submit import check, check_names
+from runyard.orchestrator.run_secrets import protect_spec, store_values
+from runyard.orchestrator.submit import check, check_names, check_script
 from runyard.spec.json import from_json, to_json
 from runyard.spec.run import RunSpec
 from runyard.spec.space_checks import (
@@ -44,10 +46,16 @@ from runyard.sweeps.sampling import create_sampler
 from runyard.wire.sweeps import RerunChildren, SubmitSweep
 
 
-def submit_sweep(conductor: Conductor, store: SweepStore, request: SubmitSweep) -> RunRecord:
+def submit_sweep(
+    conductor: Conductor, store: SweepStore, request: SubmitSweep, *, origin: str | None = None
+) -> RunRecord:
+    """Submit a sweep. ``origin`` is the sweep whose masked specification the request contains."""
     components = conductor.components
     check_names(request.run_id, request.experiment)
     spec = from_json(SweepSpec, request.spec)
+    from_json(RunSpec, spec.child)  # refuses an invalid specification
+    masked_child, values = protect_spec(components, spec.child, [origin])
+    spec = replace(spec, child=masked_child)
     if components.runs.has(request.run_id):
         return _resubmitted(components.runs.load(request.run_id), store.load(request.run_id), request, spec)
     _check(spec)
@@ -56,6 +64,7 @@ def submit_sweep(conductor: Conductor, store: SweepStore, request: SubmitSweep) 
     check_environment(components, child)
     if not components.snapshots.has(request.snapshot_id):
         raise SnapshotException(f"snapshot {request.snapshot_id} has not been uploaded", hint="upload it first")
+    check_script(components, child, request.snapshot_id)
     _try_sampler(spec)
     record = RunRecord(
         run_id=request.run_id,
@@ -72,13 +81,14 @@ def submit_sweep(conductor: Conductor, store: SweepStore, request: SubmitSweep) 
     store.add(request.run_id, spec)
     if store.load(request.run_id) != spec:  # left by a submission that was interrupted, or that is running now
         raise _id_in_use(request.run_id, "a sweep with other settings was submitted under this id")
-    components.folder(record.run_id).logs.mkdir(parents=True, exist_ok=True)
     properties = {
         "ContentSnapshotId": request.snapshot_id,
         "primary_metric_name": spec.primary_metric,
         "primary_metric_goal": spec.goal,
     }
-    return conductor.admit(record, on.Opened(), request.tags, dict(properties))
+    with new_folder(components, record.run_id):
+        store_values(components, record.run_id, values)
+        return conductor.admit(record, on.Opened(), request.tags, dict(properties))
 
 
 def rerun_children(conductor: Conductor, store: SweepStore, sweep_id: str, request: RerunChildren) -> RunRecord:
@@ -104,7 +114,7 @@ def rerun_children(conductor: Conductor, store: SweepStore, sweep_id: str, reque
         snapshot_id=parent.snapshot_id,
         submitted_by=parent.submitted_by or "",
     )
-    return submit_sweep(conductor, store, body)
+    return submit_sweep(conductor, store, body, origin=sweep_id)
 
 
 def _resubmitted(record: RunRecord, stored: SweepSpec | None, request: SubmitSweep, spec: SweepSpec) -> RunRecord:

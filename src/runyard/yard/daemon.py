@@ -7,12 +7,15 @@ import logging
 import os
 import signal
 import socket
+import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 
 from runyard import __version__, clock
 from runyard.agent.notify import NotificationListener
@@ -27,6 +30,7 @@ from runyard.data.staging import Stager
 from runyard.data.transfer_jobs import Transfers
 from runyard.environments.manager import EnvironmentManager
 from runyard.environments.node_package import create_node_package
+from runyard.errors import RunyardException
 from runyard.models.files import delete_stale_uploads
 from runyard.models.registry import Models
 from runyard.orchestrator.change_notifier import ChangeNotifier
@@ -34,30 +38,36 @@ from runyard.orchestrator.components import Components
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.finalize import clean_up_leftovers
 from runyard.orchestrator.watch import Watcher
-from runyard.posix import unix_socket
+from runyard.posix import descriptor_limit, unix_socket
+from runyard.secrets.vault import Vault, redact_logs
 from runyard.server.app import create_app
+from runyard.server.security_headers import SecurityHeaders
 from runyard.serving.manager import ServiceManager
 from runyard.snapshots.store import SnapshotStore
 from runyard.spec.data import RUN_FILES_STORE
 from runyard.spec.folder import HomeFolder
+from runyard.store.backups import back_up, backup_is_due
 from runyard.store.computes import ComputeStore
 from runyard.store.datasets import DatasetStore
-from runyard.store.open_store import back_up, backup_is_due, open_database
+from runyard.store.open_store import open_database
 from runyard.store.runs import RunStore
 from runyard.store.sweeps import SweepStore
 from runyard.sweeps.driver import SweepDriver
 from runyard.tracking.artifacts import Artifacts
 from runyard.tracking.run_files import RunFiles
 from runyard.wire.yard import ListenOptions
+from runyard.yard.home_lock import HomeLock
 from runyard.yard.tcp_listener import TcpListener, uvicorn_config
 
 log = logging.getLogger("runyard.yard")
 _BACKUP_CHECK_INTERVAL_S = 600.0
+_LISTENING_CHECK_INTERVAL_S = 1.0
 
 
 class Yard:
-    def __init__(self, home: Path, idle_s: float, listen: ListenOptions | None = None) -> None:
+    def __init__(self, home: Path, lock: HomeLock, idle_s: float, listen: ListenOptions | None = None) -> None:
         """With a TCP address to listen on, the yard is a server and does not exit after ``idle_s``."""
+        self._lock = lock
         self._idle_s = idle_s
         self._stays = listen is not None
         self._last_activity = clock.monotonic()
@@ -65,10 +75,12 @@ class Yard:
         files = HomeFolder(home)
         for folder in (files.runs, files.snapshots, files.environments, files.artifacts, files.node_package):
             folder.mkdir(exist_ok=True)
+        vault = Vault(home)
+        redact_logs(vault)
         database = open_database(files.database)
         compute = LocalCompute(home, ForkserverClient(umask))
         node_package = create_node_package(files.node_package)
-        self._tcp_listener = TcpListener(home)
+        self._tcp_listener = TcpListener(home, descriptor_limit.raise_limit())
         artifacts = Artifacts(database, files.artifacts)
         stager = Stager(Datastores(database, home), Cache(files.data / "cache", lambda: trees_in_use(home)))
         stager.stores.add_builtin(RUN_FILES_STORE, RunFiles(database, artifacts))
@@ -87,7 +99,8 @@ class Yard:
             ),
             stager=stager,
             datasets=Datasets(DatasetStore(database), stager),
-            address=self._tcp_listener.url_and_token,
+            vault=vault,
+            address=self._tcp_listener.address_for_run,
         )
         self._compute = compute
         self._conductor = Conductor(self._components)
@@ -112,14 +125,15 @@ class Yard:
             stays=self._stays,
         )
         config = uvicorn_config(
-            app,
+            SecurityHeaders(app),
             server_header=False,
             headers=[("server", f"runyard/{__version__}")],  # lets a client detect a different version
             timeout_graceful_shutdown=1,
         )
-        server = _Server(config, self._conductor.notifier, self._tcp_listener)
+        server = _Server(config, self._conductor.notifier, self._tcp_listener, app)
         listening = unix_socket.bind(components.socket, socket.SOCK_STREAM)
-        NotificationListener(HomeFolder(components.home).notify_socket, self._conductor.run_changed)
+        notify_socket = HomeFolder(components.home).notify_socket
+        notifications = NotificationListener(notify_socket, self._conductor.run_changed)
         components.environments.clean_leftovers()
         components.artifacts.clean_leftovers()
         delete_stale_uploads(components)
@@ -136,8 +150,10 @@ class Yard:
         try:
             asyncio.run(self._serve(server, listening))
         finally:
-            for path in (components.socket, HomeFolder(components.home).notify_socket):
-                path.unlink(missing_ok=True)
+            notifications.close()
+            if self._lock.is_valid:  # otherwise they belong to another yard
+                for path in (components.socket, notify_socket):
+                    path.unlink(missing_ok=True)
             self._watcher.stop()
             self._sweeps.stop()
             self._services.stop()
@@ -165,10 +181,11 @@ class Yard:
     def _record_activity(self) -> None:
         self._last_activity = clock.monotonic()
 
-    async def _serve(self, server: uvicorn.Server, listening: socket.socket) -> None:
+    async def _serve(self, server: _Server, listening: socket.socket) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
-        tasks = [asyncio.create_task(work) for work in (self._exit_when_idle(server), self._back_up_daily())]
+        background = (self._exit_when_idle(server), self._back_up_daily(), self._keep_listening(server))
+        tasks = [asyncio.create_task(work) for work in background]
         await server.serve(sockets=[listening])
         for task in tasks:
             task.cancel()
@@ -176,9 +193,33 @@ class Yard:
     async def _back_up_daily(self) -> None:
         path = self._components.database.path
         while True:
-            if backup_is_due(path) and self._components.runs.experiments():  # do not back up an empty yard
-                await asyncio.to_thread(back_up, path)
+            try:
+                if backup_is_due(path) and self._components.runs.experiments():  # do not back up an empty yard
+                    await asyncio.to_thread(back_up, path)
+            except (RunyardException, OSError, sqlite3.Error) as error:  # such as a full disk; tried again
+                log.error("%s", error)
             await asyncio.sleep(_BACKUP_CHECK_INTERVAL_S)
+
+    async def _keep_listening(self, server: _Server) -> None:
+        """Restore the unix socket if its file was removed; close the TCP port after the runs that needed it."""
+        while True:
+            await asyncio.sleep(_LISTENING_CHECK_INTERVAL_S)
+            try:
+                await self._tcp_listener.close_after_runs(self._active_runs)
+                if unix_socket.is_open(self._components.socket):
+                    continue
+                if not self._lock.renew():
+                    log.error("another yard has taken over %s: closing", self._components.home)
+                    server.should_exit = True
+                    return
+                await server.restore(self._components.socket)
+                log.warning("%s was removed: listening on it again", self._components.socket)
+            except OSError as error:  # the home folder is gone or its disk is full; tried again
+                log.warning("cannot restore %s: %s", self._components.socket, error)
+
+    def _active_runs(self, run_ids: Collection[str]) -> set[str]:
+        records = self._components.runs.find(run_ids=list(run_ids), limit=len(run_ids))
+        return {record.run_id for record in records if not record.life.state.is_terminal}
 
     async def _exit_when_idle(self, server: uvicorn.Server) -> None:
         while True:
@@ -197,9 +238,11 @@ class _Server(uvicorn.Server):
     On shutdown it does not wait for clients that follow a run: they reconnect to the next yard.
     """
 
-    def __init__(self, config: uvicorn.Config, notifier: ChangeNotifier, tcp_listener: TcpListener) -> None:
+    def __init__(
+        self, config: uvicorn.Config, notifier: ChangeNotifier, tcp_listener: TcpListener, app: FastAPI
+    ) -> None:
         super().__init__(config)
-        self._notifier, self._tcp_listener = notifier, tcp_listener
+        self._notifier, self._tcp_listener, self._app = notifier, tcp_listener, app
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -207,8 +250,20 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        await self._tcp_listener.start(self)
+        await self._tcp_listener.start(self, self._app)
+
+    async def restore(self, path: Path) -> None:
+        """Listen on a new unix socket instead of the first one, which clients cannot find anymore."""
+        protocol: Any = self.config.http_protocol_class
+        listening = unix_socket.bind(path, socket.SOCK_STREAM)
+        restored = await asyncio.get_running_loop().create_server(
+            lambda: protocol(config=self.config, server_state=self.server_state, app_state={}), sock=listening
+        )
+        for lost in self.servers:
+            lost.close()
+        self.servers = [restored]
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._notifier.close()
+        self._tcp_listener.stop()
         await super().shutdown(sockets)
