@@ -42,6 +42,7 @@ _MODULES = {
     "RunDetails": "runyard.sdk.notebook.widget.details",
     "SKLearn": "runyard.sdk.training.frameworks",
     "ScriptRunConfig": "runyard.sdk.training.script_run_config",
+    "Secret": "runyard.sdk.core.secrets",
     "SlurmCompute": "runyard.sdk.compute.attached",
     "SshCompute": "runyard.sdk.compute.attached",
     "TensorFlow": "runyard.sdk.training.frameworks",

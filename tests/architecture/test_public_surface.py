@@ -18,7 +18,7 @@ PUBLIC = """
     AciWebservice AksWebservice ContainerImage Image InferenceConfig LocalWebservice Webservice
     AmlCompute ComputeTarget CondaDependencies DataReference Dataset Datastore Environment Estimator Experiment Gloo
     Model Mpi MpiConfiguration Nccl ParameterServer PyTorch PyTorchConfiguration RemoteCompute Resources Run
-    RunConfiguration RunDetails SKLearn ScriptRunConfig SlurmCompute SshCompute TensorFlow Tensorboard
+    RunConfiguration RunDetails SKLearn ScriptRunConfig Secret SlurmCompute SshCompute TensorFlow Tensorboard
     TensorflowConfiguration Workspace export_to_tensorboard
 """
 

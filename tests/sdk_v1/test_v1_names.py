@@ -77,12 +77,12 @@ def test_missing_names_raise_a_runyard_error() -> None:
         ("from azureml.pipeline.core import Pipeline", ModuleNotFoundError, "Instead: submit each step as a run"),
         ("from azureml.train.automl import AutoMLConfig", ModuleNotFoundError, "scripts with HyperDriveConfig"),
         (
-            "from azureml.core import Keyvault",
+            "from azureml.core import PrivateEndPoint",
             ImportError,
-            "cannot import name 'Keyvault' from 'azureml.core': it belongs",
+            "cannot import name 'PrivateEndPoint' from 'azureml.core': it belongs",
         ),
         ("from azureml.core.compute import AksCompute", ImportError, "Instead: deploy on this machine"),
-        ("import azureml.core\nazureml.core.Keyvault", AttributeError, "run.get_secret(name) reads them there"),
+        ("import azureml.core\nazureml.core.PrivateEndPoint", AttributeError, "a yard accepts only its owner"),
         (
             "from azureml.data import OutputFileDatasetConfig",
             ImportError,
@@ -116,7 +116,7 @@ def test_notebooks_catch_the_errors_that_are_raised(tmp_path: Path) -> None:
 def test_hasattr_works_for_refused_names() -> None:
     import azureml.core
 
-    assert not hasattr(azureml.core, "Keyvault")
+    assert not hasattr(azureml.core, "PrivateEndPoint")
 
 
 def test_azureml_imports_load_no_more_than_runyard_imports(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def test_cloud_arguments_are_logged_once(home: Path, caplog: pytest.LogCaptureFi
     ("ask", "hint"),
     [
         (lambda ws: ws.delete(), "runyard yard stop"),
-        (lambda ws: ws.get_default_keyvault(), "environment_variables"),
+        (lambda ws: ws.get_default_keyvault().get_secret("hf-token"), "runyard secrets set hf-token"),
         (lambda ws: ws.set_connection("feed", "PythonFeed", "https://x", "PAT", "secret"), "pip configuration"),
         (lambda ws: ws.get_connection("feed"), "has none"),
         (lambda ws: ws.get_default_compute_target("TPU"), ""),

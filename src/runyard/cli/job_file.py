@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
-from runyard.cli.commands.run import FRAMEWORK_OF_BACKEND, Gang, estimator_class
+from runyard.cli.commands.run import FRAMEWORK_OF_BACKEND, Gang, estimator_class, secret_variables
 from runyard.cli.fast_path import experiment_name
 from runyard.cli.inputs import parse_inputs
 from runyard.cli.sweep_syntax import SWEEP_KEYS, build_sweep
@@ -30,6 +30,7 @@ KEYS = {
     "inputs": "mapping of names to datasets, such as {mnist: 'mnist:2'} or {mnist: {dataset: mnist, mode: download}}; "
     "use $mnist in arguments",
     "environment_variables": "mapping of names to values",
+    "secrets": "mapping of variables to stored secrets, such as {HF_TOKEN: hf-token}; or a list, such as [hf-token]",
     "user_managed": "true: run with the current Python; default if no packages are listed",
     "docker_image": "container image to run in",
     "shm_size": "shared memory of the container, such as 2g",
@@ -98,6 +99,9 @@ def _estimator(file: str, folder: Path, job: dict[str, Any]) -> Any:
     _check_keys(file, "resources: ", resources, _RESOURCES)
     has_packages = any(job.get(key) for key in (*_PACKAGES, "framework", "python_version"))
     parameters = {key: job[key] for key in (*_PACKAGES, "environment_variables", "shm_size") if key in job}
+    secrets = _secrets(file, job.get("secrets"))
+    if secrets:
+        parameters["environment_variables"] = {**(parameters.get("environment_variables") or {}), **secrets}
     for key in ("script_params", "use_gpu", "max_run_duration_seconds"):
         if job.get(key) is not None:
             parameters[key] = job[key]
@@ -123,6 +127,20 @@ def _estimator(file: str, folder: Path, job: dict[str, Any]) -> Any:
     except AttributeError as error:  # raised by the SDK for script_params that are not a mapping
         raise UserErrorException(f"{file}: {error}") from error
     return estimator
+
+
+def _secrets(file: str, section: Any) -> dict[str, Any]:
+    from runyard.sdk.core.secrets import Secret
+
+    if section is None:
+        return {}
+    if isinstance(section, list) and all(isinstance(name, str) for name in section):
+        return secret_variables(section)
+    if isinstance(section, dict) and all(isinstance(name, str) for name in section.values()):
+        return {str(variable): Secret(name) for variable, name in section.items()}
+    raise UserErrorException(
+        f"{file}: secrets must be a mapping of variables to names", hint="secrets: {HF_TOKEN: hf-token}"
+    )
 
 
 def _gang(file: str, job: dict[str, Any]) -> Gang:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from runyard.sdk.azureml import refused
 from runyard.sdk.azureml.refused import CLASSES, KEYS, RENAMED, SPARK, Service
 
-__all__ = ["CLASSES", "COMMANDS", "MEMBERS", "MODULES", "RENAMED", "Service", "find_service"]
+__all__ = ["CLASSES", "COMMANDS", "MODULES", "RENAMED", "Service", "find_service"]
 
 _STORAGE = Service("Azure's storage client", "use a datastore: ws.get_default_datastore(), or one that you register")
 _LOGIN = Service("signing in to Azure", "remove it: a yard belongs to the user who started it")
@@ -23,10 +23,6 @@ MODULES = {
     "azure.common": _LOGIN,
     "msrest": _LOGIN,
     "msrestazure": _LOGIN,
-}
-
-MEMBERS = {
-    "Workspace.get_default_keyvault": KEYS,
 }
 
 COMMANDS = {

@@ -92,8 +92,6 @@ class SdkRules:
             return None
         members = self._surface.members_of(owner.name)
         title = f"{owner.name}.{node.attr}"
-        if title in cloud_services.MEMBERS:
-            return _azure(title, cloud_services.MEMBERS[title], node.lineno)
         if node.attr in members:
             self.used.add(title)
             return None

@@ -38,6 +38,7 @@ from runyard.server.routes import (
     run_inspection,
     run_table,
     runs,
+    secrets,
     services,
     snapshots,
     sweeps,
@@ -48,6 +49,8 @@ from runyard.sweeps.driver import SweepDriver
 from runyard.wire.yard import Health
 
 _MAX_BODY_BYTES = 256 * 1024 * 1024  # of JSON; the largest are the manifests of folders with a million files
+# FastAPI's pages for the API load scripts from another server into the origin of the studio
+_NO_PAGES: dict[str, Any] = {"docs_url": None, "redoc_url": None}
 _Message = MutableMapping[str, Any]
 _Receive = Callable[[], Awaitable[_Message]]
 _Send = Callable[[_Message], Awaitable[None]]
@@ -85,16 +88,17 @@ def create_app(
         on_request: Called for every request.
         stays: The yard does not exit when it is idle; only reported in `/api/health`.
     """
-    app = FastAPI(title="Runyard", version=__version__, docs_url="/api/docs", openapi_url="/api/openapi.json")
+    app = FastAPI(title="Runyard", version=__version__, openapi_url="/api/openapi.json", **_NO_PAGES)
     components = conductor.components
     error_handlers.install(app, components.database.path)
     table = RunTable(components.database, conductor.activity_text)
-    by_conductor = (runs, experiments, follow, run_inspection, charts, metrics, logs, files, snapshots, environments)
+    of_runs = (runs, experiments, follow, run_inspection, charts, metrics, logs, files, snapshots)
+    by_conductor = (*of_runs, environments, secrets, computes, datasets)
     for router in (
         run_table.routes(table),  # before the runs: `table` is not a run id
         live.routes(conductor, table),
         exchange.routes(conductor),  # nor is `import`
-        *(module.routes(conductor) for module in (*by_conductor, computes, datasets)),
+        *(module.routes(conductor) for module in by_conductor),
         data.routes(conductor, transfers),
         sweeps.routes(conductor, driver),
         models.routes(conductor, registry),

@@ -46,6 +46,13 @@ def run(
     env: Annotated[
         Optional[list[str]], typer.Option(metavar="KEY=VALUE", help="Environment variable. Repeatable.")
     ] = None,
+    secret: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            metavar="[KEY=]NAME",
+            help="Variable with the value of a stored secret: HF_TOKEN=hf-token, or hf-token. Repeatable.",
+        ),
+    ] = None,
     inputs: Annotated[
         Optional[list[str]],
         typer.Option(
@@ -130,7 +137,7 @@ def run(
         framework=framework,
         python=python,
         image=image,
-        variables=pairs("--env", env or []),
+        variables={**pairs("--env", env or []), **secret_variables(secret or [])},
         inputs=pairs("--input", inputs or []),
         gpu=gpu or bool(gpus),
         gpus=gpus,
@@ -215,7 +222,7 @@ class RunOptions:
     framework: str
     python: str
     image: str
-    variables: dict[str, str]
+    variables: dict[str, Any]
     inputs: dict[str, str]
     gpu: bool
     gpus: Optional[int]
@@ -328,6 +335,18 @@ def pairs(option: str, items: list[str]) -> dict[str, str]:
             raise UserErrorException(f"{option} must be KEY=VALUE, got {item!r}", hint=f"{option} {key or 'KEY'}=VALUE")
         result[key] = value
     return result
+
+
+def secret_variables(items: list[str]) -> dict[str, Any]:
+    """References to secrets by variable; without one, the variable is derived from the secret's name."""
+    from runyard.sdk.core.secrets import Secret
+
+    references = {}
+    for item in items:
+        variable, equals, name = item.partition("=")
+        secret = Secret(name if equals else item)
+        references[variable if equals else secret.variable] = secret
+    return references
 
 
 def seconds(text: str) -> Optional[int]:

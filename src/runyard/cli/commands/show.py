@@ -96,6 +96,8 @@ def _facts(view: dict[str, Any], summary: dict[str, Any], data: list[str], child
         variables = {**spec["environment"]["variables"], **spec["environment_variables"]}
         if variables:
             facts.append(("variables", ", ".join(sorted(variables))))  # only names: values may be secret
+        if spec.get("secrets"):
+            facts.append(("secrets", ", ".join(f"{key}={name}" for key, name in sorted(spec["secrets"].items()))))
     facts += [("" if index else "data", line) for index, line in enumerate(data)]
     original = view["properties"].get("runyard.rerun_of")
     if original:

@@ -29,6 +29,7 @@ def submit(
                                      # conda_dependencies_file
     inputs: {mnist: "mnist:2"}       # datasets; use $mnist in arguments
     environment_variables: {OMP_NUM_THREADS: 1}
+    secrets: {HF_TOKEN: hf-token}    # stored with runyard secrets set
     use_gpu: false
     resources: {cpus_per_process: 2, memory_gb: 4}
     max_run_duration_seconds: 3600

@@ -1,11 +1,11 @@
 """Workspace members that only a cloud had. Each has an equivalent on a yard, does nothing, or raises an error.
 
-A yard has no keys, networks, vaults or bills: it is a folder of one user, protected by file permissions.
+A yard has no keys, networks or bills: it is a folder of one user, protected by file permissions.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, cast
 
 from runyard.errors import UserErrorException
 from runyard.sdk.azureml import no_effect
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from runyard.client.connection import Connection
+    from runyard.sdk.azureml.keyvault import Keyvault
     from runyard.sdk.compute.amlcompute import AmlComputeProvisioning
+    from runyard.sdk.core.workspace import Workspace
 
 NO_SIGN_IN = "a yard needs no sign-in: it belongs to the user who owns its folder"
 NAMES_ONLY = "the value is stored in the object and selects nothing"
@@ -150,12 +152,11 @@ class CloudWorkspace:
         """Raise UserErrorException: a yard has no keys."""
         raise UserErrorException(f"workspace {self.name!r} has no keys: {NO_SIGN_IN}")
 
-    def get_default_keyvault(self) -> Any:
-        """Raise UserErrorException: a yard stores no secrets."""
-        raise UserErrorException(
-            f"workspace {self.name!r} has no vault: a yard stores no secrets",
-            hint="pass them to a run with environment_variables={…}; run.get_secret(name) reads them there",
-        )
+    def get_default_keyvault(self) -> Keyvault:
+        """Return the secrets of the yard, with the methods of the SDK v1."""
+        from runyard.sdk.azureml.keyvault import Keyvault
+
+        return Keyvault(cast("Workspace", self))
 
     def set_connection(self, name: str, category: str, target: str, authType: str, value: str) -> Any:  # noqa: N803
         """Raise UserErrorException: a yard stores no credentials."""

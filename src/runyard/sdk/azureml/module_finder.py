@@ -71,7 +71,7 @@ class _Finder:
         from runyard.sdk.azureml.refused import find_class, refusal
 
         if find_class(last) and parent in MODULES:
-            # `from azureml.core import Keyvault`: Python would replace a ModuleNotFoundError by its own error, without
+            # `from azureml.core import Pipeline`: Python would replace a ModuleNotFoundError by its own error, without
             # the reason
             raise ImportError(f"cannot import name {last!r} from {parent!r}: {refusal(name)}", name=parent)
         raise ModuleNotFoundError(f"No module named {name!r}: {refusal(name)}", name=name)

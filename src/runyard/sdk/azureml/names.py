@@ -15,7 +15,7 @@ MODULES = {
     "azureml.contrib.tensorboard": "Tensorboard",
     "azureml.contrib.tensorboard.export": "export_to_tensorboard",
     "azureml.core": """
-        ComputeTarget ContainerRegistry Dataset Datastore Environment Experiment Image Model Run
+        ComputeTarget ContainerRegistry Dataset Datastore Environment Experiment Image Keyvault Model Run
         RunConfiguration ScriptRun ScriptRunConfig VERSION Webservice Workspace
     """,
     "azureml.core.authentication": """
@@ -41,6 +41,7 @@ MODULES = {
     "azureml.core.image": "ContainerImage Image",
     "azureml.core.image.container": "ContainerImage Image",
     "azureml.core.image.image": "Image Model",
+    "azureml.core.keyvault": "Keyvault",
     "azureml.core.model": "Dataset Environment InferenceConfig Model",
     "azureml.core.resource_configuration": "ResourceConfiguration",
     "azureml.core.run": "ActivityFailedException Environment Run _OfflineRun",
@@ -128,6 +129,7 @@ LOCATIONS = {
         TokenAuthentication
     """,
     "runyard.scoring.rawhttp": "AMLRequest AMLResponse rawhttp",
+    "runyard.sdk.azureml.keyvault": "Keyvault",
     "runyard.sdk.azureml.module_finder": "VERSION",
     "runyard.sdk.training.chainer": "Chainer",
     "runyard.sdk.compute.attached": "RemoteCompute",

@@ -18,7 +18,7 @@ class Service:
 _PIPELINES = Service("pipelines of Azure ML", "submit each step as a run, with the outputs of the previous one as data")
 _AUTOML = Service("automated ML, a service of Azure", "run a sweep over your own scripts with HyperDriveConfig")
 KEYS = Service(
-    "Azure Key Vault", "pass secrets to a run with environment_variables; run.get_secret(name) reads them there"
+    "Azure Key Vault", "store secrets with `runyard secrets set`; run.get_secret(name) reads them in a run"
 )
 SPARK = Service("Spark clusters of Azure", "run Spark in a script, with pyspark in its pip_packages")
 _KUBERNETES = Service("Kubernetes clusters of Azure", "deploy on this machine with AciWebservice or AksWebservice")
@@ -29,7 +29,6 @@ MODULES = {
     "azureml.pipeline": _PIPELINES,
     "azureml.train.automl": _AUTOML,
     "azureml.automl": _AUTOML,
-    "azureml.core.keyvault": KEYS,
     "azureml.contrib.pipeline": _PIPELINES,
     "azureml.contrib.notebook": Service(
         "notebooks as steps of runs", "convert it to a script: jupyter nbconvert --to script"
@@ -61,7 +60,6 @@ CLASSES = {
     "AdlaCompute": SPARK,
     "DataFactoryCompute": Service("Azure Data Factory", "move data with Datastore.upload and download"),
     "BatchCompute": Service("Azure Batch", "use a cluster: AmlCompute, or a Slurm partition"),
-    "Keyvault": KEYS,
     "PrivateEndPoint": Service("networks of Azure", "leave it out: a yard accepts only its owner"),
     "ParallelRunConfig": _PIPELINES,
     "ParallelRunStep": _PIPELINES,

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Optional
 
 from runyard.errors import RunyardException, TrainingException
+from runyard.sdk.core.secrets import Secret
 
 log = logging.getLogger("runyard")
 
@@ -87,8 +88,8 @@ def packages(parameter: str, value: Any, *, error: type[RunyardException] = Trai
 
 def variables(
     parameter: str, value: Any, *, error: type[RunyardException] = TrainingException
-) -> Optional[dict[str, str]]:
-    """Check environment variables and convert their values to text."""
+) -> Optional[dict[str, Any]]:
+    """Check environment variables and convert their values to text; references to secrets stay as they are."""
     if value is None:
         return None
     if not isinstance(value, dict):
@@ -96,9 +97,9 @@ def variables(
     for name, item in value.items():
         if not isinstance(name, str) or not name or "=" in name or "\0" in name:
             raise invalid(f"a name in {parameter}", name, "text without '='", error=error)
-        if not isinstance(item, (str, int, float, os.PathLike)) or "\0" in str(item):
-            raise invalid(f"{parameter}[{name!r}]", item, "text or a number", error=error)
-    return {name: str(item) for name, item in value.items()}
+        if not isinstance(item, (str, int, float, os.PathLike, Secret)) or "\0" in str(item):
+            raise invalid(f"{parameter}[{name!r}]", item, "text, a number or a Secret", error=error)
+    return {name: item if isinstance(item, Secret) else str(item) for name, item in value.items()}
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:

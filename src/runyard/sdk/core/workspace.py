@@ -17,6 +17,7 @@ from runyard.sdk.azureml.cloud_workspace import NAMES_ONLY, NO_ACCOUNTS, NO_NETW
 if TYPE_CHECKING:
     from runyard.sdk.compute.target import ComputeTarget
     from runyard.sdk.core.experiment import Experiment
+    from runyard.sdk.core.secrets import Secrets
     from runyard.sdk.data.base import AbstractDataset
     from runyard.sdk.data.datastore import AbstractDatastore
     from runyard.sdk.environment.environment import Environment
@@ -165,7 +166,7 @@ class Workspace(CloudWorkspace):
         workspace._describe(friendly_name=friendly_name)
         for argument, value, reason in (
             ("storage_account", storage_account, NO_ACCOUNTS),
-            ("key_vault", key_vault, "a yard stores no secrets"),
+            ("key_vault", key_vault, "a yard stores secrets in its home folder"),
             ("app_insights", app_insights, "the studio shows the state of runs and services"),
             ("container_registry", container_registry, "podman or docker pull images with their own sign-in"),
             ("adb_workspace", adb_workspace, "runs on Spark are not available"),
@@ -247,6 +248,13 @@ class Workspace(CloudWorkspace):
     def home(self) -> Path:
         """Home folder of the yard."""
         return self.connection.home
+
+    @property
+    def secrets(self) -> Secrets:
+        """The secrets that runs of this workspace can use: ``workspace.secrets.set("hf-token", value)``."""
+        from runyard.sdk.core.secrets import Secrets
+
+        return Secrets(self.connection)
 
     def get_run(self, run_id: str) -> Run:
         """Open a run by its id, in any experiment."""

@@ -14,6 +14,7 @@ from typing import Any, Optional
 from runyard.errors import EnvironmentException, UserErrorException
 from runyard.sdk.azureml.no_effect import warn_ignored
 from runyard.sdk.core import validation
+from runyard.sdk.core.secrets import Secret
 from runyard.sdk.core.sections import Section
 from runyard.sdk.environment import curated
 from runyard.sdk.environment.build import EnvironmentBuild
@@ -264,7 +265,7 @@ class Environment(Section):
 
     @environment_variables.setter
     def environment_variables(self, value: Optional[dict[str, Any]]) -> None:
-        validation.variables("environment_variables", value, error=UserErrorException)
+        _reject_secrets(validation.variables("environment_variables", value, error=UserErrorException) or {})
         self._variables = {} if value is None else value
 
     @property
@@ -283,6 +284,7 @@ class Environment(Section):
             source_directory: Folder that a relative ``conda_dependencies_file`` refers to.
         """
         variables = validation.variables("environment_variables", self._variables, error=UserErrorException) or {}
+        _reject_secrets(variables)
         container = self._container()
         self.spark._report_no_effect()
         interpreter, file = self.python.interpreter_path, self.python.conda_dependencies_file
@@ -395,3 +397,13 @@ class Environment(Section):
             arguments=tuple(str(argument) for argument in docker.arguments),
             shm_size=docker.shm_size or "",
         )
+
+
+def _reject_secrets(variables: dict[str, Any]) -> None:
+    """An environment is shared by runs and stored with its variables; a secret belongs to a run."""
+    for name, value in variables.items():
+        if isinstance(value, Secret):
+            raise UserErrorException(
+                f"environment_variables[{name!r}] of an environment cannot be a Secret",
+                hint="set it for the run: run_config.environment_variables, or environment_variables of an estimator",
+            )

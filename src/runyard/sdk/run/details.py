@@ -124,6 +124,7 @@ def _definition(view: dict[str, Any]) -> dict[str, Any] | None:
         "maxRunDurationSeconds": spec["max_run_duration_seconds"],
         "environment": environment,
         "environmentVariables": spec["environment_variables"],
+        "secrets": spec.get("secrets") or {},
         "history": {"outputCollection": True, "directoriesToWatch": spec["directories_to_watch"]},
         "tensorflow": {"workerCount": 1, "parameterServerCount": 1},
         "mpi": {"processCountPerNode": resources["processes_per_node"]},

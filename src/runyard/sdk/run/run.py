@@ -211,18 +211,14 @@ class Run(RunFiles, RunListing, MetricLogging):
         return inputs.datasets_of_run(self._view, self.experiment.workspace)
 
     def get_secret(self, name: str) -> str:
-        """Return the environment variable ``name``: a yard stores no secrets, a run gets them as variables.
+        """Return a secret that this run uses, by its name or by the name of its environment variable.
 
         Raises:
-            UserErrorException: This process has no such variable.
+            UserErrorException: The run does not use the secret.
         """
-        secret = os.environ.get(name)
-        if secret is None:
-            raise UserErrorException(
-                f"no secret {name!r}: this process has no environment variable of that name",
-                hint="pass it to the run with environment_variables={…}, read from your own environment",
-            )
-        return secret
+        from runyard.sdk.core.secrets import secret_of_this_run
+
+        return secret_of_this_run(name)
 
     def get_secrets(self, secrets: Any) -> dict[str, str]:
         """Return several secrets by name."""

@@ -12,6 +12,7 @@ from typing import Any, Optional
 from runyard.errors import ExperimentExecutionException, RunConfigurationException
 from runyard.sdk.azureml import no_effect
 from runyard.sdk.core import validation
+from runyard.sdk.core.secrets import Secret
 from runyard.sdk.training import arguments as command_line
 from runyard.sdk.training.data_inputs import collect_inputs
 from runyard.sdk.training.distributed import build_gang
@@ -50,8 +51,9 @@ def build_submission(
     )
     if environment.gpu and resources.gpus_per_process == 0:
         resources = dataclasses.replace(resources, gpus_per_process=1)
-    variables = validation.variables(
-        "environment_variables", run_config.environment_variables, error=RunConfigurationException
+    variables = (
+        validation.variables("environment_variables", run_config.environment_variables, error=RunConfigurationException)
+        or {}
     )
     return Submission(
         folder,
@@ -64,7 +66,8 @@ def build_submission(
             target=run_config.target,
             framework=run_config.framework,
             communicator=run_config.communicator,
-            environment_variables=variables or {},
+            environment_variables={name: value for name, value in variables.items() if not isinstance(value, Secret)},
+            secrets={name: value.name for name, value in variables.items() if isinstance(value, Secret)},
             max_run_duration_seconds=validation.seconds(
                 "max_run_duration_seconds", run_config.max_run_duration_seconds, error=RunConfigurationException
             ),

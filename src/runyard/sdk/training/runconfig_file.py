@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
 from runyard.errors import RunConfigurationException, UserErrorException
+from runyard.sdk.core.secrets import Secret
 
 if TYPE_CHECKING:
     from runyard.sdk.training.run_configuration import RunConfiguration
@@ -54,6 +55,7 @@ def _file_path(path: Any, name: str, *, must_exist: bool) -> Path:
 
 
 def _to_content(config: RunConfiguration) -> dict[str, Any]:
+    variables = config.environment_variables or {}
     return {
         "script": config.script,
         "command": config.command,
@@ -64,7 +66,8 @@ def _to_content(config: RunConfiguration) -> dict[str, Any]:
         "maxRunDurationSeconds": config.max_run_duration_seconds,
         "nodeCount": config.node_count,
         "environment": {"name": config.environment.name, **config.environment.to_definition()},
-        "environmentVariables": dict(config.environment_variables or {}),
+        "environmentVariables": {name: value for name, value in variables.items() if not isinstance(value, Secret)},
+        "secrets": {name: value.name for name, value in variables.items() if isinstance(value, Secret)},
         "history": {
             "outputCollection": config.history.output_collection,
             "snapshotProject": config.history.snapshot_project,
@@ -104,7 +107,8 @@ def _from_content(content: dict[str, Any], file: Path) -> RunConfiguration:
     definition = content.get("environment")
     if isinstance(definition, dict):
         config.environment = Environment.from_definition(definition.get("name") or "default-environment", definition)
-    config.environment_variables = dict(content.get("environmentVariables") or {})
+    secrets = {name: Secret(value) for name, value in (content.get("secrets") or {}).items()}
+    config.environment_variables = {**(content.get("environmentVariables") or {}), **secrets}
     for section, settings in (
         ("history", {"outputCollection": "output_collection", "directoriesToWatch": "directories_to_watch"}),
         ("amlcompute", {"vmSize": "vm_size", "vmPriority": "vm_priority"}),

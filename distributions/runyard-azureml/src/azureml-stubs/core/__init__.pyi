@@ -1,3 +1,4 @@
+from runyard.sdk.azureml.keyvault import Keyvault as Keyvault
 from runyard.sdk.azureml.module_finder import VERSION as VERSION
 from runyard.sdk.compute.target import ComputeTarget as ComputeTarget
 from runyard.sdk.core.experiment import Experiment as Experiment

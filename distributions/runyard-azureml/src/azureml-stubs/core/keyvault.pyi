@@ -1,0 +1,1 @@
+from runyard.sdk.azureml.keyvault import Keyvault as Keyvault
