@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from runyard.data.base import StoreUnreachable, changed_file_error, disk_error
 from runyard.errors import DataException
+from runyard.spec.redaction import MASK
 
 _CODE = re.compile(r"<Code>([^<]+)</Code>")
 _MESSAGE = re.compile(r"<Message>([^<\n]+)")
@@ -32,7 +33,6 @@ _REGISTER_AGAIN = (
     "or runyard data add NAME … --overwrite"
 )
 _NO_RANGES = "non-partial response"
-_REDACTED = "••••••"
 
 
 class RangeNotSupported(Exception):
@@ -79,8 +79,8 @@ def translate_errors(store: StoreContext, path: str = "", *, writes: bool = Fals
 def _redact(store: StoreContext, text: str) -> str:
     for secret in store.secrets:
         if len(secret) > 3:
-            text = text.replace(secret, _REDACTED)
-    return _SIGNATURE.sub(rf"\1{_REDACTED}", text)
+            text = text.replace(secret, MASK)
+    return _SIGNATURE.sub(rf"\1{MASK}", text)
 
 
 def _translate(store: StoreContext, path: str, error: Exception) -> DataException:

@@ -6,6 +6,7 @@ import itertools
 import re
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from runyard.data import backends
 from runyard.data.base import DataStore
 from runyard.data.secrets import Secrets
-from runyard.errors import UserErrorException
+from runyard.errors import RunyardException, UserErrorException
 from runyard.spec.data import DEFAULT_STORE
 from runyard.store.database import Database
 from runyard.store.datastores import DatastoreRecord, DatastoreStore, FileDigests
@@ -26,6 +27,8 @@ class Datastores:
         self.digests = FileDigests(database)
         self._records = DatastoreStore(database)
         self._secrets = Secrets(home)
+        with suppress(RunyardException, OSError):  # reported when a datastore is used
+            self._secrets.encrypt()
         self._home = home
         self._builtin: dict[str, DataStore] = {}  # in addition to the default one
         self._open: dict[str, DataStore] = {}
