@@ -6,6 +6,7 @@ import http.client
 import itertools
 import json
 import os
+import signal
 import threading
 import time
 from collections import Counter
@@ -14,6 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from runyard import Environment, InferenceConfig, LocalWebservice, Model, Webservice, Workspace
+from support import eventually, is_alive, lock_holder
 
 _numbers = itertools.count(1)
 
@@ -66,6 +68,30 @@ def service_view(service: Webservice) -> dict[str, Any]:
     """The service as the HTTP API returns it."""
     view: dict[str, Any] = service.workspace.connection.get(f"/api/services/{service.name}")
     return view
+
+
+def supervisor_pid(service: Webservice) -> int | None:
+    return lock_holder(service.workspace.home / "services" / service.name / "keeper.lock")
+
+
+def worker_pids(service: Webservice) -> list[int]:
+    """Process ids of the workers that serve, according to the supervisor; empty while it is being replaced."""
+    status = json.loads((service.workspace.home / "services" / service.name / "found.json").read_text())
+    if status["pid"] != supervisor_pid(service):
+        return []
+    workers = [worker for version in status["versions"].values() for worker in version["workers"]]
+    return [worker["pid"] for worker in workers if worker["state"] == "serving" and is_alive(worker["pid"])]
+
+
+def kill_all(service: Webservice) -> None:
+    """Kill every process of a service at the same time, as a power failure does."""
+    supervisor = supervisor_pid(service)
+    pids = [*worker_pids(service), *([supervisor] if supervisor else [])]
+    for number in (signal.SIGSTOP, signal.SIGKILL):  # a worker that saw the others die would start them again
+        for pid in pids:
+            os.kill(pid, number)
+    for pid in pids:
+        eventually(lambda pid=pid: not is_alive(pid), "the process has ended")
 
 
 class Client:

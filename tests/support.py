@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from runyard import Run, ScriptRunConfig
+from runyard.serving.supervisor_client import SupervisorClient
+from runyard.spec.service import ServiceFolder
 
 
 @contextmanager
@@ -42,12 +44,9 @@ def stop_runs(home: Path) -> None:
 
 
 def stop_services(home: Path) -> None:
-    """Stop services, which outlive the yard, too."""
-    for lock in home.glob("services/*/keeper.lock"):
-        pid = lock_holder(lock)
-        if pid is not None:
-            os.kill(pid, signal.SIGTERM)
-            eventually(lambda lock=lock: lock_holder(lock) is None, f"the keeper of {lock.parent.name} ends", 30)
+    """Stop services, which outlive the yard, too; their workers would start another supervisor."""
+    for folder in home.glob("services/*"):
+        SupervisorClient(ServiceFolder(folder)).stop()
 
 
 def yard_pid(home: Path) -> int | None:

@@ -13,8 +13,17 @@ import pytest
 
 from runyard import LocalWebservice, Model, Webservice, Workspace
 from runyard.errors import RunyardException
-from service_support import Client, Load, deploy_service, scoring_config, service_view, unique_name
-from support import a_home, eventually, is_alive, lock_holder, stop_yard, yard_pid
+from service_support import (
+    Client,
+    Load,
+    deploy_service,
+    kill_all,
+    scoring_config,
+    service_view,
+    supervisor_pid,
+    unique_name,
+)
+from support import a_home, eventually, is_alive, stop_yard, yard_pid
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("services that survive")]
 
@@ -30,10 +39,6 @@ def home(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A separate yard, because these tests kill it."""
     monkeypatch.setenv("RUNYARD_HOME", str(own_home))
     return own_home
-
-
-def supervisor_pid(service: Webservice) -> int | None:
-    return lock_holder(service.workspace.home / "services" / service.name / "keeper.lock")
 
 
 def test_a_service_survives_a_killed_yard_and_is_adopted_by_the_next(workspace: Workspace, tmp_path: Path) -> None:
@@ -59,13 +64,8 @@ def test_a_service_survives_a_killed_yard_and_is_adopted_by_the_next(workspace: 
 def test_a_service_without_processes_is_restarted_at_the_same_address(workspace: Workspace, tmp_path: Path) -> None:
     """Covers a reboot of the machine."""
     service = deploy_service(workspace, tmp_path, "def init(): pass\ndef run(text): return 'here'\n", workers=2)
-    workers = [worker["pid"] for worker in service_view(service)["versions"][0]["workers"]]
-    supervisor = supervisor_pid(service)
-    assert supervisor is not None
     stop_yard(workspace.home, signal.SIGKILL)
-    os.kill(supervisor, signal.SIGKILL)
-    for pid in workers:  # they end with their supervisor
-        eventually(lambda pid=pid: not is_alive(pid), "the worker has ended")
+    kill_all(service)
     before = service.scoring_uri
     service.update_deployment_state()
     assert service.scoring_uri == before

@@ -20,3 +20,9 @@ def die_with_parent() -> None:
     """Let the kernel kill this process when its parent dies, however the parent dies."""
     if _prctl is not None:
         _prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+
+
+def outlive_parent() -> None:
+    """Undo ``die_with_parent``, which a program inherits from the process that executed it."""
+    if _prctl is not None:
+        _prctl(_PR_SET_PDEATHSIG, 0, 0, 0, 0)

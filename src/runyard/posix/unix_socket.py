@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import socket
+from contextlib import contextmanager
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
     from typing import Optional
 
@@ -28,7 +30,8 @@ def connect(path: os.PathLike[str] | str, timeout_s: Optional[float]) -> socket.
 
 def bind(path: Path, kind: socket.SocketKind) -> socket.socket:
     """A bound (and, for streams, listening) socket that replaces a stale one. It appears only when it is ready."""
-    draft = path.with_name(str(os.getpid()))  # short: the length of a socket's path is limited to about 100 bytes
+    # short, because the length of a socket's path is limited to about 100 bytes; one per socket of this process
+    draft = path.with_name(f"{os.getpid()}{path.name[:1]}")
     draft.unlink(missing_ok=True)
     bound = socket.socket(socket.AF_UNIX, kind)
     try:
@@ -50,3 +53,13 @@ def is_open(path: os.PathLike[str] | str) -> bool:
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
         return probe.connect_ex(os.fspath(path)) not in (errno.ENOENT, errno.ECONNREFUSED)
+
+
+@contextmanager
+def short_path(path: Path) -> Iterator[str]:
+    """A short name for a socket in a folder whose path may exceed the limit of 107 bytes."""
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)

@@ -94,6 +94,8 @@ class Executor:
 
     def _timed(self, jobs: tuple[Job, ...], work: Work) -> list[tuple[Job, Response]]:
         self.current = jobs
+        for job in jobs:
+            job.connection.begin_scoring()
         self.call_started = started = time.monotonic()
         try:
             return work()

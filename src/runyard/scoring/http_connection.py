@@ -15,6 +15,7 @@ from runyard.scoring.request_head import MAX_HEAD_BYTES, Head, HttpError, parse
 
 if TYPE_CHECKING:
     from runyard.scoring.dispatcher import Dispatcher
+    from runyard.scoring.receive_buffer import ReceiveBuffer
 
 REASONS = {
     200: "OK",
@@ -41,23 +42,24 @@ _LINGER_S = 5.0
 _MIN_BYTES_PER_S = 64 * 1024
 _MAX_CACHED_HEADS = 256
 _MAX_CACHED_BYTES = 2048
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_DISCARDED = memoryview(bytearray(64 * 1024))  # receives bytes that are ignored
 
 head_cache: dict[bytes, Head] = {}
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     __slots__ = (
-        *("_body", "_buffer", "_chunked_body", "_discarding", "_dispatcher", "_head", "_held_bytes", "_paused"),
-        *("_processing", "_receiving", "_remaining", "_transport"),
+        *("_buffer", "_chunked_body", "_discarding", "_dispatcher", "_head", "_held_bytes", "_paused"),
+        *("_processing", "_received", "_receiving", "_remaining", "_transport"),
         *("busy", "deadline", "internal", "is_open", "request_id", "write_blocked"),
     )
 
-    def __init__(self, dispatcher: Dispatcher, internal: bool = False) -> None:
-        self._dispatcher = dispatcher
+    def __init__(self, dispatcher: Dispatcher, received: ReceiveBuffer, internal: bool = False) -> None:
+        self._dispatcher, self._received = dispatcher, received
         self.internal = internal  # forwarded by another worker of this service, which has checked the key
-        self._buffer = b""
+        self._buffer = b""  # bytes at the end of _received that were not parsed yet
         self._head: Optional[Head] = None
-        self._body = bytearray()
         self._remaining = 0
         self._held_bytes = 0  # this connection's share of dispatcher.held_bytes
         self._chunked_body: Optional[ChunkedBody] = None
@@ -72,18 +74,35 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self.deadline = time.monotonic() + self._dispatcher.limits.receive_s
         self._dispatcher.connected(self)
+        received = self._received
+        if received.fill > received.start:  # continue the request that the connection's previous worker had
+            self._buffer = bytes(received.data[received.start : received.fill])
+            self._process_buffer()
 
     def connection_lost(self, error: Optional[Exception]) -> None:
         self.is_open = False
         self._set_held_bytes(0)
+        self._received.release()
         self._dispatcher.disconnected(self)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        received = self._received
+        if self._discarding:
+            return _DISCARDED
+        if received.answered:
+            received.next_request(is_flushed=not self._transport.get_write_buffer_size())
+        return received.room()
+
+    def buffer_updated(self, count: int) -> None:
         if self._discarding:
             return
+        received = self._received
+        begin = received.fill
+        received.add(count)
         if self._remaining:
-            self._receive_body(data)
+            self._receive_body(count)
             return
+        data = bytes(received.data[begin : received.fill])
         self._buffer = self._buffer + data if self._buffer else data
         if self.busy:
             if len(self._buffer) > _MAX_PIPELINED_BYTES and not self._paused:
@@ -127,7 +146,9 @@ class Connection(asyncio.Protocol):
             f"x-request-id: {self.request_id}\r\n{headers}"
             f"connection: {'close' if must_close else 'keep-alive'}\r\n\r\n"
         ).encode("latin-1", "replace")
-        self._transport.write(response_head if without_body else response_head + body)
+        response = response_head if without_body else response_head + body
+        self._received.prepare_response(len(response), len(self._buffer))
+        self._transport.write(response)
         self._finish_response(must_close)
 
     def relay_response(self, response: bytes) -> None:
@@ -136,6 +157,7 @@ class Connection(asyncio.Protocol):
         if must_close:
             response = response.replace(b"connection: keep-alive", b"connection: close", 1)
         if self.is_open:
+            self._received.prepare_response(len(response), len(self._buffer))
             self._transport.write(response)
         self._finish_response(must_close)
 
@@ -145,7 +167,6 @@ class Connection(asyncio.Protocol):
         self._dispatcher.reject(self, self._head, status, message)
         self._discarding = True
         self._buffer, self._remaining, self._chunked_body = b"", 0, None
-        self._body = bytearray()
 
     def expire(self) -> None:
         """The deadline has passed."""
@@ -161,6 +182,20 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         self._transport.close()
 
+    def begin_scoring(self) -> None:
+        """Note that the scoring function has the request: it may be the reason if the worker crashes now."""
+        self._received.begin_scoring()
+
+    @property
+    def survives_worker(self) -> bool:
+        """True if the supervisor passes the connection to another worker when this one ends."""
+        return self._received.is_shared
+
+    @property
+    def shared_descriptors(self) -> tuple[int, int, int]:
+        """The id of the connection, with its descriptor and that of its receive buffer."""
+        return self._received.id, self.socket.fileno(), self._received.file
+
     @property
     def is_idle(self) -> bool:
         return not (self.busy or self._receiving or self.write_blocked)
@@ -175,6 +210,7 @@ class Connection(asyncio.Protocol):
             self._set_held_bytes(0)
         if must_close:
             self._discarding = True
+            self._received.retire()
             if self._transport.can_write_eof():
                 # not close(): while the client is sending, the kernel would reset the connection and drop the response
                 self._transport.write_eof()
@@ -225,7 +261,7 @@ class Connection(asyncio.Protocol):
             self._chunked_body, self._buffer = ChunkedBody(dispatcher.largest_body, dispatcher.too_large), b""
             self._extend_deadline(0)
             if head.expects:
-                self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+                self._send_continue()
             return self._chunked(data[start:])
         length = head.length
         if len(data) - start >= length:
@@ -235,23 +271,27 @@ class Connection(asyncio.Protocol):
             dispatcher.serve(self, head, body, time.perf_counter())
             return True
         self._set_held_bytes(length)
-        self._body = bytearray(data[start:])
-        self._remaining = length - len(self._body)
+        self._remaining = length - (len(data) - start)
+        self._received.reserve(self._remaining)
         self._buffer = b""
         self._extend_deadline(length)
         if head.expects:
-            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self._send_continue()
         return False
 
-    def _receive_body(self, data: bytes) -> None:
-        if len(data) > self._remaining:
-            self._buffer = data[self._remaining :]
-            data = data[: self._remaining]
-        self._body += data
-        self._remaining -= len(data)
+    def _send_continue(self) -> None:
+        self._transport.write(_CONTINUE)
+        self._received.add_interim_response(len(_CONTINUE))
+
+    def _receive_body(self, count: int) -> None:
+        excess = max(0, count - self._remaining)  # the begin of the next request
+        self._remaining -= count - excess
         if self._remaining == 0:
-            body, self._body = bytes(self._body), bytearray()
             assert self._head is not None
+            received = self._received
+            end = received.fill - excess
+            body = bytes(received.data[end - self._head.length : end])
+            self._buffer = bytes(received.data[end : received.fill])
             self.busy = self._processing = True
             self._dispatcher.serve(self, self._head, body, time.perf_counter())
             self._processing = False

@@ -1,11 +1,7 @@
 """``python -m runyard.scoring.worker SETTINGS``: one worker process of a service.
 
-Loads the scoring script or model, reports over its control socket that it is ready or why it is not, and accepts
-requests from the listening socket that it shares with the other workers. Control messages are JSON lines:
-
-    {"ready": true}    {"failed": text}    {"applied": 3}
-    {"go": {limits, keys, shares}, "number": 2}    {"settings": {…}, "number": 3}
-    {"drain": seconds}    {"reopen": true}
+Loads the scoring script or model, reports to the supervisor that it is ready or why it is not, and accepts requests
+from the listening socket that it shares with the other workers. It continues to serve when the supervisor ends.
 """
 
 from __future__ import annotations
@@ -26,11 +22,14 @@ from pathlib import Path
 from typing import Any, Optional
 
 from runyard.posix.atomic_write import write_text
+from runyard.posix.prctl import outlive_parent
 from runyard.scoring import import_shims, openapi, schema
+from runyard.scoring.control import MAX_DESCRIPTORS, ControlChannel
 from runyard.scoring.dispatcher import Dispatcher
 from runyard.scoring.entry_script import CannotServe, EntryScript, initialize
 from runyard.scoring.executor import Executor, SingleRequests
 from runyard.scoring.http_connection import Connection
+from runyard.scoring.receive_buffer import BufferPool, ReceiveBuffer
 from runyard.scoring.responses import Response, problem
 from runyard.scoring.traffic_split import TrafficSplit
 from runyard.spec.json import from_json
@@ -39,38 +38,40 @@ from runyard.spec.service import Batching, Limits, ServiceFolder, WorkerOrder
 _WATCH_S = 0.25
 _ACCEPT_RETRY_S = 0.1
 _IDLE_DRAIN_S = 3.0
-_MAX_MESSAGE_BYTES = 1 << 20
 
 
 class Worker:
     def __init__(self, settings: dict[str, Any]) -> None:
         self._folder = ServiceFolder(Path(settings["folder"]))
         self._version = int(settings["version"])
+        self._started_at = time.time()
         self._settings = settings
-        self._control = socket.socket(fileno=int(settings["control"]))
+        self._state = "starting"  # ready, serving, draining
         self._listening = socket.socket(fileno=int(settings["listening"]))
+        self._listening.set_inheritable(False)  # processes of the script must not keep the address in use
         self._is_internal = self._listening.family == socket.AF_UNIX
+        self._control = ControlChannel(self._folder, self._listening, self._describe, self._deliver)
+        self._buffers = BufferPool(self._control.send)
         self._dispatcher = Dispatcher(self._folder, settings["service"], self._version, int(settings["place"]))
         self._loop = _new_loop()
         self._executor = Executor(self._dispatcher, self._loop)
-        self._buffer = b""
         self._accepting = False
         self._drain_deadline: Optional[float] = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def main(self) -> int:
+        self._control.start()
         try:
             self._load()
         except CannotServe as error:
-            self._send({"failed": str(error)})
+            self._control.send({"failed": str(error)})
             return 3
         self._loop.set_exception_handler(_handle_loop_error)
         self._dispatcher.attach(self._loop)
-        self._control.setblocking(False)
-        self._loop.add_reader(self._control.fileno(), self._receive)
         self._loop.call_soon(self._tick)
         threading.Thread(target=self._watch, name="watch", daemon=True).start()
-        self._send({"ready": True})
+        self._state = "ready"
+        self._control.send({"ready": True})
         self._executor.run()
         self._dispatcher.write_log()
         return 0
@@ -113,37 +114,52 @@ class Worker:
         with contextlib.suppress(OSError):  # serve even if the disk is full
             write_text(self._folder.openapi(self._version), json.dumps(self._dispatcher.openapi))
 
-    def _send(self, message: dict[str, Any]) -> None:
-        try:
-            self._control.sendall(json.dumps(message).encode() + b"\n")
-        except OSError:  # the supervisor has ended: end immediately
-            os._exit(1)
+    def _describe(self) -> dict[str, Any]:
+        """The greeting for a supervisor, which may not be the one that started this worker."""
+        return {
+            "pid": os.getpid(),
+            "version": self._version,
+            "place": int(self._settings["place"]),
+            "state": self._state,
+            "started_with": self._settings["started_with"],
+            "started_at": self._started_at,
+        }
 
-    def _receive(self) -> None:
-        try:
-            data = self._control.recv(_MAX_MESSAGE_BYTES)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if not data:
-            os._exit(1)
-        *lines, self._buffer = (self._buffer + data).split(b"\n")
-        for line in lines:
-            message = json.loads(line)
-            if "go" in message or "settings" in message:
-                self._apply(message.get("go") or message["settings"])
-                if "go" in message:
-                    self._accept()
-                self._send({"applied": message["number"]})
-            elif "drain" in message:
-                self._drain(float(message["drain"]))
-            elif "reopen" in message:
-                self._dispatcher.reopen()
-                log = os.open(self._folder.service_log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-                os.dup2(log, 1)
-                os.dup2(log, 2)
-                os.close(log)
+    def _deliver(self, message: dict[str, Any], descriptors: list[int]) -> None:
+        # before the loop runs, messages wait in its queue
+        self._loop.call_soon_threadsafe(self._handle, message, descriptors)
+
+    def _handle(self, message: dict[str, Any], descriptors: list[int]) -> None:
+        if "go" in message or "settings" in message:
+            self._apply(message.get("go") or message["settings"])
+            if "go" in message:
+                self._accept()
+            self._control.send({"applied": message["number"]})
+        elif "drain" in message:
+            self._drain(float(message["drain"]))
+        elif "adopt" in message:
+            self._adopt(int(message["adopt"]), descriptors)
+        elif "connected" in message:
+            self._share_connections()
+        elif "reopen" in message:
+            self._dispatcher.reopen()
+            log = os.open(self._folder.service_log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            os.close(log)
+
+    def _adopt(self, id: int, descriptors: list[int]) -> None:
+        """Continue a connection whose worker has ended."""
+        connection, file = descriptors
+        self._open(socket.socket(fileno=connection), self._buffers.adopt(id, file))
+
+    def _share_connections(self) -> None:
+        """Give a new supervisor the connections and their buffers."""
+        shared = [open_.shared_descriptors for open_ in self._dispatcher.connections if open_.survives_worker]
+        size = MAX_DESCRIPTORS // 2
+        for begin in range(0, len(shared), size):
+            part = shared[begin : begin + size]
+            self._control.send({"open": [id for id, _, _ in part]}, [n for _, *pair in part for n in pair])
 
     def _apply(self, settings: dict[str, Any]) -> None:
         dispatcher = self._dispatcher
@@ -159,6 +175,7 @@ class Worker:
     def _accept(self) -> None:
         if not self._accepting:
             self._accepting = True
+            self._state = "serving"
             self._listening.setblocking(False)
             self._loop.add_reader(self._listening.fileno(), self._accept_one)
 
@@ -182,8 +199,12 @@ class Worker:
             return
         if client.family != socket.AF_UNIX:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._open(client, self._buffers.private() if self._is_internal else self._buffers.open(client.fileno()))
+
+    def _open(self, client: socket.socket, buffer: ReceiveBuffer) -> None:
         client.setblocking(False)
-        task = self._loop.create_task(self._loop.connect_accepted_socket(self._protocol, client))
+        connection = Connection(self._dispatcher, buffer, self._is_internal)
+        task = self._loop.create_task(self._loop.connect_accepted_socket(lambda: connection, client))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -191,11 +212,9 @@ class Worker:
         if self._drain_deadline is None:
             self._loop.add_reader(self._listening.fileno(), self._accept_one)
 
-    def _protocol(self) -> Connection:
-        return Connection(self._dispatcher, self._is_internal)
-
     def _drain(self, within_s: float) -> None:
-        """Stop accepting connections; answer the requests of open ones, then close them."""
+        """Stop accepting connections; answer the requests of open ones, then leave them to other workers."""
+        self._state = "draining"
         self._loop.remove_reader(self._listening.fileno())
         self._dispatcher.draining = True
         if self._dispatcher.traffic_split is not None:
@@ -209,17 +228,23 @@ class Worker:
     def _finish_draining(self) -> None:
         dispatcher, now = self._dispatcher, time.monotonic()
         assert self._drain_deadline is not None
+        remaining = list(dispatcher.connections)
         if now > self._idle_until:
             # delayed: a client may be sending its next request on this connection right now
-            for connection in [open_ for open_ in dispatcher.connections if open_.is_idle]:
-                connection.close()
-        if (not dispatcher.connections and not self._tasks) or now > self._drain_deadline:
+            idle = [open_ for open_ in remaining if open_.is_idle]
+            lasting = {open_ for open_ in idle if open_.survives_worker and self._control.is_connected}
+            for connection in idle:
+                if connection not in lasting:
+                    connection.close()
+            remaining = [open_ for open_ in remaining if open_ not in lasting]
+        if (not remaining and not self._tasks) or now > self._drain_deadline:
             self._executor.end()
             return
         self._loop.call_later(0.05, self._finish_draining)
 
     def _tick(self) -> None:
         self._dispatcher.tick()
+        self._control.flush()
         self._loop.call_later(1.0, self._tick)
 
     def _watch(self) -> None:
@@ -287,6 +312,7 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 
 
 def main() -> int:
+    outlive_parent()  # the supervisor, which may be replaced at any time
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     faulthandler.enable()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -23,7 +23,7 @@ from runyard import clock
 from runyard.agent.process.process_tree import stop_processes
 from runyard.errors import WebserviceException
 from runyard.launch.variables import ROLE, clean_environment
-from runyard.posix import file_lock
+from runyard.posix import descriptor_limit, file_lock
 from runyard.posix.atomic_write import replace_file
 from runyard.spec.json import from_json, to_json
 from runyard.spec.service import DesiredState, ServiceFolder
@@ -48,13 +48,15 @@ class SupervisorClient:
             return None
 
     def status(self) -> dict[str, Any]:
-        """The supervisor's status; empty if none is running, because the last status is then outdated."""
-        if self._pid() is None:
+        """The supervisor's status; empty without one that has written it, because the last status is then outdated."""
+        pid = self._pid()
+        if pid is None:
             return {}
         try:
-            return dict(json.loads(self.folder.status.read_bytes()))
+            status = dict(json.loads(self.folder.status.read_bytes()))
         except (OSError, ValueError):
             return {}
+        return status if status.get("pid") == pid else {}
 
     def store(self, state: DesiredState) -> DesiredState:
         """Store a desired state without notifying the supervisor."""
@@ -141,11 +143,12 @@ class SupervisorClient:
     def _start(self) -> None:
         package = Path(runyard.__file__).parents[1]
         file = os.open(self.folder.supervisor_log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        self.folder.status.unlink(missing_ok=True)  # of an earlier supervisor
         with os.fdopen(file, "wb") as log:
             self._process = subprocess.Popen(
                 # without `site`: it uses only the standard library and this package
-                [sys.executable, "-S", "-m", "runyard.serving.supervisor", str(self.folder.root)],
+                descriptor_limit.with_original_limit(
+                    [sys.executable, "-S", "-m", "runyard.serving.supervisor", str(self.folder.root)]
+                ),
                 env={**clean_environment(os.environ), "PYTHONPATH": str(package), ROLE: "keeper"},
                 cwd="/",
                 stdin=subprocess.DEVNULL,

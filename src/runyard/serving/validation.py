@@ -54,6 +54,7 @@ def parse_configuration(values: dict[str, Any]) -> ServiceConfiguration:
         ("connections", limits.connections, 1, 100_000),
         ("receive_s", limits.receive_s, 0.05, 86_400),
         ("idle_s", limits.idle_s, 0.05, 86_400),
+        ("retries", limits.retries, 0, 10),
         ("batching.largest", batching.largest, 1, 1_000_000),
         ("batching.wait_ms", batching.wait_ms, 0, 60_000),
     ):

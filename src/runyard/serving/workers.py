@@ -7,16 +7,19 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Optional
 
 from runyard.agent.process.spawn import SpawnError, spawn
+from runyard.scoring.control import receive, send
+from runyard.serving.held_connections import HeldConnection, HeldConnections
 from runyard.spec.json import from_json, to_json
 from runyard.spec.service import DesiredState, ServiceFolder, WorkerOrder
 
 _FIRST_DELAY_S = 0.1
 _MAX_DELAY_S = 30.0
+_SEND_TIMEOUT_S = 1.0
 _STABLE_S = 60.0  # a worker that lived this long did not crash because of its start
 
 
@@ -26,7 +29,9 @@ class WorkerSlot:
     def __init__(self, number: int) -> None:
         self.number = number
         self.pid: Optional[int] = None
+        self.process_fd: Optional[int] = None  # of a worker that an earlier supervisor started: not a child
         self.control: Optional[socket.socket] = None
+        self.connections = HeldConnections()
         self.state = "absent"  # starting, ready, serving, draining
         self.failure = ""
         self.restarts = 0
@@ -36,41 +41,61 @@ class WorkerSlot:
         self._settings: Any = None
         self._sent_number = 0
         self._applied_number = 0
-        self._buffer = b""
 
     @property
     def is_current(self) -> bool:
         """True if the worker serves with the latest settings."""
         return self.state == "serving" and self._applied_number == self._sent_number
 
-    def attach(self, pid: int, control: socket.socket, started_with: Any) -> None:
-        self.pid, self.control, self.started_with = pid, control, started_with
+    def attach(self, pid: int, started_with: Any) -> None:
+        self.pid, self.started_with = pid, started_with
         self.state, self.failure, self.started_at = "starting", "", time.time()
-        self._settings, self._buffer, self._sent_number, self._applied_number = None, b"", 0, 0
+        self._settings, self._sent_number, self._applied_number = None, 0, 0
 
-    def send(self, message: dict[str, Any]) -> None:
-        if self.control is not None:
-            with suppress(OSError):  # the worker has just ended and is reaped soon
-                self.control.sendall(json.dumps(message).encode() + b"\n")
+    def adopt(self, hello: dict[str, Any]) -> None:
+        """Take a worker over that an earlier supervisor has started."""
+        self.attach(int(hello["pid"]), hello["started_with"])
+        self.process_fd = os.pidfd_open(int(hello["pid"]))
+        self.state, self.started_at = str(hello["state"]), float(hello["started_at"])
 
-    def receive(self) -> None:
-        assert self.control is not None
+    def connect(self, control: socket.socket) -> None:
+        self.disconnect()
+        self.control = control
+        control.settimeout(_SEND_TIMEOUT_S)
+
+    def send(self, message: dict[str, Any], descriptors: Sequence[int] = ()) -> bool:
+        """True if the worker receives the message."""
+        if self.control is None:
+            return False
         try:
-            data = self.control.recv(65536)
-        except OSError:
-            data = b""
-        if not data:
-            self.disconnect()
-            return
-        *lines, self._buffer = (self._buffer + data).split(b"\n")
-        for line in lines:
-            message = json.loads(line)
-            if message.get("ready"):
+            send(self.control, message, descriptors)
+        except OSError:  # the worker has just ended and is reaped soon
+            return False
+        return True
+
+    def receive(self, *, all_messages: bool = False) -> None:
+        """Process the next message, or all that have arrived."""
+        while self.control is not None:
+            try:
+                message, descriptors = receive(self.control)
+            except (BlockingIOError, TimeoutError):
+                return
+            if not message:
+                self.disconnect()
+            elif message.get("ready") and self.state == "starting":
                 self.state = "ready"
             elif "failed" in message:
                 self.failure = str(message["failed"])
             elif "applied" in message:
                 self._applied_number = int(message["applied"])
+            elif "open" in message:
+                self.connections.open(message["open"], descriptors)
+            elif "buffer" in message:
+                self.connections.replace_buffer(message["buffer"], descriptors)
+            elif "closed" in message:
+                self.connections.close(message["closed"])
+            if not all_messages:
+                return
 
     def serve(self, settings: dict[str, Any]) -> None:
         if self.state == "ready" or (self.state == "serving" and settings != self._settings):
@@ -86,9 +111,25 @@ class WorkerSlot:
             self.kill()
 
     def kill(self) -> None:
-        if self.pid is not None:
-            with suppress(ProcessLookupError):
+        if self.pid is None:
+            return
+        with suppress(ProcessLookupError):
+            if self.process_fd is not None:  # the process id of a process that is not a child may be reused
+                signal.pidfd_send_signal(self.process_fd, signal.SIGKILL)
+            else:
                 os.kill(self.pid, signal.SIGKILL)
+
+    def handle_exit(self) -> list[HeldConnection]:
+        """Forget the process; its connections."""
+        if self.control is not None:
+            self.control.setblocking(False)
+            self.receive(all_messages=True)  # those that the worker sent before it ended
+        self.disconnect()
+        self.pid = None
+        if self.process_fd is not None:
+            os.close(self.process_fd)
+            self.process_fd = None
+        return self.connections.take_all()
 
     def disconnect(self) -> None:
         if self.control is not None:
@@ -187,22 +228,41 @@ class Version:
             for slot in self.slots():
                 slot.kill()
 
-    def handle_exit(self, pid: int, status: int) -> None:
+    def adopt(self, hello: dict[str, Any], control: socket.socket) -> None:
+        """Take a worker over that an earlier supervisor has started."""
+        number = int(hello["place"])
+        self._next_slot = max(self._next_slot, number + 1)
+        slot = WorkerSlot(number)
+        slot.adopt(hello)
+        slot.connect(control)
+        index = next((n for n, other in enumerate(self._slots) if other.pid is None), None)
+        if slot.state == "draining" or index is None:
+            self._retired.append(slot)
+        else:
+            self._slots[index] = slot
+
+    def adopt_listener(self, listener: socket.socket) -> None:
+        if self._listener is None:
+            self._listener = listener
+        else:
+            listener.close()
+
+    def handle_exit(self, pid: int, status: Optional[int]) -> list[HeldConnection]:
+        """The connections of the worker that has ended. ``status`` is unknown if another supervisor started it."""
         for slot in self.slots():
             if slot.pid != pid:
                 continue
-            if slot.control is not None and not slot.failure:
-                self._receive_rest(slot)
-            slot.disconnect()
-            slot.pid = None
+            connections = slot.handle_exit()
             if slot.state == "draining" or slot in self._retired:
-                return
+                return connections
             lifetime_s = time.time() - slot.started_at
             slot.restarts = 0 if lifetime_s > _STABLE_S else slot.restarts + 1
             slot.not_before = time.monotonic() + (0.0 if slot.restarts <= 1 else _delay_s(slot.restarts - 2))
             slot.state = "absent"
             if not self._was_ready:
                 self.fail(slot.failure or f"the worker ended during startup: {_exit_text(status)}")
+            return connections
+        return []
 
     def close(self) -> None:
         if self._listener is not None:
@@ -228,14 +288,8 @@ class Version:
             ],
         }
 
-    def _receive_rest(self, slot: WorkerSlot) -> None:
-        """Read messages that the worker sent before it ended."""
-        assert slot.control is not None
-        slot.control.setblocking(False)
-        slot.receive()
-
     def _start(self, slot: WorkerSlot, desired: DesiredState, listener: socket.socket, is_primary: bool) -> None:
-        ours, theirs = socket.socketpair()
+        started_with = _start_settings(desired, listener, is_primary)
         settings = {
             "folder": str(self._folder.root),
             "service": desired.name,
@@ -244,12 +298,11 @@ class Version:
             "workers": desired.workers,
             "auth": desired.auth_enabled,
             "batching": to_json(desired.batching) if desired.batching is not None else None,
-            "control": theirs.fileno(),
             "listening": listener.fileno(),
+            "started_with": started_with,
         }
         try:
-            for inherited in (theirs, listener):
-                inherited.set_inheritable(True)
+            listener.set_inheritable(True)
             pid = spawn(
                 (*self._order.argv, json.dumps(settings)),
                 self._order.variables,
@@ -257,7 +310,6 @@ class Version:
                 log=str(self._folder.service_log),
             )
         except (SpawnError, OSError) as error:  # OSError: the machine cannot start another process
-            ours.close()
             slot.failure = str(error)
             self.fail(str(error))
             slot.restarts += 1
@@ -265,13 +317,18 @@ class Version:
             return
         finally:
             listener.set_inheritable(False)
-            theirs.close()
-        slot.attach(pid, ours, _start_settings(desired, listener, is_primary))
+        slot.attach(pid, started_with)
 
 
-def _start_settings(desired: DesiredState, listener: socket.socket, is_primary: bool) -> tuple[Any, ...]:
-    """Settings that a worker cannot change after its start. Includes the listener, which changes with the port."""
-    return is_primary, desired.batching, desired.auth_enabled, listener
+def _start_settings(desired: DesiredState, listener: socket.socket, is_primary: bool) -> list[Any]:
+    """Settings that a worker cannot change after its start, as JSON. Includes the address that it listens on."""
+    batching = to_json(desired.batching) if desired.batching is not None else None
+    address = address_of(listener, desired) if is_primary else ""
+    return [is_primary, batching, desired.auth_enabled, address]
+
+
+def address_of(listener: socket.socket, desired: DesiredState) -> str:
+    return f"{desired.host}:{listener.getsockname()[1]}"
 
 
 def _delay_s(restarts: int) -> float:
@@ -279,6 +336,8 @@ def _delay_s(restarts: int) -> float:
     return min(_FIRST_DELAY_S * 2.0 ** min(restarts, 20), _MAX_DELAY_S)
 
 
-def _exit_text(status: int) -> str:
+def _exit_text(status: Optional[int]) -> str:
+    if status is None:
+        return "unknown exit code"
     code = os.waitstatus_to_exitcode(status)
     return f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"

@@ -32,6 +32,11 @@ class ServiceFolder(NamedTuple):
         return self.root / "keeper.lock"
 
     @property
+    def control(self) -> Path:
+        """Socket of the supervisor, which its workers connect to."""
+        return self.root / "keeper.sock"
+
+    @property
     def deleted_marker(self) -> Path:
         """Exists if the service was deleted and the remaining files are still to be removed."""
         return self.root / "deleted"
@@ -87,6 +92,7 @@ class Limits:
     connections: int = 1000  # per worker
     receive_s: float = 30.0  # to receive a request, and to send a response
     idle_s: float = 75.0  # until the next request of a connection
+    retries: int = 1  # of a scoring call whose worker died; 0 if it must not be repeated
 
 
 @dataclass(frozen=True)

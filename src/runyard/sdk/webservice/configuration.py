@@ -30,7 +30,8 @@ class WebserviceDeploymentConfiguration:
         workers: Number of processes that answer requests.
         host: Address to listen on; default: only this machine.
         port: Port to listen on; chosen by default.
-        limits: ``body_mb``, ``bodies_mb``, ``timeout_s``, ``waiting``, ``connections``, ``receive_s``, ``idle_s``.
+        limits: ``body_mb``, ``bodies_mb``, ``timeout_s``, ``waiting``, ``connections``, ``receive_s``, ``idle_s``,
+            ``retries``.
         batching: Score several requests for an ONNX model together: True, or ``{"largest": 32, "wait_ms": 2}``.
     """
 
