@@ -15,6 +15,7 @@ from pathlib import Path
 from runyard.posix import unix_socket
 
 _MAX_BYTES = 4096
+_CHECK_INTERVAL_S = 2.0
 
 
 def notify(socket_path: str, run_id: str, timeout_s: float) -> None:
@@ -25,18 +26,40 @@ def notify(socket_path: str, run_id: str, timeout_s: float) -> None:
 
 
 class NotificationListener:
-    """Calls ``on_notify`` with the run id of each notification, one at a time: the callback must return quickly."""
+    """Calls ``on_notify`` with the run id of each notification, one at a time: the callback must return quickly.
+
+    A socket whose file was removed is created again: without it, every change would wait for the next poll.
+    """
 
     def __init__(self, path: Path, on_notify: Callable[[str], None]) -> None:
-        self._socket = unix_socket.bind(path, socket.SOCK_DGRAM)
-        self._on_notify = on_notify
+        self._path, self._on_notify = path, on_notify
+        self._closed = threading.Event()
+        self._socket = self._bind()
         threading.Thread(target=self._listen, name="notification-listener", daemon=True).start()
 
+    def close(self) -> None:
+        """Do not restore the socket anymore."""
+        self._closed.set()
+
+    def _bind(self) -> socket.socket:
+        bound = unix_socket.bind(self._path, socket.SOCK_DGRAM)
+        bound.settimeout(_CHECK_INTERVAL_S)
+        return bound
+
     def _listen(self) -> None:
-        while True:
+        while not self._closed.is_set():
             try:
                 run_id = self._socket.recv(_MAX_BYTES)
+            except socket.timeout:
+                self._restore()
+                continue
             except OSError:  # closed
                 return
             if run_id:
                 self._on_notify(os.fsdecode(run_id))
+
+    def _restore(self) -> None:
+        with suppress(OSError):  # the folder is gone; tried again
+            if not self._closed.is_set() and not unix_socket.is_open(self._path):
+                lost, self._socket = self._socket, self._bind()
+                lost.close()

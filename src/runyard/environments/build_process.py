@@ -22,7 +22,7 @@ from pathlib import Path
 
 from runyard import clock
 from runyard.environments.prepared import PreparationCanceled, ProgressCallback
-from runyard.posix import procfs
+from runyard.posix import descriptor_limit, procfs
 from runyard.posix.pip_configuration import redact
 
 MARKER_VARIABLE = "RUNYARD_BUILDING_IN"  # set to the manager's root for every build process
@@ -114,7 +114,7 @@ def _run_once(
 ) -> ProcessResult:
     started_at = clock.monotonic()
     child = subprocess.Popen(
-        [*_die_with_parent_prefix(), *argv],
+        descriptor_limit.with_original_limit([*_die_with_parent_prefix(), *argv]),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -78,6 +78,22 @@ def start_ticks(pid: int) -> Optional[int]:
     return 0
 
 
+def has_open(pid: int, path: os.PathLike[str] | str) -> bool:
+    """True if a process of this user has the file open."""
+    try:
+        file = os.stat(path)
+        descriptors = os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return False
+    for descriptor in descriptors:
+        try:
+            if os.path.samestat(os.stat(f"/proc/{pid}/fd/{descriptor}"), file):
+                return True
+        except OSError:  # closed in the meantime
+            continue
+    return False
+
+
 def environment(pid: int) -> bytes:
     """The NUL-separated variables that a process was started with, with a NUL at both ends; empty if unreadable."""
     try:

@@ -30,6 +30,8 @@ _Receive = Callable[[], Awaitable[_Message]]
 _Send = Callable[[_Message], Awaitable[None]]
 _App = Callable[[_Message, _Receive, _Send], Awaitable[None]]
 
+ON_AUTHENTICATED = "runyard.on_authenticated"  # in the scope's state: called with the first authenticated request
+
 _COOKIE_S = 30 * 24 * 3600
 _TICKET_S = 60.0
 _PUBLIC_PATHS = ("/api/sign-in",)
@@ -70,6 +72,8 @@ class TokenAuth:
         if scope["type"] != "http":
             return
         response = await self._authenticate(scope, receive)
+        if response is not None and response.status_code >= 400:
+            response.headers["Connection"] = "close"  # do not read the rest of a request that was refused
         await (response or self._app)(scope, receive, send)
 
     async def _authenticate(self, scope: _Message, receive: _Receive) -> Response | None:
@@ -100,13 +104,14 @@ class TokenAuth:
         elif not _is_same_origin(headers, host):
             # browsers treat another port of this machine as the same site, and would send the cookie
             return error_response(403, "UserErrorException", "cross-origin requests are not allowed")
+        scope.get("state", {}).get(ON_AUTHENTICATED, _ignore)()
         if path in _OWNER_PATHS:
             return error_response(403, "UserErrorException", f"{path} is available over the yard's unix socket only")
         return None
 
     def _accepts_host(self, host: str) -> bool:
         """Prevent DNS rebinding: with a foreign name that resolves here, a foreign page would be of the same origin."""
-        name = urlsplit(f"//{host}").hostname or ""
+        name = _host_name(host)
         try:
             ipaddress.ip_address(name)
             return True
@@ -166,4 +171,16 @@ def _is_same_origin(headers: dict[str, str], host: str) -> bool:
     if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return False
     origin = headers.get("origin")
-    return origin is None or urlsplit(origin).netloc.lower() == host.lower()
+    return origin is None or origin.lower() in (f"http://{host.lower()}", f"https://{host.lower()}")
+
+
+def _host_name(host: str) -> str:
+    """The name or address in a `Host` header; empty if it is malformed."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _ignore() -> None:
+    """For servers that do not count unauthenticated connections."""

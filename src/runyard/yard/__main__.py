@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,6 +19,7 @@ from runyard.client.home import home_folder, prepare_home
 from runyard.errors import RunyardException
 from runyard.posix import file_lock
 from runyard.spec.folder import HomeFolder
+from runyard.yard.repeated_lines import RepeatedLineFilter
 
 IDLE_S = 600.0
 log = logging.getLogger("runyard.yard")
@@ -33,6 +35,8 @@ def main() -> int:
     home = home_folder(options.home)
     files = HomeFolder(home)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(RepeatedLineFilter())
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the terminal of the first client may close
     faulthandler.register(signal.SIGUSR1)  # `kill -USR1` writes the stack of every thread to yard.log
     try:
@@ -41,14 +45,15 @@ def main() -> int:
         if lock is None:
             return 0 if options.listen is None else 3  # another yard is running, and clients will find that one
         files.start_failure.unlink(missing_ok=True)
-        on_listening = _detach() if options.detach else lambda: None
+        on_listening = _detach() if options.detach else _service_manager_notifier()
         file_lock.write_holder(lock)  # detaching has changed the process id
         from runyard.spec.json import from_json
         from runyard.wire.yard import ListenOptions
         from runyard.yard.daemon import Yard
+        from runyard.yard.home_lock import HomeLock
 
         listen = from_json(ListenOptions, json.loads(options.listen)) if options.listen else None
-        Yard(home, options.idle_s, listen).serve(on_listening)
+        Yard(home, HomeLock(files.yard_lock, lock), options.idle_s, listen).serve(on_listening)
     except RunyardException as error:
         log.error("%s", error)
         failure = {"code": type(error).__name__, "message": error.message, "hint": error.hint}
@@ -56,6 +61,18 @@ def main() -> int:
             files.start_failure.write_text(json.dumps(failure), encoding="utf-8")
         return 1
     return 0
+
+
+def _service_manager_notifier() -> Callable[[], None]:
+    """A function that reports to systemd that the yard accepts requests; without systemd, it does nothing."""
+    address = os.environ.pop("NOTIFY_SOCKET", "")  # not for the processes that the yard starts
+
+    def on_listening() -> None:
+        if address:
+            with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifier:
+                notifier.sendto(b"READY=1", address.replace("@", "\0", 1) if address[0] == "@" else address)
+
+    return on_listening
 
 
 def _detach() -> Callable[[], None]:

@@ -1,4 +1,4 @@
-"""The optional TCP listener of the yard, for a browser on this machine or for a team."""
+"""The optional TCP listener of the yard: for a browser on this machine, for a team, or for runs that use MLflow."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ import json
 import logging
 import socket
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from concurrent.futures import TimeoutError as FutureTimeout  # before Python 3.11 not the built-in one
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import uvicorn
 
 from runyard.errors import UserErrorException
+from runyard.posix.atomic_write import write_text
 from runyard.server.auth import TokenAuth, load_token
+from runyard.server.security_headers import SecurityHeaders
 from runyard.spec.folder import HomeFolder
 from runyard.wire.yard import ListenOptions, StudioAddress
+from runyard.yard.acceptor import Acceptor
+from runyard.yard.connection_limits import protocol_factory
 
 log = logging.getLogger("runyard.yard")
 LOOPBACK = "127.0.0.1"
@@ -29,17 +33,31 @@ _TIMEOUT_S = 30.0
 T = TypeVar("T")
 
 
-class TcpListener:
-    """Listens on one address at a time, and saves it in the home folder, so that the next yard uses the same."""
+@dataclass(frozen=True)
+class _Saved:
+    """An address in the home folder, so that the next yard uses the same."""
 
-    def __init__(self, home: Path) -> None:
+    options: ListenOptions
+    is_requested: bool = True  # by a user; otherwise it is open only while one of the runs is active
+    run_ids: frozenset[str] = field(default_factory=frozenset)
+
+
+class TcpListener:
+    """Listens on one address at a time: on request until it is closed, for runs until the last of them has ended."""
+
+    def __init__(self, home: Path, descriptor_limit: int = 1024) -> None:
         self._home = home
+        self._descriptor_limit = descriptor_limit
         self._saved_address = HomeFolder(home).tcp_listener
         self._prepared: tuple[ListenOptions, socket.socket] | None = None  # bound before the server exists
         self._server: uvicorn.Server | None = None
+        self._app: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._listener: asyncio.base_events.Server | None = None
+        self._acceptor: Acceptor | None = None
         self._address: StudioAddress | None = None
+        self._options = ListenOptions()
+        self._is_requested = False
+        self._run_ids: frozenset[str] = frozenset()
         self._auth: TokenAuth | None = None
         self._started = threading.Event()
 
@@ -50,41 +68,51 @@ class TcpListener:
     def prepare(self, options: ListenOptions | None) -> None:
         """Bind before the yard serves. An address that was requested must be free; one that was saved may be in use."""
         saved = self._load_saved()
+        if saved is not None:
+            self._is_requested, self._run_ids = saved.is_requested, saved.run_ids
         if options is not None:
+            self._is_requested = True
             self._prepared = options, _bind_free_port(options, saved)
         elif saved is not None:
             try:
-                self._prepared = saved, _bind_free_port(saved, saved)
+                self._prepared = saved.options, _bind_free_port(saved.options, saved)
             except UserErrorException as error:
                 log.warning("%s", error)
 
-    async def start(self, server: uvicorn.Server) -> None:
-        self._server, self._loop = server, asyncio.get_running_loop()
+    async def start(self, server: uvicorn.Server, app: Any) -> None:
+        self._server, self._app, self._loop = server, app, asyncio.get_running_loop()
         if self._prepared is not None:
             await self._listen(*self._prepared)
         self._started.set()
 
     def open(self, options: ListenOptions) -> StudioAddress:
         """Listen on TCP; keep the current address unless another one is requested. Call it from a worker thread."""
-        return self._run_in_loop(self._ensure_listening(options))
+        return self._run_in_loop(self._open_on_request(options))
 
-    def url_and_token(self) -> tuple[str, str] | None:
-        """The yard's TCP address for scripts on this machine. The first call starts to listen.
+    def address_for_run(self, run_id: str, is_needed: bool) -> tuple[str, str] | None:
+        """The yard's TCP address for a script on this machine.
+
+        Args:
+            run_id: The run.
+            is_needed: Listen until this run has ended; otherwise the address is returned only if a user requested it.
 
         Returns:
-            The URL and the token; None if the yard cannot listen, which must not make a run fail.
+            The URL and the token; None if the yard does not listen. A yard that cannot must not make a run fail.
         """
-        address = self._address
+        if not (is_needed or self._is_requested) or not self._started.wait(_TIMEOUT_S):
+            return None
+        address = self._address if self._is_requested else None
         if address is None:
-            if not self._started.wait(_TIMEOUT_S):
+            if not is_needed:
                 return None
             try:
-                address = self.open(ListenOptions())
+                address = self._run_in_loop(self._open_for_run(run_id))
             except (
                 UserErrorException,
                 RuntimeError,
                 FutureTimeout,
-            ) as error:  # no port is free, or the yard is closing
+                OSError,
+            ) as error:  # no port is free, the disk is full, or the yard is closing
                 log.warning("scripts cannot connect to the yard over TCP: %s", error)
                 return None
         return address.url.rstrip("/"), address.token
@@ -93,49 +121,77 @@ class TcpListener:
         """Stop listening on TCP, also after a restart of the yard."""
         self._run_in_loop(self._close())
 
+    async def close_after_runs(self, active: Callable[[Collection[str]], set[str]]) -> None:
+        """Stop listening if the address was opened for runs and none of them is active."""
+        if not self._run_ids:
+            return
+        run_ids = self._run_ids
+        ended = run_ids - await asyncio.to_thread(active, run_ids)
+        if not ended:
+            return
+        self._run_ids -= ended
+        if self._run_ids or self._is_requested:
+            self._save()
+        else:
+            log.info("no longer listening on TCP: the runs that needed it have ended")
+            await self._close()
+
+    def stop(self) -> None:
+        """Stop listening; the next yard continues."""
+        if self._acceptor is not None:
+            self._acceptor.close()
+        self._acceptor = self._address = None
+
+    async def _open_on_request(self, options: ListenOptions) -> StudioAddress:
+        current = await self._ensure_listening(options)
+        self._is_requested = True
+        self._save()
+        assert self._auth is not None
+        return replace(current, ticket=self._auth.create_ticket())
+
+    async def _open_for_run(self, run_id: str) -> StudioAddress:
+        address = await self._ensure_listening(ListenOptions())
+        self._run_ids |= {run_id}
+        self._save()
+        return address
+
     async def _ensure_listening(self, options: ListenOptions) -> StudioAddress:
         current = self._address
         options = replace(options, host=options.host or (current.host if current is not None else LOOPBACK))
         if current is None or options.host != current.host or options.port not in (0, current.port) or options.names:
             current = await self._listen(options, _bind_free_port(options, self._load_saved()))
-        assert self._auth is not None
-        return replace(current, ticket=self._auth.create_ticket())
+        return current
 
     async def _close(self) -> None:
         self._saved_address.unlink(missing_ok=True)
-        self._stop()
+        self._is_requested, self._run_ids = False, frozenset()
+        self.stop()
 
     async def _listen(self, options: ListenOptions, listening_socket: socket.socket) -> StudioAddress:
-        server, loop = self._server, self._loop
-        assert server is not None
-        assert loop is not None
+        assert self._server is not None
         port, token = listening_socket.getsockname()[1], load_token(self._home)
-        app: Any = server.config.app
-        self._auth = TokenAuth(app, token, port, (options.host, *options.names))
-        config = uvicorn_config(self._auth, proxy_headers=False, interface="asgi3")
+        self._auth = TokenAuth(self._app, token, port, (options.host, *options.names))
+        config = uvicorn_config(SecurityHeaders(self._auth), proxy_headers=False, interface="asgi3")
         config.load()
-        protocol: Any = config.http_protocol_class
-        self._stop()
+        self.stop()
         # shares the state of the unix socket's server: these connections are closed on shutdown, too
-        self._listener = await loop.create_server(
-            lambda: protocol(config=config, server_state=server.server_state, app_state={}), sock=listening_socket
-        )
-        server.servers.append(self._listener)
+        create_protocol = protocol_factory(config, self._server.server_state)
+        self._acceptor = Acceptor(listening_socket, create_protocol, self._descriptor_limit)
+        self._options = replace(options, port=port)
         self._address = StudioAddress(options.host, port, _url(options.host, port), token)
-        self._saved_address.write_text(json.dumps(asdict(replace(options, port=port))), encoding="utf-8")
+        self._save()
         log.info("listening on %s", self._address.url)
         return self._address
 
-    def _stop(self) -> None:
-        if self._listener is not None and self._server is not None:
-            self._listener.close()
-            self._server.servers.remove(self._listener)
-        self._listener = self._address = None
+    def _save(self) -> None:
+        content = {**asdict(self._options), "requested": self._is_requested, "runs": sorted(self._run_ids)}
+        write_text(self._saved_address, json.dumps(content))
 
-    def _load_saved(self) -> ListenOptions | None:
+    def _load_saved(self) -> _Saved | None:
         try:
             saved = json.loads(self._saved_address.read_text(encoding="utf-8"))
-            return ListenOptions(str(saved["host"]), int(saved["port"]), list(map(str, saved["names"])))
+            options = ListenOptions(str(saved["host"]), int(saved["port"]), list(map(str, saved["names"])))
+            return _Saved(options, bool(saved.get("requested", True)), frozenset(map(str, saved.get("runs", ()))))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -146,11 +202,18 @@ class TcpListener:
 
 def uvicorn_config(app: Any, **settings: Any) -> uvicorn.Config:
     return uvicorn.Config(
-        app, log_level="warning", access_log=False, lifespan="off", http="httptools", ws="none", **settings
+        app,
+        log_level="warning",
+        log_config=None,  # through the yard's handler, which limits repeated lines
+        access_log=False,
+        lifespan="off",
+        http="httptools",
+        ws="none",
+        **settings,
     )
 
 
-def _bind_free_port(options: ListenOptions, saved: ListenOptions | None) -> socket.socket:
+def _bind_free_port(options: ListenOptions, saved: _Saved | None) -> socket.socket:
     """Bind the requested port; without one, the saved port or the next free one."""
     if options.port:
         try:
@@ -160,7 +223,7 @@ def _bind_free_port(options: ListenOptions, saved: ListenOptions | None) -> sock
                 f"the yard cannot listen on {options.host}:{options.port}: {error.strerror or error}",
                 hint="choose another port with --port, or omit it to use the next free one",
             ) from error
-    first = saved.port if saved is not None and saved.port else PORT
+    first = saved.options.port if saved is not None and saved.options.port else PORT
     for port in (first, *range(PORT, PORT + _PORTS_TO_TRY), 0):
         with suppress(OSError):
             return _bind(options.host, port)

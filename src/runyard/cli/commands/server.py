@@ -18,6 +18,7 @@ from runyard.cli.commands.yard import stop, yard_health
 from runyard.cli.follow import print_status
 from runyard.client.connection import Connection
 from runyard.client.home import prepare_home
+from runyard.client.yard_process import find_yard
 from runyard.errors import UserErrorException
 from runyard.launch.variables import ROLE
 
@@ -43,12 +44,12 @@ def server(
     connection = Connection()
     prepare_home(connection.home)
     health = yard_health(connection)
-    if health is not None:
-        if health.get("stays"):
-            raise UserErrorException(
-                f"process {health['pid']} already serves the yard of {connection.home}",
-                hint=f"it is available at {health['studio']}; stop that process first",
-            )
+    if health is not None and health.get("stays"):
+        raise UserErrorException(
+            f"process {health['pid']} already serves the yard of {connection.home}",
+            hint=f"it is available at {health['studio']}; stop that process first",
+        )
+    if health is not None or find_yard(connection.home) is not None:
         stop()
     listen = json.dumps({"host": host, "port": port, "names": name or []})
     command = [sys.executable, "-m", "runyard.yard", "--home", str(connection.home), "--listen", listen]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from runyard.errors import ComputeTargetException
+from runyard.posix import descriptor_limit
 from runyard.posix.machine import Capacity, Gpu
 
 _TIMEOUT_S = 20.0
@@ -62,7 +64,7 @@ def run_here(argv: Sequence[str]) -> CommandResult:
     variables = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     try:
         result = subprocess.run(
-            argv,
+            argv if shutil.which(argv[0]) is None else descriptor_limit.with_original_limit(argv),  # jobs inherit it
             env=variables,
             stdin=subprocess.DEVNULL,
             capture_output=True,
