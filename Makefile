@@ -7,12 +7,14 @@ STUDIO := src/runyard/server/studio/index.html
 NODE   := $(shell node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null && command -v npm)
 UI     := $(shell find ui -type f -not -path 'ui/node_modules/*')
 
-.PHONY: help setup ui demo check test quick bench clean
+.PHONY: help setup ui demo check test quick fuzz soak bench clean
 
 help:
 	@echo "make demo    set everything up and train a real model"
 	@echo "make test    whole test suite                        make quick   tests without downloads"
 	@echo "make check   format, lint, types, imports, language  make bench   benchmarks against peers"
+	@echo "make fuzz    20 minutes of generated requests: nightly"
+	@echo "make soak    an hour of runs, faults, services and readers; MINUTES=5 for less"
 	@echo "make setup   development environment                 make clean   remove it"
 	@echo "make ui      build the studio with Node (part of setup if Node is installed)"
 
@@ -58,6 +60,14 @@ test: setup
 
 quick: setup
 	$(BIN)/python -m pytest -n 2 -m "not real"
+
+MINUTES ?= 20
+fuzz: setup
+	$(BIN)/python scripts/fuzz.py --seconds $$(($(MINUTES) * 60))
+
+soak: MINUTES = 60
+soak: setup
+	$(BIN)/python -m soak --minutes $(MINUTES)
 
 bench: setup
 	$(BIN)/python -m bench

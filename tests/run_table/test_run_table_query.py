@@ -119,3 +119,18 @@ def test_arbitrary_text_is_a_query_or_a_query_error(text: str) -> None:
     except QueryError as error:
         position = error.facts["position"]
     assert 0 <= position <= len(text)
+
+
+@pytest.mark.parametrize("query", ["(" * 500 + "a" + ")" * 500, "not " * 2000 + "a", "(" * 100_000])
+def test_deep_nesting_is_a_query_error(query: str) -> None:
+    with pytest.raises(QueryError, match="nested"):
+        parse(query)
+
+
+def test_many_conditions_at_one_level_are_accepted() -> None:
+    parse(" ".join(f"(a:{number} or not b:{number})" for number in range(1000)))
+
+
+def test_a_time_before_the_calendar_is_a_query_error() -> None:
+    with pytest.raises(QueryError, match="expected a time"):
+        parse("created_at>0000-00-00")

@@ -18,7 +18,7 @@ SOURCE = {"datastore": "workspaceblobstore", "path": "x"}
         ({"kind": "odd"}, "unknown kind of dataset: 'odd'"),
         ({"kind": "tabular"}, "needs a reading"),
         ({"sources": []}, "at least one source"),
-        ({"sources": [None]}, "either a datastore or a url"),
+        ({"sources": [None]}, "sources must be an object, got None"),
         ({"sources": [{**SOURCE, "url": "http://x/y"}]}, "either a datastore or a url"),
         ({"sources": [{"url": "file:///etc/passwd"}]}, "is not a web URL"),
         ({"sources": [{**SOURCE, "path": "../.."}]}, "leads out of the datastore"),

@@ -11,6 +11,7 @@ from fastapi import FastAPI
 
 import runyard.server.app  # noqa: F401  registers the path convertor
 from runyard.server import studio_files
+from runyard.server.security_headers import SecurityHeaders
 
 
 @pytest.fixture
@@ -38,7 +39,8 @@ def get(app: FastAPI, path: str) -> tuple[int, dict[str, str], bytes]:
         messages.append(message)
 
     scope = {"type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "query_string": b""}
-    asyncio.run(app({**scope, "headers": [], "server": ("yard", 80), "scheme": "http"}, receive, send))
+    page = SecurityHeaders(app)
+    asyncio.run(page({**scope, "headers": [], "server": ("yard", 80), "scheme": "http"}, receive, send))
     headers = {name.decode(): value.decode() for name, value in messages[0]["headers"]}
     return messages[0]["status"], headers, b"".join(message.get("body", b"") for message in messages[1:])
 

@@ -70,3 +70,44 @@ def test_damaged_bytes_are_refused() -> None:
     for wrong in (data.replace(b"\0d\0", b"\0q\0"), data.replace(b"f ab", b"f zz"), data + data[19:], b""):
         with pytest.raises(SnapshotException):
             Manifest.from_bytes(wrong)
+
+
+def links(**targets: str) -> Manifest:
+    """A manifest of links and one file; `__` stands for a slash in their names."""
+    entries = [Entry(name.replace("__", "/"), "link", target=target) for name, target in targets.items()]
+    return Manifest([*entries, Entry("deep/down/file", "file", digest="0" * 64)])
+
+
+@pytest.mark.parametrize(
+    "targets",
+    [
+        {"deep__down__up": "../..", "out": "deep/down/up/../secret"},
+        {"deep__down__up": "../..", "middle": "deep/down/up", "out": "middle/.."},
+        {"here": ".", "out": "here/deep/../../../x"},
+        {"deep__a": "..", "b": "deep/a/deep/a/../x"},
+    ],
+)
+def test_a_chain_of_links_that_leads_outside_is_refused(targets: dict[str, str]) -> None:
+    with pytest.raises(SnapshotException, match="leads outside"):
+        Manifest.from_bytes(links(**targets).to_bytes())
+
+
+@pytest.mark.parametrize(
+    "targets",
+    [
+        {"deep__down__up": "../..", "inside": "deep/down/up/deep"},
+        {"a": "b", "b": "a"},
+        {"deep__self": ".", "far": "deep/self/self/self/down"},
+        {"back": "deep/down/../down/file"},
+    ],
+)
+def test_a_chain_of_links_that_stays_inside_is_accepted(targets: dict[str, str]) -> None:
+    manifest = links(**targets)
+    assert Manifest.from_bytes(manifest.to_bytes()) == manifest
+
+
+def test_a_manifest_finds_a_file_by_name() -> None:
+    manifest = links(a="deep")
+    assert manifest.has_file("deep/down/file")
+    assert manifest.has_file("a")
+    assert not any(map(manifest.has_file, ("deep", "down/file", "file", "", "deep/down/file/", "deep.down.file")))

@@ -30,11 +30,15 @@ def send_request(home: Path, method: str, target: str, body: bytes = b"", header
     return int(first.split()[1]), rest.partition(b"\r\n\r\n")[2]
 
 
+def spec_request(spec: bytes) -> bytes:
+    return b'{"run_id": "a", "experiment": "a", "snapshot_id": "a", "spec": ' + spec + b"}"
+
+
 def is_problem(answered: tuple[int, bytes], *statuses: int) -> dict[str, Any]:
     status, body = answered
     assert status in statuses, (status, body[:300])
     problem = json.loads(body)
-    assert set(problem) == {"code", "message", "hint", "facts"}, problem
+    assert set(problem) - {"position"} == {"code", "message", "hint", "facts"}, problem
     assert problem["message"]
     assert "Traceback" not in problem["message"]
     return problem
@@ -89,6 +93,23 @@ def run(experiment: Experiment) -> Run:
         ("POST", "/api/metrics", b'{"run_ids": "nobody"}'),
         ("POST", "/api/snapshots", b'{"manifest": "!!!"}'),
         ("POST", "/api/snapshots", b'{"manifest": "bm90IGpzb24="}'),
+        ("POST", "/api/snapshots", b'{"manifest": "a"}'),
+        ("POST", "/api/snapshots", '{"manifest": "\u00fc"}'.encode()),
+        ("POST", "/api/snapshots", b'{"manifest": "e30=", "pack": ".."}'),
+        ("POST", "/api/snapshots", b'{"manifest": "e30=", "pack": ""}'),
+        ("POST", "/api/snapshots", b'{"manifest": "e30=", "pack": "a\\u0000"}'),
+        ("POST", "/api/snapshots", b'{"manifest": "e30=", "pack": "' + b"x" * 300 + b'"}'),
+        ("POST", "/api/runs/begin", b'{"run_id": "' + b"r" * 300 + b'", "experiment": "a"}'),
+        ("GET", "/api/runs/" + "r" * 300, b""),
+        ("GET", f"/api/runs/table?query={'(' * 500}a{')' * 500}", b""),
+        ("GET", f"/api/runs/table?query={'not%20' * 2000}a", b""),
+        ("POST", "/api/runs", b"[" * 100_000),
+        ("POST", "/api/runs", spec_request(b'{"script": null}')),
+        ("POST", "/api/runs", spec_request(b'{"script": "a", "launch": {"kind": "magic"}}')),
+        ("POST", "/api/runs", spec_request(b'{"script": "a", "launch": 7}')),
+        ("POST", "/api/runs", spec_request(b'{"script": "a", "environment": {"user_managed": "yes"}}')),
+        ("POST", "/api/runs", spec_request(b'{"script": "a", "no_effect": ' + b"[" * 500 + b"]" * 500 + b"}")),
+        ("POST", "/api/sweeps", b'{"run_id": "a", "experiment": "a", "spec": {}, "snapshot_id": "a"}'),
         ("POST", "/api/snapshots", b'{"manifest": "e30=", "pack": "../../etc/passwd"}'),
         ("POST", "/api/snapshots", b'{"manifest": "e30=", "pack": "nothing.pack"}'),
         ("GET", "/api/snapshots/nothing/zip", b""),
@@ -257,3 +278,38 @@ def test_an_invalid_pack_is_refused(yard: Path) -> None:
     (yard / "snapshots" / "incoming" / "evil.pack").write_bytes(b"\0" * 100)
     body = json.dumps({"manifest": base64.b64encode(b"{}").decode(), "pack": "evil.pack"}).encode()
     is_problem(send_request(yard, "POST", "/api/snapshots", body, {"Content-Type": "application/json"}), 400, 409, 422)
+
+
+@pytest.mark.parametrize("name", ["Host", "Origin", "Referer", "Cookie", "Range", "If-Range", "Accept", "Content-Type"])
+@pytest.mark.parametrize("value", ["[", "[::1", "a:b:c", "%", "\x7f", "http://[", "bytes=9-1", "bytes=" + "0-0," * 500])
+def test_malformed_headers_are_no_error_of_the_yard(yard: Path, run: Run, name: str, value: str) -> None:
+    for target in ("/api/health", "/api/nothing", "/runs", "/api/runs/", "/api/2.0/mlflow/nothing"):
+        status, _ = send_request(yard, "GET", target, headers={name: value})
+        assert status < 500, target
+
+
+@pytest.mark.parametrize(
+    "script", ["../outside.py", "/etc/hostname", "", ".", "sub/../../outside.py", "nothing.py", "a\0b"]
+)
+def test_a_script_outside_of_its_folder_is_refused(yard: Path, tmp_path: Path, script: str) -> None:
+    folder = tmp_path / "project"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "train.py").write_text("print('on')")
+    (tmp_path / "outside.py").write_text("print('outside')")
+    for path in ("/api/runs/from-folder", "/api/runs"):
+        request = {"run_id": "a", "experiment": "a", "spec": {"script": script}, "source_directory": str(folder)}
+        body = json.dumps(request).encode()
+        problem = is_problem(send_request(yard, "POST", path, body, {"Content-Type": "application/json"}), 400)
+        assert "script" in problem["message"]
+
+
+@pytest.mark.parametrize("folder", ["relative", "", "/no/such\0folder", "/" + "x" * 5000])
+def test_an_unusable_folder_is_refused(yard: Path, folder: str) -> None:
+    body = json.dumps({"run_id": "a", "experiment": "a", "spec": {"script": "a"}, "source_directory": folder}).encode()
+    answered = send_request(yard, "POST", "/api/runs/from-folder", body, {"Content-Type": "application/json"})
+    is_problem(answered, 400, 409)
+
+
+def test_a_long_experiment_name_has_runs(workspace: Workspace, project) -> None:
+    run = Experiment(workspace, "e" * 255).submit(with_this_python(project(train="print('on')")))
+    assert run.wait_for_completion()["status"] == "Completed"

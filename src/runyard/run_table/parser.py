@@ -12,6 +12,7 @@ from typing import Union
 from runyard.run_table.fields import DURATIONS, NUMBERS, TIMES, canonical
 from runyard.run_table.tokenizer import QueryError, Token, tokenize
 
+_MAX_DEPTH = 50
 _UNITS = {"s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|sec|min|m|h|d|w)")
 _DAY = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ](\d{1,2}):(\d{2})(?::(\d{2}))?)?")
@@ -64,6 +65,7 @@ def parse(query: str, now: Callable[[], float] = time.time) -> Expression:
 class _Parser:
     def __init__(self, tokens: list[Token], now: Callable[[], float]) -> None:
         self._tokens, self._index, self._now = tokens, 0, now
+        self._depth = 0
 
     @property
     def token(self) -> Token:
@@ -92,6 +94,14 @@ class _Parser:
         return operands[0] if len(operands) == 1 else And(tuple(operands))
 
     def _parse_condition(self) -> Expression:
+        if self._depth >= _MAX_DEPTH:
+            raise QueryError(f"more than {_MAX_DEPTH} nested conditions", self.token.begin, "remove parentheses")
+        self._depth += 1
+        condition = self._parse_nested()
+        self._depth -= 1
+        return condition
+
+    def _parse_nested(self) -> Expression:
         token = self._take()
         if token.kind == "name" and token.text.lower() == "not" and self.token.kind != "operator":
             if self.token.kind in ("end", ")") or self._is_keyword("or") or self._is_keyword("and"):
@@ -157,7 +167,10 @@ class _Parser:
         year, month, date, hour, minute, second = (int(group or 0) for group in day.groups())
         if not (1 <= month <= 12 and 1 <= date <= calendar.monthrange(year or 1, month)[1] and hour < 24):
             return None
-        return time.mktime((year, month, date, hour, minute, second, 0, 0, -1))
+        try:
+            return time.mktime((year, month, date, hour, minute, second, 0, 0, -1))
+        except (OverflowError, ValueError):  # the year 0
+            return None
 
     def _is_keyword(self, text: str) -> bool:
         token = self.token

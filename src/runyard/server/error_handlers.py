@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import sqlite3
 from pathlib import Path
@@ -70,7 +71,7 @@ def install(app: FastAPI, database: Path) -> None:
     def database_error(request: Request, error: DatabaseError) -> Response:
         if is_disk_full(error):
             return _disk_full(database, str(error.orig))
-        log.exception("%s %s", request.method, _path(request))
+        log.error("%s %s", request.method, _path(request), exc_info=error)
         if isinstance(error.orig, sqlite3.DatabaseError) and not isinstance(error.orig, sqlite3.IntegrityError):
             text = str(error.orig)
             if "malformed" in text or "not a database" in text:
@@ -80,11 +81,15 @@ def install(app: FastAPI, database: Path) -> None:
 
     @app.exception_handler(OSError)
     def os_error(request: Request, error: OSError) -> Response:
-        return _disk_full(database, str(error.strerror)) if is_disk_full(error) else internal_error(request, error)
+        if is_disk_full(error):
+            return _disk_full(database, str(error.strerror))
+        if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+            return error_response(400, "UserErrorException", f"{_path(request)}: {error.strerror}")
+        return internal_error(request, error)
 
     @app.exception_handler(Exception)
     def internal_error(request: Request, error: Exception) -> Response:
-        log.exception("%s %s", request.method, _path(request))
+        log.error("%s %s", request.method, _path(request), exc_info=error)
         message = f"internal error of the yard: {type(error).__name__}: {error}"
         return error_response(500, "RunyardException", message, "see yard.log")
 

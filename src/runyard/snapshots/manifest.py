@@ -17,6 +17,7 @@ from typing import NamedTuple, Optional
 from runyard.errors import SnapshotException
 
 HEADER = b"runyard manifest 1\n"
+_MAX_LINKS = 40  # the kernel opens no path that leads through more
 _is_value = re.compile(rb"[fx] [0-9a-f]{64} (?:0|[1-9][0-9]{0,18})|l .+|d", re.DOTALL).fullmatch
 
 
@@ -81,6 +82,11 @@ class Manifest:
         """The digests of all file contents, without duplicates."""
         _, values = _fields(self._data)
         return list(dict.fromkeys([value[2:66].decode() for value in values if value[:2] in (b"f ", b"x ")]))
+
+    def has_file(self, path: str) -> bool:
+        """True if the snapshot has a file or a link of this name, without parsing all entries."""
+        pattern = rb"(?:\0|\A%b)%b\0[fxl] " % (re.escape(HEADER), re.escape(encode(path)))
+        return re.search(pattern, self._data) is not None
 
     @property
     def size(self) -> int:
@@ -160,10 +166,11 @@ def _check(data: bytes) -> None:
     if paths and (b"//" in joined or b"/./" in joined or b"/../" in joined):
         raise _unsafe_path_error(next(path for path in paths if not {b"", b".", b".."}.isdisjoint(path.split(b"/"))))
     _check_folders(paths)
-    for path, value in zip(paths, values):
-        if value.startswith(b"l ") and leads_outside(decode(path), decode(value[2:])):
+    links = {path: value[2:] for path, value in zip(paths, values) if value.startswith(b"l ")}
+    for path, target in links.items():
+        if leads_outside(decode(path), decode(target)) or _chain_leads_outside(path, links):
             raise SnapshotException(
-                f"the snapshot has a link {decode(path)!r} to {decode(value[2:])!r}, which leads outside its folder",
+                f"the snapshot has a link {decode(path)!r} to {decode(target)!r}, which leads outside its folder",
                 hint="freeze the folder again with this version of Runyard",
                 path=decode(path),
             )
@@ -182,6 +189,29 @@ def _check_folders(paths: list[bytes]) -> None:
 def leads_outside(path: str, target: str) -> bool:
     resolved = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
     return resolved == ".." or resolved.startswith(("/", "../"))
+
+
+def _chain_leads_outside(path: bytes, links: dict[bytes, bytes]) -> bool:
+    """Follow a link as the kernel does: `..` after a link is the parent of its target, not of the link."""
+    pending = path.split(b"/")[::-1]
+    folder: list[bytes] = []
+    followed = 0
+    while pending:
+        name = pending.pop()
+        if name == b"..":
+            if not folder:
+                return True
+            folder.pop()
+        elif name not in (b"", b"."):
+            target = links.get(b"/".join([*folder, name]))
+            if target is None:
+                folder.append(name)
+                continue
+            followed += 1
+            if followed > _MAX_LINKS:
+                return False
+            pending.extend(target.split(b"/")[::-1])
+    return False
 
 
 def _format_error(reason: str) -> SnapshotException:

@@ -187,9 +187,17 @@ def _target_inside(root: bytes, path: bytes, target: bytes) -> Optional[str]:
         # an absolute link in the copy would point to the original folder, which users keep editing
         absolute = target if target.startswith(root + b"/") else real
         target = os.path.relpath(absolute, posixpath.dirname(root + b"/" + path))
-    elif leads_outside(decode(path), decode(target)):
+    elif leads_outside(decode(path), decode(target)) or _returns(target):
         target = os.path.relpath(real, posixpath.dirname(root + b"/" + path))
     return decode(target)
+
+
+def _returns(target: bytes) -> bool:
+    """True if `..` follows a name: if the name is a link, the path may leave the folder on its way."""
+    names = target.split(b"/")
+    while names and names[0] in (b"", b".", b".."):
+        del names[0]
+    return b".." in names
 
 
 def _join_names(names: list[str]) -> str:

@@ -49,15 +49,17 @@ def from_json(kind: type[T], data: Any) -> T:
 
 def _build(kind: Any, data: Any, where: str) -> Any:
     origin = typing.get_origin(kind)
-    if kind is Any or data is None:
+    if kind is Any:
         return data
     if origin is typing.Union or origin is getattr(types, "UnionType", typing.Union):
         inner = [a for a in typing.get_args(kind) if a is not type(None)]
+        if data is None and len(inner) < len(typing.get_args(kind)):
+            return None
         if len(inner) == 1:
             return _build(inner[0], data, where)
         # a union of dataclasses, distinguished by their `kind`
         by_kind = {i.kind: i for i in inner if dataclasses.is_dataclass(i) and hasattr(i, "kind")}
-        return _build(by_kind[data["kind"]], data, where) if by_kind else data
+        return _build(_select(by_kind, data, where), data, where) if by_kind else data
     if origin in (tuple, list):
         _expect(data, (list, tuple), "a list", where)
         item = (typing.get_args(kind) or (Any,))[0]
@@ -67,7 +69,11 @@ def _build(kind: Any, data: Any, where: str) -> Any:
         item = (typing.get_args(kind) or (Any, Any))[1]
         return {k: _build(item, v, where) for k, v in data.items()}
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
-        return kind(data)
+        try:
+            return kind(data)
+        except ValueError:
+            choices = ", ".join(repr(member.value) for member in kind)
+            raise UserErrorException(f"{where} must be one of {choices}, got {data!r}") from None
     if dataclasses.is_dataclass(kind):
         hints = _hints(kind)
         _expect(data, dict, "an object", where)
@@ -88,7 +94,17 @@ def _build(kind: Any, data: Any, where: str) -> Any:
         _expect(data, str, "a string", where)
     elif kind in (int, float):
         _expect(data, (int, float), "a number", where)
+    elif kind is bool:
+        _expect(data, bool, "true or false", where)
     return data
+
+
+def _select(by_kind: dict[Any, Any], data: Any, where: str) -> Any:
+    _expect(data, dict, "an object", where)
+    name = data.get("kind")
+    if not isinstance(name, str) or name not in by_kind:
+        raise UserErrorException(f"{where}.kind must be one of {', '.join(map(repr, by_kind))}, got {name!r}")
+    return by_kind[name]
 
 
 def _expect(data: Any, kinds: Any, expected: str, where: str) -> None:

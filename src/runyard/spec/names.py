@@ -5,11 +5,19 @@ from __future__ import annotations
 import re
 
 EXPERIMENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")
-RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,400}")
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")  # the name of the run's folder
 
 TERMINAL_STATES = frozenset(
     {"Completed", "Failed", "Canceled"}
 )  # same as lifecycle.state.TERMINAL, which takes longer to import
+
+
+def new_run_id(experiment: str) -> str:
+    """An id for a new run of an experiment, with room for the suffixes of child runs."""
+    import secrets
+    import time
+
+    return f"{experiment[:200]}_{int(time.time())}_{secrets.token_hex(4)}"
 
 
 def to_experiment_name(title: str) -> str:

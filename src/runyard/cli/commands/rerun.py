@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-import time
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +12,7 @@ from runyard.cli.follow import follow_to_exit
 from runyard.cli.run_lookup import RunArgument, find_run
 from runyard.client.connection import Connection
 from runyard.errors import UserErrorException
+from runyard.spec.names import new_run_id
 
 app = new_app()
 
@@ -44,7 +43,7 @@ def rerun(
     view = connection.post(
         "/api/runs",
         {
-            "run_id": f"{original['experiment']}_{int(time.time())}_{secrets.token_hex(4)}",
+            "run_id": new_run_id(original["experiment"]),
             "experiment": original["experiment"],
             "spec": original["spec"],
             "snapshot_id": original["snapshot_id"],

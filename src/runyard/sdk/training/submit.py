@@ -28,6 +28,7 @@ from runyard.sdk.training.run_configuration import TRANSIENT_CLUSTER
 from runyard.snapshots.freeze import Snapshot, freeze
 from runyard.snapshots.pack_upload import pack_missing
 from runyard.spec.json import to_json
+from runyard.spec.names import new_run_id
 from runyard.wire.runs import BeginRun, SubmitRun
 from runyard.wire.sweeps import SubmitSweep
 
@@ -228,7 +229,7 @@ def _cache_folder() -> Path:
 
 
 def _new_id(experiment: Experiment) -> str:
-    return f"{experiment.name}_{int(time.time())}_{secrets.token_hex(4)}"
+    return new_run_id(experiment.name)
 
 
 def user_name() -> str:

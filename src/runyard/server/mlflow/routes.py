@@ -110,7 +110,7 @@ def _body(data: bytes) -> dict[str, Any]:
 
 
 async def _missing(request: Request) -> Response:
-    endpoint = request.url.path.partition("/mlflow/")[2]
+    endpoint = str(request.scope["path"]).partition("/mlflow/")[2]
     return error_response(
         MlflowError(
             "ENDPOINT_NOT_FOUND",

@@ -23,6 +23,7 @@ from runyard.snapshots.store import SnapshotStore
 from runyard.wire.snapshots import OfferSnapshot, SnapshotResponse
 
 _SNAPSHOT_ID = re.compile(r"[0-9a-f]{16,128}")
+_PACK_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}")
 _WRITE_BYTES = 1 << 20
 
 
@@ -33,9 +34,12 @@ def routes(conductor: Conductor) -> APIRouter:
     @router.post("/snapshots", response_model=SnapshotResponse)
     def offer(request: OfferSnapshot) -> Response:
         """Store a snapshot, or list its missing content, which the client then uploads."""
-        data = base64.b64decode(request.manifest)
+        try:
+            data = base64.b64decode(request.manifest, validate=True)
+        except ValueError as error:
+            raise SnapshotException(f"the manifest is not valid base64: {error}") from None
         if request.pack is not None:  # sent by clients of 0.1, which wrote the pack to the incoming folder
-            if Path(request.pack).name != request.pack:
+            if not _PACK_NAME.fullmatch(request.pack):
                 raise SnapshotException(f"invalid pack name {request.pack!r}")
             return json_response(SnapshotResponse(store.add(data, store.incoming / request.pack)))
         manifest = Manifest.from_bytes(data)
