@@ -15,7 +15,6 @@ from runyard.spec.json import replace_non_finite
 NEWEST = ("@last", "latest", "last")
 _MAX_CANDIDATES = 10
 _MAX_COMPLETIONS = 30
-_MAX_INDENTED = 500
 _MAX_RUNS = 10_000  # the limit of the API
 
 
@@ -89,18 +88,6 @@ def confirm(yes: bool, action: str, question: str) -> None:
 
 def print_json(value: Any) -> None:
     print(json.dumps(replace_non_finite(value), indent=2))
-
-
-def print_json_list(values: list[dict[str, Any]]) -> None:
-    """Print a list from the yard as JSON; a long one with one value per line, because indenting takes 20 times longer.
-
-    The yard's responses contain no NaN or infinity that would have to be replaced.
-    """
-    if len(values) <= _MAX_INDENTED:
-        print_json(values)
-        return
-    encode = json.JSONEncoder().encode
-    sys.stdout.write("[\n" + ",\n".join(map(encode, values)) + "\n]\n")
 
 
 RunArgument = Annotated[

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Optional
+from collections.abc import Iterator
+from typing import Annotated, Any, NamedTuple, Optional
 
 import typer
 
 from runyard import clock
 from runyard.cli.command import Command, new_app
 from runyard.cli.commands.run import pairs
-from runyard.cli.follow import print_status
+from runyard.cli.follow import print_status, write_out
 from runyard.cli.formatting import age_text, duration_of
-from runyard.cli.run_lookup import Json, print_json_list
+from runyard.cli.run_lookup import Json, print_json
 from runyard.cli.run_summary import outcome
 from runyard.cli.table import print_table
 from runyard.client.connection import Connection
@@ -20,6 +21,7 @@ from runyard.client.connection import Connection
 app = new_app()
 _DEFAULT_LIMIT = 20
 _PAGE = 10_000  # the limit of the API
+_MAX_INDENTED_BYTES = 1_000_000
 
 
 @app.command(cls=Command)
@@ -49,10 +51,14 @@ def runs(
     keys: dict[str, Optional[str]] = {item: None for item in tag or [] if "=" not in item}
     tags = {**keys, **pairs("--tag", [item for item in tag or [] if "=" in item])}
     query = {"experiment": experiment, "status": status, "tags": json.dumps(tags) if tags else None}
-    views, has_more = _collect(query, limit or (None if all else _DEFAULT_LIMIT), with_children=all)
+    count = limit or (None if all else _DEFAULT_LIMIT)
     if as_json:
-        print_json_list(views)
-    elif not views:
+        _print_json([page.runs for page in _pages(query, count, with_children=all)])
+        return
+    pages = list(_pages(query, count, with_children=all))
+    views = [view for page in pages for view in json.loads(page.runs)]
+    has_more = pages[-1].following is not None
+    if not views:
         print_status("no matching runs" if any(query.values()) else "no runs; start one with runyard run SCRIPT")
     else:
         now = clock.now()
@@ -72,16 +78,43 @@ def runs(
             print_status(f"showing the newest {len(views)} runs; use --limit N for more, --all for all")
 
 
-def _collect(query: dict[str, Any], limit: Optional[int], *, with_children: bool) -> tuple[list[dict[str, Any]], bool]:
-    connection, views = Connection(), list[dict[str, Any]]()
+class _Page(NamedTuple):
+    runs: bytes  # a JSON array
+    following: Optional[int]  # the cursor of the next page
+
+
+def _pages(query: dict[str, Any], limit: Optional[int], *, with_children: bool) -> Iterator[_Page]:
+    """Request pages until all runs, or ``limit`` of them, are listed."""
+    connection = Connection()
     before: Optional[int] = None
     while True:
-        count = _PAGE if limit is None else min(limit - len(views), _PAGE)
-        page = connection.get("/api/runs", before=before, limit=count, include_children=with_children, **query)
-        views += page["runs"]
-        before = page["next"]
-        if before is None or len(views) == limit:
-            return views, before is not None
+        count = _PAGE if limit is None else min(limit, _PAGE)
+        page = _split(connection.read("/api/runs", before=before, limit=count, include_children=with_children, **query))
+        yield page
+        before = page.following
+        limit = None if limit is None else limit - count
+        if before is None or limit == 0:
+            return
+
+
+def _split(response: bytes) -> _Page:
+    """Separate the runs from the cursor without decoding them: 10,000 runs take a second to decode."""
+    head, tail = b'{"runs":', b',"next":'
+    runs, separator, following = response.rpartition(tail)
+    if not separator or not runs.startswith(head):
+        page = json.loads(response)
+        return _Page(json.dumps(page["runs"]).encode(), page["next"])
+    return _Page(runs[len(head) :], json.loads(following[:-1]))
+
+
+def _print_json(pages: list[bytes]) -> None:
+    """Print the runs indented; many of them as one line each, because indenting would take seconds."""
+    items = b",".join(page[1:-1] for page in pages if page != b"[]")
+    if len(items) < _MAX_INDENTED_BYTES:
+        print_json(json.loads(b"[" + items + b"]"))
+        return
+    # a quote inside of a string is escaped, so this can only be the beginning of an object
+    write_out(b"[\n" + items.replace(b'},{"run_id":', b'},\n{"run_id":') + b"\n]\n")
 
 
 def _reason(run: dict[str, Any]) -> str:
