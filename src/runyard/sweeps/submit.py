@@ -53,12 +53,12 @@ def submit_sweep(
     components = conductor.components
     check_names(request.run_id, request.experiment)
     spec = from_json(SweepSpec, request.spec)
+    _check(spec)
     from_json(RunSpec, spec.child)  # refuses an invalid specification
     masked_child, values = protect_spec(components, spec.child, [origin])
     spec = replace(spec, child=masked_child)
     if components.runs.has(request.run_id):
         return _resubmitted(components.runs.load(request.run_id), store.load(request.run_id), request, spec)
-    _check(spec)
     child = from_json(RunSpec, spec.child)
     warnings = check(components, child)
     check_environment(components, child)
