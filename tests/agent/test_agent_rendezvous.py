@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import random
 import select
-import signal
 import socket
 import struct
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
@@ -18,13 +16,7 @@ from runyard.agent.rendezvous.client import RendezvousClient
 from runyard.agent.rendezvous.server import RendezvousServer
 from runyard.testing.work_orders import wait_until
 
-
-@pytest.fixture(autouse=True)
-def signals() -> Iterator[None]:
-    """Ignore SIGIO: agents wait for it, these tests poll."""
-    before = signal.signal(signal.SIGIO, signal.SIG_IGN)
-    yield
-    signal.signal(signal.SIGIO, before)
+pytestmark = pytest.mark.usefixtures("sigio_ignored")
 
 
 class Breaker(threading.Thread):

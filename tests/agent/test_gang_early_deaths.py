@@ -16,7 +16,7 @@ from runyard.launch.order import Node
 from runyard.lifecycle.state import EndReason
 from runyard.posix import file_lock
 from runyard.spec.launch import TorchDistributed
-from runyard.testing.compute import wait_until
+from runyard.testing.work_orders import wait_until
 
 FOREVER = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
 HOLD_LOCK = (

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -41,7 +39,9 @@ from runyard.launch.order import Node
 from runyard.lifecycle.state import End, EndReason
 from runyard.spec.json import to_json
 from runyard.spec.launch import TorchDistributed
-from runyard.testing.compute import wait_until
+from runyard.testing.work_orders import wait_until
+
+pytestmark = pytest.mark.usefixtures("sigio_ignored")
 
 CREDENTIALS = Credentials("run_1", 1, "between us")
 ATTACKS = [
@@ -57,14 +57,6 @@ JSON_VALUES: st.SearchStrategy[Any] = st.recursive(
     lambda items: st.lists(items, max_size=4) | st.dictionaries(st.text(max_size=10), items, max_size=4),
     max_leaves=12,
 )
-
-
-@pytest.fixture(autouse=True, scope="module")
-def signals() -> Iterator[None]:
-    """Ignore SIGIO: agents wait for it, these tests poll."""
-    before = signal.signal(signal.SIGIO, signal.SIG_IGN)
-    yield
-    signal.signal(signal.SIGIO, before)
 
 
 @pytest.fixture(scope="module")
@@ -381,11 +373,20 @@ def lead_address(gang: Gang) -> str:
 def test_a_run_survives_strangers(tmp_path) -> None:
     gate = tmp_path / "gate"
     gang = make_gang(tmp_path, WAIT, TorchDistributed(), str(gate))
+
+    @settings(max_examples=100, deadline=None)
+    @given(st.binary(max_size=2 * HELLO_BYTES) | st.binary(min_size=HELLO_BYTES) | JSON_VALUES.map(json.dumps))
+    def attack(data: bytes | str) -> None:
+        with connect(lead_address(gang)) as stranger, suppress(ConnectionError):
+            stranger.sendall(data.encode() + b"\n" if isinstance(data, str) else data)
+        assert gang.agents[0].poll() is None
+
     with running(gang):
         gang.wait_for_line("_rank_0", "_rank_1")
-        for data in (*ATTACKS, *(os.urandom(size) for size in range(0, 2 * HELLO_BYTES, 7))):
+        for data in ATTACKS:
             with connect(lead_address(gang)) as stranger, suppress(ConnectionError):
                 stranger.sendall(data)
+        attack()
         gate.touch()
         assert gang.end().reason is EndReason.SUCCEEDED
     assert not gang.folder.agent_log.exists()

@@ -16,9 +16,11 @@ import pytest
 from runyard.compute.base import Handle
 from runyard.compute.local.compute import LocalCompute
 from runyard.errors import ComputeTargetException
+from runyard.launch.order import Node
 from runyard.posix.atomic_write import remove_stale_drafts
+from runyard.spec.folder import RunFolder
 from runyard.testing.compute import ComputeContract
-from runyard.testing.work_orders import end_of, events_of, log_of, make_order, wait_until
+from runyard.testing.work_orders import end_of, events_of, log_of, make_gang_order, make_order, wait_until
 
 
 @pytest.mark.real
@@ -49,6 +51,24 @@ def test_the_rendered_text_does_the_same_in_a_shell(compute, tmp_path):
     assert log_of(order) == by_hand
     assert by_hand.startswith(b'["it\'s", ')
     assert shlex.quote("it's") in compute.render(order)
+
+
+def test_a_failed_start_leaves_no_agent_on_other_nodes(compute, tmp_path, monkeypatch):
+    order = make_gang_order(tmp_path, tuple(Node(f"node-{number}") for number in range(3)), "print('up')")
+    fork_agent = compute.forkserver.fork_agent
+    started = []
+
+    def refuse_lead(path, *arguments):
+        if path == RunFolder(Path(order.folder)).order:
+            raise ComputeTargetException("the agent could not be forked")
+        started.append(fork_agent(path, *arguments))
+        return started[-1]
+
+    monkeypatch.setattr(compute.forkserver, "fork_agent", refuse_lead)
+    with pytest.raises(ComputeTargetException, match="could not be forked"):
+        compute.start(order)
+    assert len(started) == 2
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in started), "the agents to exit")
 
 
 def test_agents_outlive_the_fork_server_and_the_next_start_restarts_it(compute, tmp_path):

@@ -21,7 +21,7 @@ class Messaging(Protocol):
         """The messages since the last call, with the rank of the sending node."""
 
     def take_problems(self) -> list[tuple[int, str]]:
-        """Why connections were ended on this side since the last call, with the rank of the other node."""
+        """Reasons for which connections were ended here since the last call, with the rank of the other node."""
 
     def lost_nodes(self) -> dict[int, str]:
         """Nodes that are considered lost, with the evidence."""

@@ -77,7 +77,7 @@ class ReliableLink:
         return messages
 
     def take_problems(self) -> list[str]:
-        """Why connections were ended on this side since the last call."""
+        """Reasons for which connections were ended on this side since the last call."""
         problems, self._new_problems = self._new_problems, []
         return problems
 

@@ -209,7 +209,7 @@ class _NodeSupervisor:
             self.rank_ends.append(facts)
             self.event_log.record("rank_ended", **facts)
             if not self.is_lead:
-                self.messaging.send("rank_ended", end=facts)
+                self.messaging.send("rank_ended", end=self.event_log.redact(facts))  # frames are not encrypted
             self._check_rank_end(facts)
 
     def _check_rank_end(self, facts: dict[str, Any]) -> None:
@@ -282,7 +282,7 @@ class _NodeSupervisor:
         if self.is_lead:
             self.event_log.record("end_decided", end=to_json(end), decided_at=self.decided_at)
         if not lead_knows:
-            self.messaging.send("end", end=to_json(end), at=self.decided_at)
+            self.messaging.send("end", end=self.event_log.redact(to_json(end)), at=self.decided_at)
 
     def _stop_processes(self) -> int:
         has_full_grace = self.end is not None and self.end.reason in _FULL_GRACE_REASONS
