@@ -75,8 +75,6 @@ class Yard:
         files = HomeFolder(home)
         for folder in (files.runs, files.snapshots, files.environments, files.artifacts, files.node_package):
             folder.mkdir(exist_ok=True)
-        vault = Vault(home)
-        redact_logs(vault)
         database = open_database(files.database)
         compute = LocalCompute(home, ForkserverClient(umask))
         node_package = create_node_package(files.node_package)
@@ -99,7 +97,7 @@ class Yard:
             ),
             stager=stager,
             datasets=Datasets(DatasetStore(database), stager),
-            vault=vault,
+            vault=Vault(home),
             address=self._tcp_listener.address_for_run,
         )
         self._compute = compute
@@ -114,6 +112,7 @@ class Yard:
     def serve(self, on_listening: Callable[[], None]) -> None:
         """Serve until the yard is idle or terminated; calls `on_listening` when it accepts requests."""
         components = self._components
+        redact_logs(components.vault)
         app = create_app(
             self._conductor,
             self._tcp_listener,
