@@ -222,6 +222,19 @@ def test_a_delayed_stop_request_does_not_end_the_next_attempt(
     eventually(lambda: agent_status(folder) is None, "its own stop request ends it")
 
 
+def test_a_host_that_stopped_a_lost_attempt_can_run_the_next_one(
+    home: Path, create_host: Callable[..., LossyHost], node_kit: Path
+) -> None:
+    host = create_host("a")
+    compute = create_compute([host], home, node_kit)
+    compute.start(order(home, "a", attempt=1))
+    host.call("stop", run_id="run", reason="node lost", attempt=1)
+    folder = RunFolder(Path(host.facts["home"]) / "runs" / "run")
+    eventually(lambda: agent_status(folder) is None, "the first attempt ends")
+    compute.start(order(home, "a", attempt=2))
+    eventually(lambda: "a 9\n" in text(home / "run" / LOG).partition("--- attempt 2")[2], "the second attempt runs")
+
+
 def test_a_builder_that_died_does_not_fail_requests_of_its_successor(tmp_path: Path) -> None:
     replies: list[dict[str, Any]] = []
     resume = threading.Event()

@@ -184,7 +184,7 @@ class _NodeSupervisor:
                 self.daemon_requests.append((message["command"], message["prefix"]))
         for node_rank, problem in self.messaging.take_problems():
             name = self.nodes[node_rank].name
-            self.event_log.record("warning", warning=f"the connection to {name} was ended and restored: {problem}")
+            self.event_log.record("warning", warning=f"the connection to the agent of {name} was ended: {problem}")
         while self.has_started and self.daemon_requests and self.end is None:
             self.ranks.run_daemon(*self.daemon_requests.pop(0))
 
@@ -282,7 +282,8 @@ class _NodeSupervisor:
         if self.is_lead:
             self.event_log.record("end_decided", end=to_json(end), decided_at=self.decided_at)
         if not lead_knows:
-            self.messaging.send("end", end=self.event_log.redact(to_json(end)), at=self.decided_at)
+            public_end = {**self.event_log.redact(to_json(end)), "reason": end.reason.value}
+            self.messaging.send("end", end=public_end, at=self.decided_at)
 
     def _stop_processes(self) -> int:
         has_full_grace = self.end is not None and self.end.reason in _FULL_GRACE_REASONS

@@ -128,8 +128,12 @@ class RemoteOperations:
     def start_agent(self, order: dict[str, Any]) -> int:
         """Start the agent of this node of a run; return its pid."""
         work_order = from_json(WorkOrder, order)
-        node = RunFolder(Path(work_order.folder)).node(work_order.node_rank)
+        folder = RunFolder(Path(work_order.folder))
+        node = folder.node(work_order.node_rank)
         node.root.mkdir(parents=True, exist_ok=True)
+        # this host may have been lost, and requested to stop the previous attempt when it was reachable again
+        if 0 < _ordered_attempt(node) < work_order.attempt:
+            folder.stop.unlink(missing_ok=True)
         write_order(node.order, work_order)
         return self.local.forkserver.fork_agent(node.order, work_order.private)
 
