@@ -20,13 +20,16 @@ from typing import Optional
 from runyard.errors import DataException
 from runyard.posix import sha256
 from runyard.posix.atomic_write import create_folder, draft_path, replace_file, write_text
+from runyard.posix.regular_file import read_regular
 from runyard.spec.folder import RunFolder
+from runyard.spec.strict_json import parse_json
 
 LIMIT = "RUNYARD_DATA_CACHE_GB"
 _LIMIT_GB = 50.0
 _UNMODIFIED_NS = 946_684_800 * 10**9  # modification time of every content; any write changes it
 _RECORD_SUFFIX = ".json"  # of the file next to each tree, whose modification time is the tree's last use
 _LOCKS = 64
+_MAX_RECORD_BYTES = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -249,11 +252,13 @@ def key_of(leaves: Iterable[Leaf]) -> str:
 
 
 def _recorded_trees(record: Path) -> list[str]:
+    """The keys in a run's record, which its script may have damaged."""
     try:
-        keys: list[str] = json.loads(record.read_bytes())["trees"]
-    except (OSError, ValueError, KeyError):
+        content = parse_json(read_regular(record, _MAX_RECORD_BYTES), max_bytes=_MAX_RECORD_BYTES)
+    except (OSError, ValueError):
         return []
-    return keys
+    keys = content.get("trees") if isinstance(content, dict) else None
+    return [key for key in keys if isinstance(key, str)] if isinstance(keys, list) else []
 
 
 def _mark_unmodified(path: Path) -> None:

@@ -6,7 +6,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -205,7 +205,8 @@ def discard(components: Components, record: RunRecord) -> None:
         components.stager.prefetched.pop((record.run_id, use.name), None)
     release_links(components, record)
     shutil.rmtree(folder.data, ignore_errors=True)
-    folder.data_record.unlink(missing_ok=True)
+    with suppress(OSError):  # its script may have put a folder in its place
+        folder.data_record.unlink()
 
 
 @dataclass(frozen=True)

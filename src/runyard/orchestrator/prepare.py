@@ -23,6 +23,9 @@ from runyard.spec.environment import EnvironmentSpec
 from runyard.spec.json import from_json, to_json
 from runyard.spec.run import RunSpec
 from runyard.store.runs import RunRecord
+from runyard.tracking.logs import read_log
+
+_LOG_TAIL_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class RunEnvironments:
                 report(text)
 
             prepared = self._prepare(record, None, report_and_log, canceled).prepared
-        folder.lock_file.write_text(prepared.lock, encoding="utf-8")
+        write_text(folder.lock_file, prepared.lock)
         return prepared
 
     def prepare_existing(self, run_id: str, spec: RunSpec) -> Prepared | None:
@@ -93,7 +96,7 @@ class RunEnvironments:
     def failure(self, record: RunRecord, error: RunyardException) -> End:
         """The end of a run whose environment failed, with the end of the build log."""
         log = self._components.folder(record.run_id).environment_log
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-20:] if log.exists() else []
+        lines = read_log(log, -_LOG_TAIL_BYTES)[0].decode("utf-8", "replace").splitlines()[-20:]
         return End(EndReason.ENVIRONMENT_FAILED, str(error), last_lines="\n".join(lines))
 
     def _prepare(

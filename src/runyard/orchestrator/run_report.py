@@ -82,7 +82,7 @@ def _ranks(folder: RunFolder) -> list[tuple[str, RankPlan]]:
     """(node name, process) of every process, from the order."""
     try:
         order = read_order(folder.order)
-    except (FileNotFoundError, ValueError):
+    except (OSError, ValueError):
         return []
     nodes = order.nodes or _LOCAL_NODE
     counts = [ports_needed(order.launch, len(nodes), node_rank) for node_rank in range(len(nodes))]

@@ -19,6 +19,7 @@ from runyard.orchestrator.run_files import output_folders
 from runyard.posix import file_lock
 from runyard.spec.folder import RunFolder
 from runyard.store.database import is_disk_full
+from runyard.store.runs import RunRecord
 from runyard.tracking.event_files import EventFiles
 from runyard.tracking.ingest import ingest
 
@@ -39,6 +40,7 @@ class Watcher(threading.Thread):
         self._stopping = threading.Event()
         self._waiting_reasons: dict[str, str] = {}  # by run id, as last published
         self._ingest_at: dict[str, float] = {}  # by run id
+        self._watched_since: dict[str, float] = {}  # interactive runs, by id: monotonic, as the clock may be set
 
     def run(self) -> None:
         while not self._stopping.wait(_INTERVAL_S):
@@ -89,14 +91,17 @@ class Watcher(threading.Thread):
             conductor.live.discard(run_id)
             self._waiting_reasons.pop(run_id, None)
             self._ingest_at.pop(run_id, None)
+            self._watched_since.pop(run_id, None)
             self._event_files.forget(run_id)
             return
-        if clock.monotonic() >= self._ingest_at.get(run_id, 0.0):
-            self._ingest_at[run_id] = clock.monotonic() + _INGEST_INTERVAL_S
-            ingest(components.database, run_id, folder.journal)
-        self._event_files.ingest_new(run_id, lambda: output_folders(components, record))
+        try:
+            self._read_metrics(record, folder)
+        except Exception as error:  # files that cannot be read must not hide that the run has ended
+            if not is_disk_full(error):
+                log.exception("run %s: its metrics could not be read", run_id)
         if not record.life.managed:
-            if _process_is_gone(folder, clock.now() - record.created_at):
+            since = self._watched_since.setdefault(run_id, clock.monotonic())
+            if _process_is_gone(folder, clock.monotonic() - since):
                 end = End(EndReason.PROCESS_LOST, "its process ended without run.complete() or run.fail()")
                 conductor.post(run_id, on.MarkedFailed(end))
             return
@@ -105,7 +110,7 @@ class Watcher(threading.Thread):
         # a later attempt may not have an agent yet
         if agent is None and record.life.attempt == attempt and agent_control.expects_agent(components, record):
             handle, compute = components.handle(record), components.target(record).compute
-            message = "the agent that supervised the run is gone; its remaining processes were stopped"
+            message = agent_control.loss_message(components, record)
             end = compute.explain_loss(handle) or End(EndReason.AGENT_LOST, message)
             conductor.post(run_id, on.AgentLost(replace(end, processes_left=compute.stop_leftovers(handle)), attempt))
         elif agent is not None and agent.waiting_reason is not None:
@@ -114,11 +119,18 @@ class Watcher(threading.Thread):
                 self._waiting_reasons[run_id] = agent.waiting_reason
                 conductor.notifier.notify(run_id)
 
+    def _read_metrics(self, record: RunRecord, folder: RunFolder) -> None:
+        run_id, components = record.run_id, self._conductor.components
+        if clock.monotonic() >= self._ingest_at.get(run_id, 0.0):
+            self._ingest_at[run_id] = clock.monotonic() + _INGEST_INTERVAL_S
+            ingest(components.database, run_id, folder.journal)
+        self._event_files.ingest_new(run_id, lambda: output_folders(components, record))
+
 
 def _process_is_gone(folder: RunFolder, age_s: float) -> bool:
     """True if the process of an interactive run has ended without reporting it; the kernel has released its lock."""
     try:
-        has_pid = folder.client_lock.stat().st_size > 0
+        has_pid = folder.client_lock.lstat().st_size > 0
     except FileNotFoundError:
         return False  # the process did not announce that it would hold the lock
     # read before the lock is checked: a process that has not written its id yet is about to take the lock

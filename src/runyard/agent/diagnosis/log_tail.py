@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Optional
 
+from runyard.posix.regular_file import open_regular, read_range
+
 _TAIL_BYTES = 1_000_000
 _LINE_CHARACTERS = 2_000
 _TRACEBACK_CHARACTERS = 20_000
@@ -45,11 +47,13 @@ def read_log_tail(log: str, *, line_count: int = 20) -> LogTail:
 
 def read_tail(log: str, size: int = _TAIL_BYTES) -> bytes:
     try:
-        with open(log, "rb") as file:
-            file.seek(max(os.fstat(file.fileno()).st_size - size, 0))
-            return file.read(size)
+        file = open_regular(log)
     except OSError:
         return b""
+    try:
+        return read_range(file, max(os.fstat(file).st_size - size, 0), size)
+    finally:
+        os.close(file)
 
 
 def parse_tail(tail: bytes, *, line_count: int = 20) -> LogTail:

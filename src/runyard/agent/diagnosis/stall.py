@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Optional
 
@@ -17,6 +18,8 @@ from runyard.context.format import HEADER_BYTES, RECORD_BYTES, SEGMENT_SUFFIX
 from runyard.launch.order import WorkOrder
 from runyard.launch.variables import PROCESS_TAG
 from runyard.lifecycle.state import End, EndReason
+from runyard.posix.atomic_write import write_bytes
+from runyard.posix.regular_file import open_regular
 from runyard.spec.folder import RunFolder
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -65,10 +68,13 @@ class StallDetector:
 
     def dump_stacks(self, number: int) -> None:
         """Write the stacks of this node's ranks; members send summaries to the lead, as reply to request ``number``."""
-        self._folder.stacks.mkdir(parents=True, exist_ok=True)
+        with suppress(OSError):
+            self._folder.stacks.mkdir(parents=True, exist_ok=True)
         self._own_stacks = {}
         for rank, text in self._dump().items():
-            (self._folder.stacks / f"rank_{rank}.txt").write_text(text, encoding="utf-8", errors="replace")
+            # atomic: the script may have put a pipe in its place, and opening that would block the agent
+            with suppress(OSError):
+                write_bytes(self._folder.stacks / f"rank_{rank}.txt", text.encode("utf-8", "replace"), mode=0o644)
             self._own_stacks[str(rank)] = summarize(text, self._folder.work)
         if self._order.node_rank:
             self._event_log.record("stacks", number=number, ranks=self._own_stacks)
@@ -140,7 +146,8 @@ def poll_interval_s(stall_after_s: float) -> float:
 def _file_sizes(folder: Path) -> list[tuple[str, int]]:
     try:
         with os.scandir(folder) as entries:
-            return sorted((entry.name, entry.stat().st_size) for entry in entries if entry.is_file())
+            files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
+            return sorted((entry.name, entry.stat().st_size) for entry in files)
     except OSError:
         return []
 
@@ -153,14 +160,17 @@ def _journal_sizes(folder: Path) -> list[tuple[str, int]]:
 def _record_count(segment: Path) -> int:
     """Binary search for the first empty record: records are written one after the other over zeros."""
     try:
-        with open(segment, "rb") as file:
-            low, high = 0, max(os.fstat(file.fileno()).st_size - HEADER_BYTES, 0) // RECORD_BYTES
-            while low < high:
-                middle = (low + high) // 2
-                if os.pread(file.fileno(), RECORD_BYTES, HEADER_BYTES + middle * RECORD_BYTES).strip(b"\0"):
-                    low = middle + 1
-                else:
-                    high = middle
-            return low
+        file = open_regular(segment)
     except OSError:
         return 0
+    try:
+        low, high = 0, max(os.fstat(file).st_size - HEADER_BYTES, 0) // RECORD_BYTES
+        while low < high:
+            middle = (low + high) // 2
+            if os.pread(file, RECORD_BYTES, HEADER_BYTES + middle * RECORD_BYTES).strip(b"\0"):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+    finally:
+        os.close(file)

@@ -12,7 +12,10 @@ from runyard import clock
 from runyard.agent.process.spawn import spawn
 from runyard.launch.world import RankPlan
 from runyard.lifecycle.state import End
+from runyard.posix.regular_file import open_regular, read_range
 from runyard.spec.folder import RunFolder
+
+_MAX_REPORT_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -93,12 +96,12 @@ class RankGroup:
 def read_new_lines(path: Path, offset: int) -> tuple[list[str], int]:
     """The complete lines from ``offset`` on, and the offset of the next line."""
     try:
-        with open(path, "rb") as file:
-            if os.fstat(file.fileno()).st_size <= offset:
-                return [], offset
-            file.seek(offset)
-            data = file.read()
+        file = open_regular(path)
     except OSError:
         return [], offset
+    try:
+        data = read_range(file, offset, _MAX_REPORT_BYTES)
+    finally:
+        os.close(file)
     complete = data[: data.rfind(b"\n") + 1]
     return complete.decode("utf-8", "replace").splitlines(), offset + len(complete)

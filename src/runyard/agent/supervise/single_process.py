@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from collections.abc import Mapping, Sequence
@@ -29,12 +28,15 @@ from runyard.launch.variables import PROCESS_TAG, process_tag
 from runyard.launch.world import RankPlan
 from runyard.lifecycle.state import End, EndReason
 from runyard.posix.prctl import become_subreaper
+from runyard.posix.regular_file import read_regular
 from runyard.spec.folder import RunFolder
+from runyard.spec.strict_json import parse_json
 
 # Blocked in the agent and waited for, so that there are no handlers and no races. SIGIO: a wakeup pipe or socket.
 WATCHED_SIGNALS = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGIO})
 
 _MEMORY_POLL_S = 1.0
+_MAX_STOP_BYTES = 1 << 16
 _INTERPRETER_START_S = 0.012
 _LEFTOVERS_GRACE_S = 2.0  # for processes that a script left running
 
@@ -79,7 +81,6 @@ class _Supervisor:
         self.folder.logs.mkdir(parents=True, exist_ok=True)
         self._oom_kills = oom_kills()
         argv = (*self.order.argv[:1], *expand(self.order.argv[1:], variables))
-        self.log = str(self.folder.driver_log())
         log_attempt(self.order, self.folder.driver_log())
         self.pid = self._start_script(standby, argv, variables)
         self.variables = variables
@@ -89,12 +90,12 @@ class _Supervisor:
     def _start_script(
         self, standby: Optional[StandbyProcess], argv: Sequence[str], variables: Mapping[str, str]
     ) -> int:
-        cwd = str(self.folder.work)
+        cwd, log = str(self.folder.work), str(self.folder.driver_log())
         if standby is not None:
             with suppress(StandbyGone):  # it may have waited for hours and been killed
-                standby.execute(argv, variables, cwd=cwd, log=self.log)
+                standby.execute(argv, variables, cwd=cwd, log=log)
                 return standby.pid
-        return spawn(argv, variables, cwd=cwd, log=self.log)
+        return spawn(argv, variables, cwd=cwd, log=log)
 
     def wait_for_end(self) -> End:
         stop = self._wait()
@@ -107,7 +108,7 @@ class _Supervisor:
             grace_s = min(grace_s, _LEFTOVERS_GRACE_S)
         remaining = self._stop_processes(grace_s)
         exit_code = self.exit_code if self.exit_code is not None else -int(signal.SIGKILL)
-        tail = read_log_tail(self.log) if exit_code != 0 or stop is not None else LogTail()
+        tail = read_log_tail(str(self.folder.driver_log())) if exit_code != 0 or stop is not None else LogTail()
         oom_killed = oom_kills() > self._oom_kills
         return explain_exit(exit_code, tail, stop=stop, oom_killed=oom_killed, processes_left=remaining)
 
@@ -213,8 +214,10 @@ def wait_for_signal(timeout_s: float) -> Optional[int]:
 
 def read_stop_request(folder: RunFolder) -> Optional[Stop]:
     try:
-        request = json.loads(folder.stop.read_bytes())
+        request = parse_json(read_regular(folder.stop, _MAX_STOP_BYTES), max_bytes=_MAX_STOP_BYTES)
     except (OSError, ValueError):
+        return None
+    if not isinstance(request, dict):  # written by the script
         return None
     reason = EndReason.CANCELED
     with suppress(ValueError):

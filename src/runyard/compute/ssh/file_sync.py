@@ -6,28 +6,28 @@ crash of either side, both continue from the files as they are.
 
 from __future__ import annotations
 
-import mmap
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 from runyard.compute.ssh.framing import CHUNK_BYTES
 from runyard.context import format as layout
 from runyard.posix.atomic_write import write_bytes
+from runyard.posix.regular_file import UNREADABLE, open_regular, read_regular
 from runyard.spec.folder import RunFolder
 
 Frame = tuple[dict[str, Any], bytes]
-Bytes = Union[bytes, mmap.mmap]
 Progress = dict[str, int]  # file -> how much of it the reader has: bytes, or records of a journal segment
 
-_APPENDED = (".txt", ".jsonl", ".log", layout.NAMES_SUFFIX, layout.SIDE_SUFFIX)
+_APPENDED = (".txt", ".jsonl", ".log", layout.NAMES_SUFFIX, layout.SIDE_SUFFIX, layout.LOST_SUFFIX)
 _REPLACED = (".json",)
 # each machine has its own
 _EXCLUDED = frozenset(
     {RunFolder.ORDER, RunFolder.STOP, RunFolder.MIRROR, RunFolder.WORK, RunFolder.DATA, RunFolder.DATA_RECORD}
 )
+_MAX_REPLACED_BYTES = 1 << 24
 _SCAN_RECORDS = 4096
 _MARK = layout.COMMITTED.to_bytes(2, "little")
 
@@ -66,22 +66,27 @@ class FileSender:
         offset = self._sent.get(name, 0)
         if offset >= size:
             return
-        with suppress(FileNotFoundError), open(self._root / name, "rb") as file:
-            file.seek(offset)
+        try:
+            file = open_regular(self._root / name)
+        except UNREADABLE:  # deleted or replaced by the script
+            return
+        try:
             while offset < size:
-                data = file.read(min(CHUNK_BYTES, size - offset))
+                data = os.pread(file, min(CHUNK_BYTES, size - offset), offset)
                 if not data:
                     return
                 yield {"file": name, "at": offset}, data
                 offset += len(data)
                 self._sent[name] = offset
+        finally:
+            os.close(file)
 
     def _replacement(self, name: str) -> Iterator[Frame]:
         with suppress(OSError):
             stat = (self._root / name).stat()
             version = (stat.st_mtime_ns, stat.st_size)
             if self._replaced.get(name) != version:
-                yield {"file": name, "whole": True}, (self._root / name).read_bytes()
+                yield {"file": name, "whole": True}, read_regular(self._root / name, _MAX_REPLACED_BYTES)
                 self._replaced[name] = version
 
     def _segment(self, name: str, final: bool) -> Iterator[Frame]:
@@ -91,17 +96,21 @@ class FileSender:
         sent = self._sent.get(name, -1)
         if not final and _offset(max(sent, 0)) >= _size(self._root / name) > 0:
             return
-        with _mapped(self._root / name) as data:
-            if data is None or layout.Header.unpack(data[: layout.HEADER_BYTES]) is None:
-                return
-            first = max(sent, 0)
-            complete = end = committed(data, first)
-            if final or data[layout.INTERRUPTED_AT] == 1:
-                end = max(complete, _last_committed(data, complete))
-            if end <= max(sent, self._sent_beyond.get(name, -1)) and not (final and end > complete):
-                return
-            head = {"file": name, "records": first, "size": len(data)}
-            body = data[: layout.HEADER_BYTES] + data[_offset(first) : _offset(end)]
+        data = _read_segment(self._root / name)
+        if layout.Header.unpack(data) is None:
+            return
+        first = max(sent, 0)
+        complete = end = committed(data, first)
+        if final or data[layout.INTERRUPTED_AT] == 1:
+            end = max(complete, _last_committed(data, complete))
+        if end <= max(sent, self._sent_beyond.get(name, -1)) and not (final and end > complete):
+            return
+        # read again: a record that was being written may have its marker, but not yet all of its value
+        data = _read_segment(self._root / name)
+        if len(data) < _offset(end):
+            return
+        head = {"file": name, "records": first, "size": len(data)}
+        body = data[: layout.HEADER_BYTES] + data[_offset(first) : _offset(end)]
         stem = name.rpartition("/")[2].partition(".")[0]
         for suffix in (layout.NAMES_SUFFIX, layout.SIDE_SUFFIX):
             yield from self._appended(f"{name.rpartition('/')[0]}/{stem}{suffix}")
@@ -114,9 +123,9 @@ def received(root: Path, bases: Progress) -> Progress:
     progress: Progress = {}
     for name in _files(root):
         if name.endswith(layout.SEGMENT_SUFFIX):
-            with _mapped(root / name) as data:
-                if data is not None and layout.Header.unpack(data[: layout.HEADER_BYTES]) is not None:
-                    progress[name] = committed(data, 0)
+            data = _read_segment(root / name)
+            if layout.Header.unpack(data) is not None:
+                progress[name] = committed(data, 0)
         elif name.endswith(_APPENDED):
             progress[name] = _size(root / name) - bases.get(name, 0)
     return progress
@@ -131,7 +140,7 @@ def write(root: Path, head: dict[str, Any], body: bytes, bases: Progress) -> Non
     """Write a received frame. Repeating it changes nothing."""
     name = str(head["file"])
     path = root / name
-    if name.startswith("/") or ".." in Path(name).parts or name in _EXCLUDED:
+    if name.startswith("/") or ".." in Path(name).parts or str(Path(name)) in _EXCLUDED:
         raise ValueError(f"a host must not write {name!r}")
     path.parent.mkdir(parents=True, exist_ok=True)
     if head.get("whole"):
@@ -171,7 +180,7 @@ def _write_all(file: int, data: bytes, offset: int) -> None:
         data, offset = data[written:], offset + written
 
 
-def committed(data: Bytes, first: int) -> int:
+def committed(data: bytes, first: int) -> int:
     """The number of the first incomplete record, from ``first`` on."""
     while True:
         part = data[_offset(first) : _offset(first + _SCAN_RECORDS)]
@@ -185,7 +194,7 @@ def committed(data: Bytes, first: int) -> int:
             return first
 
 
-def _last_committed(data: Bytes, first: int) -> int:
+def _last_committed(data: bytes, first: int) -> int:
     """One more than the number of the last complete record, from ``first`` on."""
     part = data[_offset(first) :]
     low, high = _marks(part, 0), _marks(part, 1)
@@ -203,16 +212,12 @@ def _offset(record: int) -> int:
     return layout.HEADER_BYTES + record * layout.RECORD_BYTES
 
 
-@contextmanager
-def _mapped(path: Path) -> Iterator[Optional[mmap.mmap]]:
+def _read_segment(path: Path) -> bytes:
+    """Read, not mapped: a script that truncates a mapped file would kill this process."""
     try:
-        with open(path, "rb") as file:
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except (OSError, ValueError):  # gone, or empty
-        yield None
-        return
-    with mapped:
-        yield mapped
+        return read_regular(path, layout.SEGMENT_BYTES[-1])
+    except UNREADABLE:
+        return b""
 
 
 def _files(root: Path) -> list[str]:

@@ -20,6 +20,7 @@ from runyard.tracking.logs import read_log
 from runyard.wire.run_inspection import CodeChange, CodeFile, EnvironmentView, PackageChange, ProcessView
 from runyard.wire.runs import RunView
 
+_MAX_LOCK_BYTES = 1 << 24
 _LOG_TAIL_BYTES = 1 << 18
 
 
@@ -79,8 +80,7 @@ def routes(conductor: Conductor) -> APIRouter:
         return json_response(run_view(conductor, rerun(conductor, run_id)))
 
     def read_lock(record: RunRecord) -> str:
-        path = components.folder(record.run_id).lock_file
-        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+        return read_log(components.folder(record.run_id).lock_file, 0, _MAX_LOCK_BYTES)[0].decode("utf-8", "replace")
 
     return router
 
