@@ -1,4 +1,7 @@
-"""The current time, and text for times and durations."""
+"""The current time, and text for times and durations.
+
+``now`` is for records and messages. Durations, limits and retries use ``monotonic``, because the clock may be set.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,11 @@ import time
 
 now = time.time
 monotonic = time.monotonic
+
+
+def since_boot() -> float:
+    """Seconds since the machine started, including the time that it was suspended; the same for all processes."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else monotonic()
 
 
 def utc_text(seconds: float) -> str:

@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Container
 from dataclasses import replace
 
-from runyard import clock
 from runyard.errors import RunNotFound
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import TERMINAL, End, EndReason, RunState
@@ -23,6 +22,7 @@ from runyard.sweeps.child_runs import child_request
 from runyard.sweeps.early_stopping import EarlyStopping
 from runyard.sweeps.metric_reports import MetricReports
 from runyard.sweeps.sampling import create_sampler
+from runyard.sweeps.sweep_clock import SweepClock
 from runyard.sweeps.sweep_log import SweepLog
 from runyard.tracking.series import all_series
 
@@ -50,7 +50,9 @@ class Sweep:
         self._warned_about_metric = self._warned_about_outputs = False
         self._canceled_children: set[str] = set()
         self._sampler = create_sampler(spec.sampling, spec.max_total_runs, spec.known, spec.sign, len(spec.resumed))
-        self._log = SweepLog(sweep_id, conductor.components.folder(sweep_id))
+        folder = conductor.components.folder(sweep_id)
+        self._clock = SweepClock(folder, self._parent.created_at)
+        self._log = SweepLog(sweep_id, folder)
 
     @property
     def watches_reports(self) -> bool:
@@ -248,7 +250,7 @@ class Sweep:
 
     def _check_limits(self) -> None:
         minutes = self.spec.max_duration_minutes
-        if clock.now() - self._parent.created_at > minutes * 60:
+        if self._clock.elapsed_s() > minutes * 60:
             self._end = End(EndReason.TIMED_OUT, f"ran longer than max_duration_minutes={minutes}")
         elif len(self._recent) == self._recent.maxlen and all(self._recent) and (self._live or not self._all_proposed):
             self._end = self._failed(f"{len(self._recent)} children in a row failed")
