@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
-from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from anyio import to_thread
 from fastapi import Response
 from fastapi.responses import FileResponse, StreamingResponse
 from starlette.datastructures import Headers
 
+from runyard.server.security_headers import CONTENT_SECURITY_POLICY, FILE_POLICY
+from runyard.tracking.artifacts import FileSource
+from runyard.tracking.content_check import StreamCheck, check_content, damage_error, known_result
+
 _CHUNK_BYTES = 1 << 20
+_VERIFY_FIRST_BYTES = 32 << 20  # hashed in some hundredths of a second
 _Message = MutableMapping[str, Any]
 _Send = Callable[[_Message], Awaitable[None]]
 
-# Scripts write arbitrary content. Opened in a browser, it must not act on behalf of the signed-in user.
-_SAFETY_HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; media-src 'self'",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-cache",  # the files of a live run change
-}
 _INLINE_TYPES = {
     "png": "image/png",
     "jpg": "image/jpeg",
@@ -42,17 +42,26 @@ _INLINE_TYPES = {
 }
 
 
-def file_response(path: Path, name: str, *, inline: bool = False) -> Response:
-    """The content of a file, or the ranges of it that the request selects."""
-    return _BoundedFileResponse(path, headers=_headers(name, inline), media_type=_media_type(name, inline))
+def file_response(source: FileSource, name: str, *, inline: bool = False) -> Response:
+    """The content of a file, or the ranges of it that the request selects. A stored file is verified."""
+    response = _VerifiedFileResponse(source.path, headers=_headers(name, inline), media_type=_media_type(name, inline))
+    response.digest, response.shown_name = source.digest, name
+    return response
 
 
 def bytes_response(content: bytes, name: str, *, inline: bool) -> Response:
     return Response(content, headers=_headers(name, inline), media_type=_media_type(name, inline))
 
 
-def zip_response(files: Iterable[tuple[str, Path]], name: str) -> Response:
-    """A zip archive that is built while it is sent: it needs no disk space."""
+def zip_response(files: Sequence[tuple[str, FileSource]], name: str) -> Response:
+    """A zip archive that is built while it is sent: it needs no disk space.
+
+    Raises:
+        FileCorrupted: A stored file is missing, or known to be damaged. Other damage cuts the archive off.
+    """
+    for file_name, source in files:
+        if source.digest is not None and _known_result(source, file_name) is False:
+            raise damage_error(source.path, file_name)
     return StreamingResponse(_zip(files), headers=_headers(name, inline=False), media_type="application/zip")
 
 
@@ -76,6 +85,59 @@ class _BoundedFileResponse(FileResponse):
         await super().__call__(scope, receive, send_bounded)
 
 
+class _VerifiedFileResponse(_BoundedFileResponse):
+    """Sends a file with a known hash only if its content has that hash.
+
+    Small files, and files of which a part is requested, are read and verified first, so that damage is answered by an
+    error. Large ones are verified while they are sent; the last piece of a damaged one is not sent, so that the client
+    notices an incomplete response.
+    """
+
+    digest: str | None = None
+    shown_name = ""
+
+    async def __call__(self, scope: _Message, receive: Callable[[], Awaitable[_Message]], send: _Send) -> None:
+        if self.digest is None:
+            await super().__call__(scope, receive, send)
+            return
+        path = Path(self.path)
+        source = FileSource(path, self.digest)
+        result = await to_thread.run_sync(_known_result, source, self.shown_name)
+        is_small = result is None and path.stat().st_size <= _VERIFY_FIRST_BYTES
+        if result is False or is_small or (result is None and "range" in Headers(raw=scope["headers"])):
+            await to_thread.run_sync(check_content, path, self.digest, self.shown_name)
+            result = True
+        if result:
+            await super().__call__(scope, receive, send)
+            return
+        check = StreamCheck(path, self.digest)
+        previous: _Message | None = None  # sent when the next one was read
+
+        async def send_verified(message: _Message) -> None:
+            nonlocal previous
+            if message["type"] != "http.response.body":
+                await send(message)
+                return
+            await to_thread.run_sync(check.update, message["body"])
+            if not message.get("more_body", False):
+                check.finish(self.shown_name)
+            if previous is not None:
+                await send(previous)
+            previous = message
+
+        await super().__call__(scope, receive, send_verified)
+        if previous is not None:
+            await send(previous)
+
+
+def _known_result(source: FileSource, name: str) -> bool | None:
+    try:
+        return known_result(source.path, source.digest or "")
+    except OSError:
+        check_content(source.path, source.digest or "", name)
+        raise
+
+
 def _media_type(name: str, inline: bool) -> str:
     """Images, audio and video keep their type; everything else, HTML in particular, is plain text to a browser."""
     if not inline:
@@ -86,29 +148,37 @@ def _media_type(name: str, inline: bool) -> str:
 def _headers(name: str, inline: bool) -> dict[str, str]:
     filename = quote(name, safe="", errors="replace")
     return {
-        **_SAFETY_HEADERS,
+        "Cache-Control": "no-cache",  # the files of a live run change
+        CONTENT_SECURITY_POLICY: FILE_POLICY,
         "Content-Disposition": f"{'inline' if inline else 'attachment'}; filename*=utf-8''{filename}",
     }
 
 
-def _zip(files: Iterable[tuple[str, Path]]) -> Iterator[bytes]:
+def _zip(files: Iterable[tuple[str, FileSource]]) -> Iterator[bytes]:
     buffer = _WriteBuffer()
     # stored: models and images are already compressed, and compressing is slower than a fast network
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        for name, path in files:
+        for name, source in files:
             try:
-                source = open(path, "rb")  # noqa: SIM115
+                file = open(source.path, "rb")  # noqa: SIM115
             except OSError:  # a running script may have deleted it
+                if source.digest is not None:
+                    raise
                 continue
-            with source:
-                remaining = path.stat().st_size
+            with file:
+                remaining = os.fstat(file.fileno()).st_size
+                check = None if source.digest is None else StreamCheck(source.path, source.digest)
                 info = zipfile.ZipInfo(name.encode("utf-8", "replace").decode())
                 info.external_attr = 0o644 << 16
                 with archive.open(info, "w", force_zip64=remaining >= 1 << 31) as target:
-                    while remaining and (chunk := source.read(min(remaining, _CHUNK_BYTES))):
+                    while remaining and (chunk := file.read(min(remaining, _CHUNK_BYTES))):
                         remaining -= len(chunk)
+                        if check is not None:
+                            check.update(chunk)
                         target.write(chunk)
                         yield buffer.take()
+                if check is not None:
+                    check.finish(name)
     yield buffer.take()
 
 

@@ -127,13 +127,13 @@ def _restore_hint(path: Path) -> str:
         is_salvageable = path.exists() and path.stat().st_size > 0
         salvage = f"salvage the readable part with sqlite3 {path} .recover | sqlite3 {path}.recovered, or "
         return f"there is no backup; {salvage if is_salvageable else ''}{rebuild}"
-    shown = []
+    texts = []
     for backup in backups[:_MAX_SHOWN_BACKUPS]:
         runs = run_count(backup.path, is_static=True)
-        shown.append(f"{backup.time_text} ({'unreadable' if runs is None else _run_count_text(runs)})")
-    more = f" and {len(backups) - len(shown)} more" if len(backups) > len(shown) else ""
+        texts.append(f"{backup.time_text} ({'unreadable' if runs is None else _run_count_text(runs)})")
+    more = f" and {len(backups) - len(texts)} more" if len(backups) > len(texts) else ""
     return (
-        f"restore the newest backup with `runyard restore`; `runyard restore --list` lists them: {', '.join(shown)}"
+        f"restore the newest backup with `runyard restore`; `runyard restore --list` lists them: {', '.join(texts)}"
         f"{more}. Or {rebuild}"
     )
 

@@ -91,7 +91,7 @@ def restore(home: Path, name: str | None = None, *, empty: bool = False) -> Rest
 
 @contextmanager
 def _hold_yard_lock(home: Path) -> Iterator[None]:
-    """Keep a yard from starting meanwhile."""
+    """Keep a yard from starting during the block."""
     path = HomeFolder(home).yard_lock
     lock = file_lock.acquire(path, timeout_s=_LOCK_TIMEOUT_S)
     if lock is None:

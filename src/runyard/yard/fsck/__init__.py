@@ -1,1 +1,1 @@
-"""Checks of everything that a yard stores. They read files and change none; a yard may be running meanwhile."""
+"""Checks of everything that a yard stores. They change no files, and a yard may be running."""

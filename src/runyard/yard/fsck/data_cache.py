@@ -17,7 +17,7 @@ def check(root: Path, report: Report) -> None:
             try:
                 size = path.stat().st_size
                 is_intact = report.quick or sha256.of_file(path) == path.name
-            except FileNotFoundError:  # evicted meanwhile
+            except FileNotFoundError:  # evicted since
                 continue
             report.checked(size)
             if not is_intact:
