@@ -6,6 +6,8 @@ import json
 import socket
 from typing import Any
 
+from hypothesis import strategies as st
+
 from runyard.agent.rendezvous.auth import (
     CHALLENGE_BYTES,
     WELCOME_BYTES,
@@ -15,11 +17,18 @@ from runyard.agent.rendezvous.auth import (
 )
 from runyard.launch.order import Node, WorkOrder
 
+CREDENTIALS = Credentials("run_1", 1, "between us")
+JSON_VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda items: st.lists(items, max_size=4) | st.dictionaries(st.text(max_size=10), items, max_size=4),
+    max_leaves=12,
+)
+
 
 def make_order(node_rank: int, **fields: Any) -> WorkOrder:
     nodes = (Node("a"), Node("b"))
-    values = {"nodes": nodes, "node_rank": node_rank, "secret": "between us", "peer_timeout_s": 30.0, **fields}
-    return WorkOrder("run_1", "/nowhere", ("python",), **values)
+    values = {"nodes": nodes, "node_rank": node_rank, "secret": CREDENTIALS.secret, "peer_timeout_s": 30.0, **fields}
+    return WorkOrder("run_1", values.pop("folder", "/nowhere"), ("python",), **values)
 
 
 def connect(address: str) -> socket.socket:
