@@ -1,6 +1,9 @@
 """Commands and variables of every process of a distributed run, compared as text."""
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -126,6 +129,26 @@ def test_mpi_rank_script_as_text():
         tmpdir="",
     )
     assert text == RANK_SCRIPT
+
+
+def test_secrets_in_arguments_of_mpi_ranks_are_left_to_the_shell(tmp_path):
+    report = 'import sys; open(sys.argv[1], "w").write("|".join(sys.argv[2:]))'
+    text = mpi.rank_script(
+        (sys.executable, "-c", report, str(tmp_path / "arguments"), "--token=$TOKEN", "$TOKEN", "${PLAIN}"),
+        {"TOKEN": "open 'sesame'", "PLAIN": "seen"},
+        work=str(tmp_path),
+        interface="",
+        log_prefix=str(tmp_path / "log_"),
+        exits=str(tmp_path / "exits"),
+        wakeup_pipe=str(tmp_path / "pipe"),
+        shared_memory="",
+        tmpdir="",
+        secrets=("TOKEN",),
+    )
+    assert "sesame" not in text
+    variables = {"TOKEN": "open 'sesame'", "OMPI_COMM_WORLD_RANK": "0", "PATH": os.defpath}
+    subprocess.run(["sh", "-c", text], env=variables, check=True)
+    assert (tmp_path / "arguments").read_text() == "--token=open 'sesame'|open 'sesame'|seen"
 
 
 def test_mpi_components_that_rely_on_host_names_are_off_for_simulated_nodes():

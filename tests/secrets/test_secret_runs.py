@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from runyard import Experiment, Run, ScriptRunConfig, Secret, Workspace
+from runyard import AmlCompute, ComputeTarget, Experiment, Run, ScriptRunConfig, Secret, Workspace
 from runyard.client.connection import Connection
 from runyard.errors import RunyardException, UserErrorException
 from secret_search import command_lines_with, files_with, responses_with
@@ -28,9 +29,13 @@ DIGEST = hashlib.sha256(VALUE.encode()).hexdigest()
 
 
 def assert_hidden(secret: str, home: Path, run_id: str) -> None:
-    assert files_with(secret, home) == []
+    assert_hidden_in_files(secret, home)
     assert responses_with(secret, home, run_id) == []
     assert command_lines_with(secret) == []
+
+
+def assert_hidden_in_files(secret: str, home: Path) -> None:
+    assert files_with(secret, home) == []
 
 
 def log_of(run: Run, home: Path) -> str:
@@ -96,6 +101,32 @@ def _rerun(view: dict[str, object]) -> str:
     body = {key: view[key] for key in ("experiment", "spec", "snapshot_id", "tags")}
     body |= {"run_id": f"{view['run_id']}_again", "properties": {"runyard.rerun_of": view["run_id"]}}
     return str(Connection().post("/api/runs", body)["run_id"])
+
+
+def test_a_retry_on_a_cluster_gets_the_values_from_the_next_yard(
+    workspace: Workspace, experiment: Experiment, configure: Configure, home: Path
+) -> None:
+    workspace.secrets.set("hf-token", VALUE)
+    script = PRINT_HASH + "import time\nprint(hashlib.sha256(sys.argv[1].encode()).hexdigest(), flush=True)\n"
+    script += "if os.environ['RUNYARD_ATTEMPT'] == '1':\n    time.sleep(600)"
+    url = f"postgres://ana:{VALUE}@db/runs"
+    config = configure(script, [url], HF_TOKEN=Secret("hf-token"), OTHER_TOKEN=VALUE)
+    cluster = AmlCompute.provisioning_configuration(max_nodes=2)
+    config.run_config.target = ComputeTarget.create(workspace, "two-nodes", cluster)
+    config.run_config.framework, config.run_config.communicator = "PyTorch", "Gloo"
+    config.run_config.node_count, config.run_config.pytorch.process_count = 2, 2
+    config.run_config.max_attempts = 2
+    run = experiment.submit(config)
+    logs = [home / "runs" / run.id / "azureml-logs" / f"70_driver_log_rank_{rank}.txt" for rank in range(2)]
+    lines = [DIGEST, hashlib.sha256(url.encode()).hexdigest()]
+    eventually(lambda: all(path.exists() and path.read_text().split() == lines for path in logs), "both ranks print")
+    assert_hidden_in_files(VALUE, home)
+    stop_yard(home)
+    os.kill(int((home / "runs" / run.id / "nodes" / "1" / "agent.lock").read_text()), signal.SIGKILL)
+    assert run.wait_for_completion()["status"] == "Completed"
+    for path in logs:
+        assert [line for line in path.read_text().splitlines() if not line.startswith("---")] == lines * 2
+    assert_hidden(VALUE, home, run.id)
 
 
 def test_the_children_of_a_sweep_get_the_values(experiment: Experiment, configure: Configure, home: Path) -> None:
