@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from collections.abc import Iterator
@@ -58,6 +59,12 @@ def test_a_damaged_output_is_not_downloaded(home: Path, cli: CommandLine, tmp_pa
     assert result.code == 1
     assert "damaged" in result.err
     assert not (tmp_path / "all" / "outputs" / "model.bin").exists()
+    if size < LARGE:
+        check = cli("fsck")
+        assert (check.code, f"run {run.id}: outputs/model.bin" in check.text) == (1, True)
+        assert "checking stored files" in check.err
+        findings = json.loads(cli("fsck", "--json").out)["findings"]
+        assert [finding["level"] for finding in findings] == ["damage"]
 
 
 def request(home: Path, target: str, *headers: str) -> bytes:

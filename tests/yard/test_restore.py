@@ -121,6 +121,19 @@ def test_a_running_script_survives_the_loss_of_the_database(
     assert "outputs/model.bin" in run.get_file_names()
 
 
+def test_a_database_that_is_removed_from_a_running_yard_is_saved(home: Path, cli: CommandLine) -> None:
+    with Experiment(Workspace(), "digits").start_logging(snapshot_directory=None) as run:
+        pass
+    for path in home.glob("yard.db*"):
+        path.unlink()
+    eventually(lambda: yard_pid(home) is None, "the yard closes")
+    assert not (home / "yard.db").exists()
+    assert cli("restore", "--list").text.count("ok") == 1
+    assert "backup" in cli("doctor").text
+    assert cli("restore", "--yes").code == 0
+    assert run.id in cli("runs").text
+
+
 def test_restoring_replaces_a_damaged_database_and_keeps_it(home: Path, cli: CommandLine) -> None:
     with Experiment(Workspace(), "digits").start_logging(snapshot_directory=None) as run:
         pass

@@ -69,8 +69,12 @@ def backup_is_due(database: Path) -> bool:
     return all(not -60 <= clock.now() - backup.created_at <= BACKUP_EVERY_S for backup in list_backups(database))
 
 
-def back_up(database: Path) -> Backup:
+def back_up(database: Path, source: sqlite3.Connection | None = None) -> Backup:
     """Write a consistent copy, verify it, and remove generations that are no longer needed.
+
+    Args:
+        database: The file.
+        source: An open connection to it; needed if the file was removed since it was opened.
 
     Raises:
         StoreCorrupted: The copy is damaged, or it is empty and an older backup is not. Nothing was replaced.
@@ -81,7 +85,7 @@ def back_up(database: Path) -> Backup:
         path.unlink(missing_ok=True)
     draft = draft_path(folder / "yard.db")
     try:
-        _copy(database, draft)
+        _copy(source or _open(database), draft, close=source is None)
         version = _verify(database, draft)
         now = clock.now()
         backup = Backup(folder / f"yard-{time.strftime(_TIME_FORMAT, time.gmtime(now))}-{version}.db", now, version)
@@ -120,9 +124,12 @@ def superfluous(backups: Iterable[Backup]) -> list[Backup]:
     return removed
 
 
-def _copy(database: Path, target_path: Path) -> None:
+def _open(database: Path) -> sqlite3.Connection:
     # not plain `connect`, which creates an empty database if the file was removed
-    source = sqlite3.connect(f"file:{quote(str(database))}?mode=rw", uri=True, timeout=30)
+    return sqlite3.connect(f"file:{quote(str(database))}?mode=rw", uri=True, timeout=30)
+
+
+def _copy(source: sqlite3.Connection, target_path: Path, *, close: bool) -> None:
     try:
         os.close(os.open(target_path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         target = sqlite3.connect(target_path)
@@ -132,7 +139,8 @@ def _copy(database: Path, target_path: Path) -> None:
         finally:
             target.close()
     finally:
-        source.close()
+        if close:
+            source.close()
 
 
 def _verify(database: Path, draft: Path) -> str:

@@ -28,6 +28,8 @@ class Database:
         self.path = path
         self._writing = threading.RLock()
         path.touch(mode=0o600)
+        status = path.stat()
+        self._file_id = (status.st_dev, status.st_ino)
         self._engine = create_engine(
             sqlite_url(path), creator=self._connect, poolclass=QueuePool, pool_size=8, max_overflow=32
         )
@@ -42,6 +44,14 @@ class Database:
     def write(self) -> Iterator[Connection]:
         with self._writing, self._engine.begin() as connection:
             yield connection
+
+    def is_lost(self) -> bool:
+        """True if the file was removed or replaced while the home folder is still there."""
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            return self.path.parent.is_dir()
+        return (status.st_dev, status.st_ino) != self._file_id
 
     def close(self) -> None:
         self._engine.dispose()

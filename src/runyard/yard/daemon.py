@@ -16,6 +16,7 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
+from sqlalchemy.exc import SQLAlchemyError
 
 from runyard import __version__, clock
 from runyard.agent.notify import NotificationListener
@@ -46,7 +47,7 @@ from runyard.serving.manager import ServiceManager
 from runyard.snapshots.store import SnapshotStore
 from runyard.spec.data import RUN_FILES_STORE
 from runyard.spec.folder import HomeFolder
-from runyard.store.backups import back_up, backup_is_due
+from runyard.store.backups import Backup, back_up, backup_is_due
 from runyard.store.computes import ComputeStore
 from runyard.store.datasets import DatasetStore
 from runyard.store.open_store import open_database
@@ -62,6 +63,7 @@ from runyard.yard.tcp_listener import TcpListener, uvicorn_config
 log = logging.getLogger("runyard.yard")
 _BACKUP_CHECK_INTERVAL_S = 600.0
 _LISTENING_CHECK_INTERVAL_S = 1.0
+_DATABASE_CHECK_INTERVAL_S = 1.0
 
 
 class Yard:
@@ -183,11 +185,36 @@ class Yard:
     async def _serve(self, server: _Server, listening: socket.socket) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
-        background = (self._exit_when_idle(server), self._back_up_daily(), self._keep_listening(server))
+        background = (
+            self._exit_when_idle(server),
+            self._back_up_daily(),
+            self._keep_listening(server),
+            self._close_without_database(server),
+        )
         tasks = [asyncio.create_task(work) for work in background]
         await server.serve(sockets=[listening])
         for task in tasks:
             task.cancel()
+
+    async def _close_without_database(self, server: uvicorn.Server) -> None:
+        """If the database file was removed, save its content, which is still open, and close.
+
+        A yard that continued would lose everything that it stores from then on.
+        """
+        database = self._components.database
+        while not database.is_lost():
+            await asyncio.sleep(_DATABASE_CHECK_INTERVAL_S)
+        try:
+            backup = await asyncio.to_thread(self._save_open_database)
+            log.error("%s was removed or replaced: its content was saved to %s", database.path, backup.path)
+        except (RunyardException, OSError, sqlite3.Error, SQLAlchemyError) as error:
+            log.error("%s was removed or replaced, and its content could not be saved: %s", database.path, error)
+        server.should_exit = True
+
+    def _save_open_database(self) -> Backup:
+        with self._components.database.read() as connection:
+            source: Any = connection.connection.dbapi_connection
+            return back_up(self._components.database.path, source)
 
     async def _back_up_daily(self) -> None:
         path = self._components.database.path
