@@ -455,6 +455,11 @@ export interface components {
             attempt: number;
             attempts: components["schemas"]["AttemptView"][];
         };
+        SecretView: {
+            name: string;
+            created_at: number;
+            updated_at: number;
+        };
         SeriesView: {
             name: string;
             kind: string;
