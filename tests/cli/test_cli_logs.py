@@ -21,6 +21,15 @@ def test_logs_of_a_queued_run_show_what_it_waits_for(own_cli, until):
     assert f"{second}  canceled after" in own_cli("logs", second).err
 
 
+def test_search_prints_matching_lines_with_their_numbers(cli):
+    cli.script("train.py", "for step in range(100): print(f'step {step}:', 'Bad' if step % 40 == 3 else 'good')")
+    run = cli("run", "-d", "train.py").text.split()[-1]
+    cli("logs", "-f", run)
+    result = cli("logs", run, "--search", "bad")
+    assert (result.code, result.text) == (0, "4: step 3: Bad\n44: step 43: Bad\n84: step 83: Bad\n")
+    assert (cli("logs", run, "--search", "nothing").code, cli("logs", run, "-f", "--search", "x").code) == (1, 1)
+
+
 def test_the_outcome_does_not_repeat_the_status():
     view = {"status": "Starting", "end": None, "ended_at": None, "activity": "starting the script"}
     assert outcome(view) == "starting the script"
