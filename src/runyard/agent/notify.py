@@ -61,5 +61,5 @@ class NotificationListener:
     def _restore(self) -> None:
         with suppress(OSError):  # the folder is gone; tried again
             if not self._closed.is_set() and not unix_socket.is_open(self._path):
-                lost, self._socket = self._socket, self._bind()
-                lost.close()
+                previous_socket, self._socket = self._socket, self._bind()
+                previous_socket.close()

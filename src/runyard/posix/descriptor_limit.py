@@ -16,12 +16,12 @@ def raise_limit() -> int:
     """Raise this process's soft limit as far as the system allows, and return it."""
     global _original_limit
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _ENOUGH if hard == resource.RLIM_INFINITY else min(_ENOUGH, hard)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
+    new_limit = _ENOUGH if hard == resource.RLIM_INFINITY else min(_ENOUGH, hard)
+    if soft == resource.RLIM_INFINITY or soft >= new_limit:
         return _ENOUGH if soft == resource.RLIM_INFINITY else soft
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (new_limit, hard))
     _original_limit = soft
-    return wanted
+    return new_limit
 
 
 def with_original_limit(argv: Sequence[str]) -> list[str]:

@@ -282,12 +282,12 @@ class _Server(uvicorn.Server):
         """Listen on a new unix socket instead of the first one, which clients cannot find anymore."""
         protocol: Any = self.config.http_protocol_class
         listening = unix_socket.bind(path, socket.SOCK_STREAM)
-        restored = await asyncio.get_running_loop().create_server(
+        new_server = await asyncio.get_running_loop().create_server(
             lambda: protocol(config=self.config, server_state=self.server_state, app_state={}), sock=listening
         )
-        for lost in self.servers:
-            lost.close()
-        self.servers = [restored]
+        for server in self.servers:
+            server.close()
+        self.servers = [new_server]
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._notifier.close()

@@ -126,10 +126,10 @@ class TcpListener:
         if not self._run_ids:
             return
         run_ids = self._run_ids
-        ended = run_ids - await asyncio.to_thread(active, run_ids)
-        if not ended:
+        ended_ids = run_ids - await asyncio.to_thread(active, run_ids)
+        if not ended_ids:
             return
-        self._run_ids -= ended
+        self._run_ids -= ended_ids
         if self._run_ids or self._is_requested:
             self._save()
         else:

@@ -20,7 +20,7 @@ from runyard.wire.run_inspection import LogView
 _MAX_BYTES = 1 << 24
 _MAX_MATCHES = 10_000
 _CHUNKS_PER_SPACE = 64
-_HEADERS = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox", "Cache-Control": "no-store"}
+_HEADERS = {"Cache-Control": "no-store"}
 
 
 def routes(conductor: Conductor) -> APIRouter:
