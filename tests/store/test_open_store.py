@@ -10,7 +10,8 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy.exc import OperationalError
 
-from runyard.errors import StoreCorrupted
+from runyard import __version__
+from runyard.errors import HomeUnusable, StoreCorrupted
 from runyard.store import open_store
 from runyard.store.backups import back_up, backup_path
 from runyard.store.open_store import HEAD, migrate, open_database
@@ -174,3 +175,29 @@ def test_a_failed_migration_leaves_the_database_unchanged(tmp_path: Path) -> Non
         assert tables(path) == tables(backup_path(path)) == before
         with sqlite3.connect(path) as connection:
             assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0001",)]
+
+
+@pytest.mark.parametrize(("number", "writer"), [(12_003_004, "Runyard 12.3.4"), (0, "a newer version of Runyard")])
+def test_a_database_of_a_newer_version_is_named_and_not_changed(tmp_path: Path, number: int, writer: str) -> None:
+    path = tmp_path / "yard.db"
+    open_database(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute(f"PRAGMA user_version = {number}")
+    before = path.read_bytes()
+    with pytest.raises(HomeUnusable) as caught:
+        open_database(path)
+    assert writer in caught.value.message
+    assert "9999" in caught.value.message
+    assert __version__ in caught.value.message
+    assert "upgrade" in caught.value.hint
+    assert path.read_bytes() == before
+
+
+def test_the_version_that_writes_a_database_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "yard.db"
+    for version, number in (("0.1.0", 1000), ("1.2.3", 1_002_003), ("development", 0)):
+        monkeypatch.setattr(open_store, "__version__", version)
+        open_database(path).close()
+        with sqlite3.connect(path) as connection:
+            assert connection.execute("PRAGMA user_version").fetchone() == (number,)
