@@ -89,7 +89,8 @@ def _order(
     model_folder: Path,
     served: str,
 ) -> WorkerOrder:
-    variables = {
+    inherited = clean_environment(os.environ)
+    own = {
         "PYTHONPATH": ":".join(
             part for part in (str(components.node_package), prepared.variables.get("PYTHONPATH", "")) if part
         ),
@@ -98,9 +99,13 @@ def _order(
         "AZUREML_ENTRY_SCRIPT": spec.entry_script,
         PROCESS_TAG: process_tag(supervisor.folder),
     }
-    argv, variables = prepared.command(
-        ("-m", "runyard.scoring.worker"), variables, work, inherited=clean_environment(os.environ)
-    )
+    argv, complete = prepared.command(("-m", "runyard.scoring.worker"), own, work, inherited=inherited)
+    # those of the machine are not written, because they may contain secrets: the supervisor passes on its own
+    variables = {
+        name: value
+        for name, value in complete.items()
+        if name in ("PATH", *own, *prepared.variables) or inherited.get(name) != value
+    }
     details = {"description": spec.description} if spec.description else {}
     return WorkerOrder(argv, variables, spec.entry_script, served, details)
 

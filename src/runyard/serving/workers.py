@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any, Optional
 
 from runyard.agent.process.spawn import SpawnError, spawn
+from runyard.launch.variables import clean_environment
 from runyard.scoring.control import receive, send
 from runyard.serving.held_connections import HeldConnection, HeldConnections
 from runyard.spec.json import from_json, to_json
@@ -305,7 +306,7 @@ class Version:
             listener.set_inheritable(True)
             pid = spawn(
                 (*self._order.argv, json.dumps(settings)),
-                self._order.variables,
+                {**clean_environment(os.environ), **self._order.variables},
                 cwd=str(self._folder.work(self.number)),
                 log=str(self._folder.service_log),
             )
