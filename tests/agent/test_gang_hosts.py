@@ -189,6 +189,7 @@ def test_an_agent_with_another_secret_is_not_accepted(tmp_path, hosts):
         impostor = replace(gang.orders[1], folder=str(tmp_path / "impostor"), secret="a guess")
         other = Gang([gang.orders[0], impostor], hosts=hosts)
         other.start_node(1)
+        wait_until(lambda: other.events(1), "the impostor to start")
         wait(1.0)
         other.agents[0].terminate()
         assert other.agents[0].wait(timeout=30) == 0

@@ -12,6 +12,7 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Optional
 
 from runyard.posix import file_lock, sha256
 
@@ -40,10 +41,12 @@ class Scratch:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def clear_leftovers(tag: str) -> None:
-    """Delete the folders of killed agents on this machine. To be called after the run's last process has ended."""
+def clear_leftovers(tag: str, node_rank: Optional[int] = None) -> None:
+    """Delete the folders of killed agents on this machine: of one node, or of all nodes of the run. To be called after
+    their last process has ended."""
+    name = f"{_prefix(tag)}{'*' if node_rank is None else node_rank}"
     for parent in (_temporary_folder(), "/dev/shm"):
-        for folder in Path(parent).glob(f"{_prefix(tag)}*"):
+        for folder in Path(parent).glob(name):
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -316,7 +316,7 @@ class _NodeSupervisor:
             self.messaging.receive()
         lock = self.folder.agent_lock
         if self.messaging.lost_nodes() and lock.exists() and not file_lock.is_held(lock):
-            Scratch(self.tag, 0).clear()  # the lead was killed on this machine and cannot do it
+            clear_leftovers(self.tag, 0)  # the lead was killed on this machine and cannot do it
 
     def _finish_run(self, remaining: int) -> None:
         """Record the end of the run after all nodes have reported theirs."""
