@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
@@ -17,10 +18,13 @@ from runyard.compute.base import Handle
 from runyard.compute.local.compute import LocalCompute
 from runyard.errors import ComputeTargetException
 from runyard.launch.order import Node
+from runyard.posix import file_lock
 from runyard.posix.atomic_write import remove_stale_drafts
 from runyard.spec.folder import RunFolder
 from runyard.testing.compute import ComputeContract
 from runyard.testing.work_orders import end_of, events_of, log_of, make_gang_order, make_order, wait_until
+
+ENDED = "script_ended"
 
 
 @pytest.mark.real
@@ -69,6 +73,20 @@ def test_a_failed_start_leaves_no_agent_on_other_nodes(compute, tmp_path, monkey
         compute.start(order)
     assert len(started) == 2
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in started), "the agents to exit")
+
+
+def test_the_next_attempt_starts_after_the_clock_was_set_back(compute, tmp_path):
+    """The files of the previous attempt are then newer than its order."""
+    order = make_gang_order(tmp_path, (Node("node-0"), Node("node-1")), "print('up')")
+    for attempt in (1, 2):
+        handle = compute.start(replace(order, attempt=attempt))
+        ends = wait_until(lambda n=attempt: [e for e in events_of(order) if (e["event"], e["attempt"]) == (ENDED, n)])
+        assert ends[0]["end"]["reason"] == "succeeded", ends
+        folder = RunFolder(Path(order.folder))
+        for node in (folder, folder.node(1)):
+            wait_until(lambda path=node.agent_lock: not file_lock.is_held(path), "the agent to exit")
+            os.utime(node.agent_lock, (4e9, 4e9))
+    assert compute.status([handle]) == {}
 
 
 def test_agents_outlive_the_fork_server_and_the_next_start_restarts_it(compute, tmp_path):

@@ -48,6 +48,21 @@ def write_holder(lock: int) -> None:
     os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
 
 
+def forget_holder(path: Path) -> None:
+    """Delete the process id of the last holder from the lock file, if the lock is free."""
+    try:
+        lock = open_regular(path, os.O_RDWR)
+    except OSError:
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(lock, 0)
+    except BlockingIOError:
+        return
+    finally:
+        os.close(lock)
+
+
 def is_held(path: Path) -> bool:
     """True while a process holds the lock; False if it is free, or there is no such file."""
     try:

@@ -58,7 +58,8 @@ def agent_has_died(node: RunFolder, attempt: int) -> bool:
     """True if an agent of this attempt has taken the lock of its node's folder, on this machine, and is gone.
 
     The lock file is written only while the lock is held, and after the order. An empty or older one is that of an
-    agent that is about to take the lock.
+    agent that is about to take the lock. Targets empty the file before the next attempt: times alone would mislead
+    after the clock was set back.
     """
     try:
         lock = node.agent_lock.stat()

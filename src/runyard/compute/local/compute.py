@@ -61,6 +61,9 @@ class LocalCompute(Compute):
             raise ComputeTargetException(
                 f"cannot write the order of {order.run_id}: {error}", hint="is the disk of the yard's home full?"
             ) from error
+        if order.attempt > 1:  # its agents must not take those of the previous attempt for their own
+            for node_rank in range(max(len(order.nodes), 1)):
+                file_lock.forget_holder(folder.node(node_rank).agent_lock)
         try:
             for node_rank in range(1, len(order.nodes)):
                 # the lead is started last: by then the agents that it waits for are starting

@@ -23,6 +23,7 @@ from runyard.compute.ssh.framing import CHUNK_BYTES
 from runyard.data.cache import Cache, Leaf, copy_tree, key_of, record_trees, trees_in_use
 from runyard.launch.order import WorkOrder, write_order
 from runyard.launch.private_variables import delete_deliveries
+from runyard.posix import file_lock
 from runyard.posix.atomic_write import write_text
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import from_json
@@ -134,6 +135,7 @@ class RemoteOperations:
         # this host may have been lost, and requested to stop the previous attempt when it was reachable again
         if 0 < _ordered_attempt(node) < work_order.attempt:
             folder.stop.unlink(missing_ok=True)
+            file_lock.forget_holder(node.agent_lock)
         write_order(node.order, work_order)
         return self.local.forkserver.fork_agent(node.order, work_order.private)
 
