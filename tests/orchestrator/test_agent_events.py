@@ -80,7 +80,7 @@ FIELDS = st.fixed_dictionaries(
         "end": JSON
         | st.fixed_dictionaries(
             {"reason": st.sampled_from([reason.value for reason in EndReason]) | JSON},
-            optional={name: JSON for name in ("message", "exit_code", "signal", "rank", "node", "traceback")},
+            optional=dict.fromkeys(("message", "exit_code", "signal", "rank", "node", "traceback"), JSON),
         ),
     },
 )

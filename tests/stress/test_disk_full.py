@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import errno
+import http.client
+import json
 import os
+import socket
 import sqlite3
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from runyard import Experiment, Run, Workspace
 from runyard.errors import RunyardException
-from support import eventually, holds_for, stop_runs, stop_yard, with_this_python, yard_pid
+from support import eventually, holds_for, run_view, stop_runs, stop_yard, with_this_python, yard_pid
 
 pytestmark = pytest.mark.real
 
@@ -61,6 +66,19 @@ def free_space(home: Path) -> None:
     (home / "ballast").unlink()
 
 
+def post(home: Path, path: str, body: Any) -> tuple[int, Any]:
+    """Send a request to the yard's socket and return the status and the JSON answer."""
+    connection = http.client.HTTPConnection("yard")
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.connect(str(home / "yard.sock"))
+    try:
+        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()
+
+
 def works(experiment: Experiment, project) -> None:
     run = experiment.submit(with_this_python(project(train="from runyard import Run\nRun.get_context().log('x', 1)")))
     assert run.wait_for_completion()["status"] == "Completed"
@@ -92,6 +110,72 @@ def test_a_submission_is_refused_and_nothing_is_started(home: Path, experiment: 
     works(experiment, project)
     assert len(list(experiment.get_runs())) == 2
     assert [path.name for path in (home / "snapshots" / "incoming").iterdir()] == []
+
+
+def files_of(home: Path) -> set[str]:
+    """All files and folders of runs and snapshots, without those that the yard itself writes to."""
+    return {str(path.relative_to(home)) for name in ("runs", "snapshots") for path in (home / name).rglob("*")} - {
+        "snapshots/index"
+    }
+
+
+def test_a_refused_submission_is_answered_with_507_and_leaves_nothing(
+    home: Path, experiment: Experiment, project, tmp_path: Path
+) -> None:
+    works(experiment, project)
+    before = files_of(home)
+    fill(home)
+    folder = project(train="print('new code')")
+    (folder / "data.bin").write_bytes(os.urandom(3_000_000))
+    body = {  # as the command line sends it: the yard reads the folder itself
+        "run_id": f"{experiment.name}_1_refused",
+        "experiment": experiment.name,
+        "spec": {"script": "train.py", "environment": {"user_managed": True, "interpreter": sys.executable}},
+        "source_directory": str(folder),
+    }
+    status, answer = post(home, "/api/runs", body)
+    assert status == 507, answer
+    assert "space" in answer["message"].lower()
+    assert answer["hint"]
+    # a submission whose code is known already fails later, when the run is stored
+    (folder / "data.bin").unlink()
+    (folder / "train.py").write_text("from runyard import Run\nRun.get_context().log('x', 1)")
+    for number in range(3):
+        status, answer = post(home, "/api/runs", {**body, "run_id": f"{experiment.name}_2_{number}"})
+        assert status in (200, 507), answer
+        if status == 507:
+            assert "space" in answer["message"].lower() or "full" in answer["message"].lower()
+            assert not (home / "runs" / f"{experiment.name}_2_{number}").exists()
+    assert not (home / "runs" / body["run_id"]).exists()
+    left = {name for name in files_of(home) - before if name.endswith((".draft", ".pack", ".part"))}
+    assert left == set()
+    free_space(home)
+    works(experiment, project)
+
+
+def test_every_point_is_stored_or_counted_as_lost(home: Path, experiment: Experiment, project, tmp_path: Path) -> None:
+    """The disk is full until the script ends, and the script is killed, so that it cannot report anything itself."""
+    full = tmp_path / "full"
+    script = (
+        "import os, signal, sys, time\nfrom runyard import Run\nrun = Run.get_context()\nrun.log('n', 0)\n"
+        "open('go', 'w').close()\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)\n"
+        "for n in range(3000): run.log('n', n)\nrun.log_list('list', range(100))\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    run = experiment.submit(with_this_python(project(train=script), arguments=[str(full)]))
+    eventually(lambda: (home / "runs" / run.id / "work" / "go").exists(), "the script waits")
+    fill(home)
+    full.touch()
+    lock = home / "runs" / run.id / "journal"
+    eventually(lambda: any(lock.glob("*.lost")), "points were lost")
+    free_space(home)
+    assert run.wait_for_completion(raise_on_error=False)["status"] == "Failed"
+    metrics = run.get_metrics()
+    stored = len(metrics["n"]) + len(metrics.get("list", []))
+    (warning,) = [str(warning) for warning in run_view(run)["warnings"] if "lost" in str(warning)]
+    lost = int(warning.split()[0].replace(",", ""))
+    assert stored + lost == 1 + 3000 + 100
+    assert lost > 0
 
 
 def test_uploads_that_do_not_fit_leave_nothing(home: Path, experiment: Experiment, tmp_path: Path) -> None:

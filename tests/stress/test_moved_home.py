@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -106,4 +105,4 @@ def test_a_home_that_was_copied_and_deleted_is_named_as_the_reason(
     assert str(home) in details["error"]["error"]["message"]
     assert str(new_home) in details["error"]["error"]["message"]
     assert run_view(moved)["end"]["processes_left"] == 0
-    assert os.listdir(new_home / "runs") == [run.id]
+    assert [folder.name for folder in (new_home / "runs").iterdir()] == [run.id]

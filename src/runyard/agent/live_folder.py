@@ -14,7 +14,8 @@ class LiveRunFolder(RunFolder):
     A home that is copied to another disk and then deleted cannot be followed.
     """
 
-    _descriptor = -1
+    _path: Path
+    _descriptor: int
 
     @property
     def root(self) -> Path:

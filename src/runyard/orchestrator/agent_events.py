@@ -11,7 +11,7 @@ from typing import Any, Optional
 from runyard.agent.event_log import read_events as read_log
 from runyard.errors import RunyardException
 from runyard.lifecycle import events as on
-from runyard.lifecycle.state import End, EndReason
+from runyard.lifecycle.state import End
 from runyard.lifecycle.warning import RunWarning
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import from_json
@@ -59,11 +59,11 @@ def _parse(event: dict[str, Any]) -> AgentEvent | None:
 
 
 def _parse_end(value: Any) -> End | None:
+    if not isinstance(value, dict) or not isinstance(value.get("reason"), str):
+        return None
     try:
         end = from_json(End, value)
     except (RunyardException, ValueError, TypeError, KeyError, AttributeError):
-        return None
-    if not isinstance(end, End) or not isinstance(end.reason, EndReason):
         return None
     numbers = (end.exit_code, end.rank, end.processes_left)
     if not all(number is None or (type(number) is int and abs(number) < _MAX_NUMBER) for number in numbers):

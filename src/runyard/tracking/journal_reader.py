@@ -254,9 +254,9 @@ class _Segment:
         return _Part(_without_garbage(records[committed]), slot + np.flatnonzero(committed), slot, end, is_finished)
 
     def _slots(self, slot: int, count: int) -> Records:
-        data = np.empty(count * layout.RECORD_BYTES, np.uint8)
+        data = bytearray(count * layout.RECORD_BYTES)
         length = os.preadv(self.file, [data], layout.HEADER_BYTES + slot * layout.RECORD_BYTES) if count else 0
-        return data[: length // layout.RECORD_BYTES * layout.RECORD_BYTES].view(RECORD)
+        return np.frombuffer(data, RECORD, length // layout.RECORD_BYTES)
 
 
 # Journals with empty slots: the position (segment, slot) up to which they were known, and since when. The times of
