@@ -37,7 +37,7 @@ class WorkerSlot:
         self.failure = ""
         self.restarts = 0
         self.not_before = 0.0
-        self.started_at = 0.0
+        self.started_at = self._attached_at = 0.0
         self.started_with: Any = None
         self._settings: Any = None
         self._sent_number = 0
@@ -48,9 +48,15 @@ class WorkerSlot:
         """True if the worker serves with the latest settings."""
         return self.state == "serving" and self._applied_number == self._sent_number
 
+    @property
+    def lifetime_s(self) -> float:
+        """Since it was started, or taken over from an earlier supervisor; unlike ``started_at``, not of the clock."""
+        return time.monotonic() - self._attached_at
+
     def attach(self, pid: int, started_with: Any) -> None:
         self.pid, self.started_with = pid, started_with
         self.state, self.failure, self.started_at = "starting", "", time.time()
+        self._attached_at = time.monotonic()
         self._settings, self._sent_number, self._applied_number = None, 0, 0
 
     def adopt(self, hello: dict[str, Any]) -> None:
@@ -256,8 +262,7 @@ class Version:
             connections = slot.handle_exit()
             if slot.state == "draining" or slot in self._retired:
                 return connections
-            lifetime_s = time.time() - slot.started_at
-            slot.restarts = 0 if lifetime_s > _STABLE_S else slot.restarts + 1
+            slot.restarts = 0 if slot.lifetime_s > _STABLE_S else slot.restarts + 1
             slot.not_before = time.monotonic() + (0.0 if slot.restarts <= 1 else _delay_s(slot.restarts - 2))
             slot.state = "absent"
             if not self._was_ready:
