@@ -62,6 +62,11 @@ def install(app: FastAPI, database: Path) -> None:
     def invalid_text(request: Request, error: UnicodeEncodeError) -> Response:
         return error_response(400, "UserErrorException", f"{error.object!r} is not valid text: {error.reason}")
 
+    @app.exception_handler(OverflowError)
+    def too_large(request: Request, error: OverflowError) -> Response:
+        log.warning("%s %s: a number is too large", request.method, _path(request))
+        return error_response(400, "UserErrorException", f"{_path(request)}: a number is too large: {error}")
+
     @app.exception_handler(RecursionError)
     def too_deep(request: Request, error: RecursionError) -> Response:
         log.warning("%s %s: the request is nested too deeply", request.method, _path(request))

@@ -1,7 +1,8 @@
-"""Parsing of query parameters that FastAPI's own types do not cover."""
+"""Parsing of parameters and fields that FastAPI's own types do not cover."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -21,6 +22,13 @@ def parse_object(text: str | None, name: str) -> dict[str, str | None] | None:
         hint = f'for example {name}={{"area": "digits"}}'
         raise UserErrorException(f"{name}: expected a JSON object, got {text!r}", hint=hint)
     return value
+
+
+def local_path(text: str, name: str) -> Path:
+    """A path on the yard's machine, which need not exist."""
+    if "\0" in text:
+        raise UserErrorException(f"{name}: {text!r} is not a path")
+    return Path(text)
 
 
 def clamp(value: int, low: int, high: int = 2**62) -> int:

@@ -11,7 +11,7 @@ from runyard.models.files import upload_owner
 from runyard.models.registry import Models, Users
 from runyard.orchestrator.conductor import Conductor
 from runyard.server.file_responses import file_response, zip_response
-from runyard.server.parameters import parse_object
+from runyard.server.parameters import local_path, parse_object
 from runyard.server.responses import json_response
 from runyard.server.uploads import CLIENT_CLOSED_REQUEST, store_upload
 from runyard.store.models import Alias, ModelRecord
@@ -47,7 +47,8 @@ def routes(conductor: Conductor, models: Models) -> APIRouter:
     @router.post("/model-uploads/{upload_id}", response_model=FileView)
     def add_local_file(upload_id: str, request: AddLocalFile) -> Response:
         """Store a file of the yard's machine, without an upload."""
-        stored = components.artifacts.store_file(upload_owner(upload_id), request.name, Path(request.source))
+        source = local_path(request.source, "source")
+        stored = components.artifacts.store_file(upload_owner(upload_id), request.name, source)
         return json_response(FileView(stored.path, stored.size))
 
     @router.post("/models", response_model=ModelView)
