@@ -415,7 +415,7 @@ def test_worker_counts_without_a_backend_only_warn(caplog: pytest.LogCaptureFixt
         ({"pip_packages": ["--pre"]}, "pip_packages must be package names, got the pip option '--pre'"),
         ({"conda_packages": {"a": 1}}, "conda_packages must be a list of package names"),
         ({"environment_variables": ["A=1"]}, "environment_variables must be a dict of names and values"),
-        ({"environment_variables": {"A": None}}, "environment_variables['A'] must be text, a number or a Secret, got None"),
+        ({"environment_variables": {"A": None}}, "environment_variables['A'] must be text, a number or a Secret"),
         ({"environment_variables": {"A=B": "1"}}, "a name in environment_variables must be text without '='"),
         ({"max_run_duration_seconds": -1}, "max_run_duration_seconds must be at least 1, got -1"),
         ({"max_run_duration_seconds": "1h"}, "max_run_duration_seconds must be a whole number, got '1h' (str)"),

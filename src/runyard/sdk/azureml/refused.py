@@ -17,9 +17,7 @@ class Service:
 
 _PIPELINES = Service("pipelines of Azure ML", "submit each step as a run, with the outputs of the previous one as data")
 _AUTOML = Service("automated ML, a service of Azure", "run a sweep over your own scripts with HyperDriveConfig")
-KEYS = Service(
-    "Azure Key Vault", "store secrets with `runyard secrets set`; run.get_secret(name) reads them in a run"
-)
+KEYS = Service("Azure Key Vault", "store secrets with `runyard secrets set`; run.get_secret(name) reads them in a run")
 SPARK = Service("Spark clusters of Azure", "run Spark in a script, with pyspark in its pip_packages")
 _KUBERNETES = Service("Kubernetes clusters of Azure", "deploy on this machine with AciWebservice or AksWebservice")
 _EXPLAIN = Service("explanations stored in Azure", "use the wrapped package, and write its results to outputs/")
