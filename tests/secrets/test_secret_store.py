@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
+import logging
 import os
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from runyard.errors import SecretsUnreadable, UserErrorException
 from runyard.secrets.cipher import CREDENTIAL, KEY_FILE, Cipher
 from runyard.secrets.named import NamedSecrets, SecretNotFound
 from runyard.secrets.run_values import protect, read_values, reject_masks, restore, with_references, write_values
+from runyard.secrets.vault import RedactingFormatter, Vault
 from runyard.spec.folder import RunFolder
 from runyard.spec.json import from_json
 from runyard.spec.run import RunSpec
@@ -189,3 +192,19 @@ def test_sealed_values_of_one_run_cannot_be_opened_for_another(tmp_path: Path) -
     first.sealed_values.write_bytes(b"")
     with pytest.raises(SecretsUnreadable):
         read_values(cipher, first, "first")
+
+
+def test_the_log_of_the_yard_masks_opened_values_and_patterns_also_in_tracebacks(tmp_path: Path) -> None:
+    vault, logger, output = Vault(tmp_path), logging.Logger("yard"), io.StringIO()
+    handler = logging.StreamHandler(output)
+    handler.setFormatter(RedactingFormatter(logging.Formatter("%(levelname)s %(message)s"), vault))
+    logger.addHandler(handler)
+    vault.remember([VALUE])
+    try:
+        raise ValueError(f"cannot start --token {VALUE}")
+    except ValueError:
+        logger.exception("run %s: %s", "digits_1", f"postgres://u:pw@h and {VALUE}")
+    text = output.getvalue()
+    assert text.startswith("ERROR run digits_1: postgres://u:***@h and ***\n")
+    assert text.endswith("ValueError: cannot start --token ***\n")
+    assert VALUE not in text

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from runyard.errors import RunyardException
 from runyard.launch.order import WorkOrder
 from runyard.launch.variables import TRACKING_TOKEN
 from runyard.orchestrator.components import Components
@@ -69,6 +71,14 @@ def open_secrets(components: Components, record: RunRecord) -> RunSecrets:
     variables.update({variable: named[name] for variable, name in spec.secrets.items()})
     components.vault.remember([*values.secrets, *named.values()])
     return RunSecrets(spec, variables)
+
+
+def redact(components: Components, record: RunRecord, text: str) -> str:
+    """Mask the secrets of a run in a text that its process sent."""
+    if record.spec:  # those of a run that an earlier yard started are not in memory
+        with suppress(RunyardException):
+            open_secrets(components, record)
+    return components.vault.redact(text)
 
 
 def masked_secrets(spec: RunSpec) -> RunSecrets:

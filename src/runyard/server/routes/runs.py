@@ -8,6 +8,7 @@ from runyard.errors import UserErrorException
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, RunState
 from runyard.orchestrator.conductor import Conductor
+from runyard.orchestrator.run_secrets import redact
 from runyard.orchestrator.submit import attach_snapshot, dry_run, open_run, submit
 from runyard.server.parameters import clamp, parse_object
 from runyard.server.responses import json_response, run_page_response, run_view
@@ -101,6 +102,7 @@ def routes(conductor: Conductor) -> APIRouter:
     @router.post("/runs/{run_id}/fail", response_model=RunView)
     def fail_run(run_id: str, request: FailRun) -> Response:
         message = f"{request.code}: {request.message}" if request.code else request.message
+        message = redact(conductor.components, store.load(run_id), message)
         end = End(EndReason.MARKED_FAILED, message or "marked as failed by its owner")
         conductor.post(run_id, on.MarkedFailed(end))
         return json_response(run_view(conductor, store.load(run_id)))
