@@ -125,7 +125,10 @@ def _check_value(name: str, value: str) -> None:
         raise UserErrorException(f"the value of secret {name!r} is empty", hint="runyard secrets delete removes one")
     if "\0" in value:
         raise UserErrorException(f"the value of secret {name!r} contains a NUL character", hint="encode it in base64")
-    size = len(value.encode("utf-8", "surrogateescape"))
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        raise UserErrorException(f"the value of secret {name!r} is not valid text") from None  # without the value
     if size > MAX_VALUE_BYTES:
         raise UserErrorException(f"the value of secret {name!r} has {size:,} bytes; at most {MAX_VALUE_BYTES:,} fit")
 
