@@ -23,6 +23,14 @@ def test_the_user_of_a_local_client_is_known(address: str) -> None:
             assert find_user(family, peer, connection.getsockname()) == os.geteuid()
 
 
+def test_a_client_that_has_disconnected_has_no_user() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        socket.create_connection(server.getsockname()).close()
+        connection, peer = server.accept()
+        with connection:
+            assert find_user(socket.AF_INET, peer, connection.getsockname()) is None
+
+
 def test_a_client_that_is_not_on_this_machine_has_no_user() -> None:
     assert find_user(socket.AF_INET, ("192.0.2.1", 1234), ("127.0.0.1", 8787)) is None
     assert find_user(socket.AF_INET, ("not an address", 1234), ("127.0.0.1", 8787)) is None

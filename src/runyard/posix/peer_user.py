@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 _NETLINK_SOCK_DIAG = 4
 _SOCK_DIAG_BY_FAMILY = 20
 _REQUEST = 1
+_ESTABLISHED = 1
 _HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence number, port
 _UID_OFFSET = _HEADER.size + 64
 _TIMEOUT_S = 0.2
@@ -31,6 +32,8 @@ def find_user(family: int, peer: tuple[Any, ...], local: tuple[Any, ...]) -> Opt
             kernel.send(_HEADER.pack(_HEADER.size + len(request), _SOCK_DIAG_BY_FAMILY, _REQUEST, 1, 0) + request)
             reply = kernel.recv(4096)
         if _HEADER.unpack_from(reply)[1] != _SOCK_DIAG_BY_FAMILY:  # an error: there is no such socket here
+            return None
+        if reply[_HEADER.size + 1] != _ESTABLISHED:  # the kernel reports a socket that was closed as that of root
             return None
         uid: int = struct.unpack_from("=I", reply, _UID_OFFSET)[0]
         return uid
