@@ -52,7 +52,7 @@ HOMES = Path(__file__).parent / "homes"
 PORT = 9137  # of the service
 REQUEST = {"data": [[1, 1], [0, 5]]}
 # Recreated by every yard, or of use only on the machine that made it.
-NOT_PACKED = {"yard.lock", "yard.sock", "bell.sock", "yard.log", "yard.db.backup", "__pycache__", "index"}
+NOT_PACKED = {"yard.lock", "yard.sock", "bell.sock", "yard.log", "yard.db.backup", "backups", "__pycache__", "index"}
 
 
 def main() -> None:
