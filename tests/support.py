@@ -17,7 +17,11 @@ from typing import Any, NamedTuple
 
 from runyard import Run, ScriptRunConfig
 from runyard.serving.supervisor_client import SupervisorClient
+from runyard.snapshots.freeze import freeze
+from runyard.snapshots.store import SnapshotStore
+from runyard.spec.folder import HomeFolder
 from runyard.spec.service import ServiceFolder
+from runyard.yard.home_lock import HomeLock
 
 
 @contextmanager
@@ -31,6 +35,23 @@ def a_home() -> Iterator[Path]:
         stop_runs(folder)
         stop_services(folder)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def unlocked(home: Path) -> HomeLock:
+    """The lock of a yard inside the test's own process: not held, because `a_home` stops the process that holds it."""
+    path = HomeFolder(home).yard_lock
+    return HomeLock(path, os.open(path, os.O_RDWR | os.O_CREAT))
+
+
+def store_script(snapshots: SnapshotStore, name: str = "train.py") -> str:
+    """Store the snapshot of an empty script and return its id."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "code").mkdir()
+        (Path(folder) / "code" / name).touch()
+        snapshot = freeze(
+            Path(folder) / "code", index_folder=Path(folder) / "index", pack_to=Path(folder) / "code.pack"
+        )
+        return snapshots.add(snapshot.manifest.to_bytes(), snapshot.pack)
 
 
 def stop_runs(home: Path) -> None:

@@ -14,7 +14,6 @@ from runyard.errors import HyperDriveConfigException, UserErrorException
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, Life, RunState
 from runyard.orchestrator.conductor import Conductor
-from runyard.snapshots.manifest import Manifest
 from runyard.spec.json import to_json
 from runyard.spec.run import RunSpec
 from runyard.spec.sweep import MAXIMIZE, RANDOM, Policy, Sampling, SweepSpec, Trial
@@ -30,7 +29,7 @@ from runyard.tracking.ingest import ingest
 from runyard.wire.runs import SubmitRun
 from runyard.wire.sweeps import SubmitSweep
 from runyard.yard.daemon import Yard
-from support import a_home, eventually
+from support import a_home, eventually, store_script, unlocked
 
 BOTH = ("rungs_0", "rungs_1")
 
@@ -41,7 +40,7 @@ class FakeYard:
     def __init__(self, conductor: Conductor) -> None:
         self.conductor, self.runs = conductor, conductor.components.runs
         self.store = SweepStore(conductor.components.database)
-        self.snapshot_id = conductor.components.snapshots.add(Manifest(()).to_bytes())
+        self.snapshot_id = store_script(conductor.components.snapshots)
         self.submission_error: Callable[[SubmitRun], Exception | None] = lambda request: None
 
     def request(self, sweep_id: str, **overrides: Any) -> SubmitSweep:
@@ -96,7 +95,7 @@ def yard(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeYard]:
     with a_home() as folder:
         umask = os.umask(0o077)
         os.umask(umask)
-        daemon = Yard(folder, idle_s=60)
+        daemon = Yard(folder, unlocked(folder), idle_s=60)
         os.umask(umask)
         yard = FakeYard(daemon._conductor)
         yard.conductor.on_change.clear()  # the daemon's driver is not started

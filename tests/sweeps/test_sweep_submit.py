@@ -14,7 +14,6 @@ from runyard.errors import HyperDriveConfigException, RunyardException, UserErro
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import Life
 from runyard.orchestrator.conductor import Conductor
-from runyard.snapshots.manifest import Manifest
 from runyard.spec.json import from_json, to_json
 from runyard.spec.run import RunSpec
 from runyard.spec.sweep import SweepSpec
@@ -23,7 +22,7 @@ from runyard.store.sweeps import SweepStore
 from runyard.sweeps.submit import submit_sweep
 from runyard.wire.sweeps import SubmitSweep
 from runyard.yard.daemon import Yard
-from support import a_home
+from support import a_home, store_script, unlocked
 
 BANDIT = {"name": "Bandit", "slack_factor": 0.1}
 SPEC: dict[str, Any] = {
@@ -46,7 +45,7 @@ class SweepSubmitter:
     def __init__(self, conductor: Conductor) -> None:
         self.conductor, self.runs = conductor, conductor.components.runs
         self.store = SweepStore(conductor.components.database)
-        self.snapshot_id = conductor.components.snapshots.add(Manifest(()).to_bytes())
+        self.snapshot_id = store_script(conductor.components.snapshots)
 
     def request(self, run_id: str = "sweep", **overrides: Any) -> SubmitSweep:
         return SubmitSweep(run_id, "digits", {**SPEC, **overrides}, self.snapshot_id)
@@ -60,7 +59,7 @@ def submitter() -> Iterator[SweepSubmitter]:
     with a_home() as folder:
         umask = os.umask(0o077)
         os.umask(umask)
-        yard = Yard(folder, idle_s=60)
+        yard = Yard(folder, unlocked(folder), idle_s=60)
         os.umask(umask)
         yield SweepSubmitter(yard._conductor)
         yard._conductor.close()
@@ -83,12 +82,12 @@ def submitter() -> Iterator[SweepSubmitter]:
         (sampling("Random", ["uniform", [0, 1]], seed=2**32), "seed must be at most 4294967295"),
         (sampling("BayesianOptimization", ["uniform", [0, 1]], seed=-1), "seed must be a whole number of at least 0"),
         (sampling("Population", ["uniform", [0, 1]], population={"size": 1}), "population_size must be a whole number"),
-        ({"sampling": None}, "SweepSpec.sampling must not be null"),
-        (sampling("Random", ["uniform", [0, 1]], seed=None), "SweepSpec.sampling.seed must not be null"),
-        ({"max_total_runs": None}, "SweepSpec.max_total_runs must not be null"),
-        ({"child": None}, "SweepSpec.child must not be null"),
-        ({"resumed": [None]}, "SweepSpec.resumed must not be null"),
-        ({"policy": {**BANDIT, "name": None}}, "SweepSpec.policy.name must not be null"),
+        ({"sampling": None}, "SweepSpec.sampling must be an? .*, got None"),
+        (sampling("Random", ["uniform", [0, 1]], seed=None), "SweepSpec.sampling.seed must be an? .*, got None"),
+        ({"max_total_runs": None}, "SweepSpec.max_total_runs must be an? .*, got None"),
+        ({"child": None}, "SweepSpec.child must be an? .*, got None"),
+        ({"resumed": [None]}, "SweepSpec.resumed must be an? .*, got None"),
+        ({"policy": {**BANDIT, "name": None}}, "SweepSpec.policy.name must be an? .*, got None"),
         ({"max_total_runs": 1.5}, "max_total_runs must be a whole number"),
         ({"max_total_runs": 2**31}, "max_total_runs must be at most 2147483647"),
         ({"max_concurrent_runs": 2**31}, "max_concurrent_runs must be at most 2147483647"),
@@ -169,5 +168,5 @@ def test_the_id_of_a_run_cannot_be_used_for_a_sweep(submitter: SweepSubmitter) -
 def test_a_null_in_a_request_is_rejected(workspace: Workspace, experiment: Experiment) -> None:
     for field in ("sampling", "max_total_runs"):
         body = {"run_id": "nulls", "experiment": experiment.name, "spec": {**SPEC, field: None}, "snapshot_id": "0"}
-        with pytest.raises(RunyardException, match=f"SweepSpec.{field} must not be null"):
+        with pytest.raises(RunyardException, match=f"SweepSpec.{field} must be an? .*, got None"):
             workspace.connection.post("/api/sweeps", body)
