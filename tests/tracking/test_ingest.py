@@ -18,7 +18,7 @@ from runyard.errors import UserErrorException
 from runyard.store import schema
 from runyard.store.database import Database
 from runyard.tracking.blocks import BLOCK_POINTS
-from runyard.tracking.ingest import dropped_points, ingest
+from runyard.tracking.ingest import _locks, dropped_points, ingest
 from runyard.tracking.metrics import read_metrics, read_points
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -104,6 +104,12 @@ def test_ingest_returns_while_a_script_keeps_logging(database: Database, folder:
     stop.set()
     script.join()
     assert is_still_logging
+
+
+def test_nothing_stays_in_memory_for_runs_that_were_ingested(database: Database, folder: Path) -> None:
+    for number in range(50):
+        ingest(database, f"run_{number}", folder)
+    assert len(_locks) == 0
 
 
 def test_threads_can_ingest_one_run_concurrently(database: Database, folder: Path, journal: Journal) -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from sqlalchemy import Connection, insert, select, update
@@ -80,12 +81,16 @@ class _ConcurrentUpdate(Exception):
     """Another process stored these records first."""
 
 
-_locks: dict[tuple[str, str], threading.Lock] = {}
+# weak: a lock per run would stay in memory for the life of the yard
+_locks: WeakValueDictionary[tuple[str, str], threading.Lock] = WeakValueDictionary()
+_locks_lock = threading.Lock()
 
 
 @contextmanager
 def _run_lock(database: Database, run_id: str) -> Iterator[None]:
-    with _locks.setdefault((str(database.path), run_id), threading.Lock()):
+    with _locks_lock:
+        lock = _locks.setdefault((str(database.path), run_id), threading.Lock())
+    with lock:
         yield
 
 
