@@ -71,14 +71,18 @@ def take(pid: int) -> Sample | None:
     return Sample(pid, resident_pages * _PAGE_MB, descriptors, threads)
 
 
-def trends(samples: Sequence[Sample]) -> list[Trend]:
-    """The trends of the process with the longest life: a process that was killed earlier says nothing about growth."""
-    if not samples:
-        return []
+def longest_life(samples: Sequence[Sample]) -> list[Sample]:
+    """The samples of the process with the longest life: one that was killed earlier is no evidence of growth."""
     pids = [sample.pid for sample in samples]
-    longest = max(set(pids), key=pids.count)
-    life = [sample for sample in samples if sample.pid == longest]
+    longest = max(set(pids), key=pids.count, default=0)
+    return [sample for sample in samples if sample.pid == longest]
+
+
+def trends(samples: Sequence[Sample]) -> list[Trend]:
+    life = longest_life(samples)
     life = life[int(len(life) * _WARMUP_SHARE) :]
+    if not life:
+        return []
     return [
         _trend("memory MB", [sample.megabytes for sample in life], _MB_SLACK, _SHARE_SLACK),
         _trend("descriptors", [float(sample.descriptors) for sample in life], _DESCRIPTOR_SLACK, _SHARE_SLACK),
