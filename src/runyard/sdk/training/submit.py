@@ -5,12 +5,14 @@ All runs and sweeps of the SDK go through `_post_with_code`. Known code takes on
 
 from __future__ import annotations
 
+import atexit
 import base64
 import functools
 import getpass
 import logging
 import os
 import secrets
+import shutil
 import tempfile
 import time
 import uuid
@@ -225,7 +227,9 @@ def _cache_folder() -> Path:
             return folder
     except (OSError, RuntimeError):
         pass
-    return Path(tempfile.mkdtemp(prefix="runyard-"))
+    folder = Path(tempfile.mkdtemp(prefix="runyard-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _new_id(experiment: Experiment) -> str:
