@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import is_dataclass, replace
-from typing import Any, get_args, get_type_hints
+from dataclasses import replace
 
 from runyard import clock
 from runyard.errors import HyperDriveConfigException, SnapshotException, UserErrorException
@@ -146,7 +145,6 @@ def _try_sampler(spec: SweepSpec) -> None:
 
 def _check(spec: SweepSpec) -> None:
     """The SDK performs the same checks; other clients may not."""
-    _reject_nulls("SweepSpec", spec)
     try:
         check_space(spec.sampling.space, spec.sampling.name)
     except SpaceError as error:
@@ -168,17 +166,6 @@ def _check(spec: SweepSpec) -> None:
         _check_population(spec.sampling.population, spec.policy)
     if spec.policy is not None:
         _check_policy(spec.policy)
-
-
-def _reject_nulls(where: str, value: Any) -> None:
-    for name, kind in get_type_hints(type(value)).items():
-        field = getattr(value, name)
-        items = field if isinstance(field, tuple) else (field,)
-        if None in items and type(None) not in get_args(kind):
-            raise UserErrorException(f"{where}.{name} must not be null")
-        for item in items:
-            if is_dataclass(item):
-                _reject_nulls(f"{where}.{name}", item)
 
 
 def _check_population(population: Population | None, policy: Policy | None) -> None:
