@@ -102,7 +102,9 @@ class ServiceManager:
         return name in self._deploying
 
     def supervisor(self, name: str) -> SupervisorClient:
-        return self._supervisors.setdefault(name, SupervisorClient(ServiceFolder(self._root / name)))
+        return self._supervisors.setdefault(
+            name, SupervisorClient(ServiceFolder(self._root / name), self._components.node_package)
+        )
 
     @_serialized
     def deploy(self, request: DeployService) -> ServiceRecord:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import signal
 import socket
@@ -24,7 +25,7 @@ from runyard.agent.process.process_tree import stop_processes
 from runyard.errors import WebserviceException
 from runyard.launch.variables import ROLE, clean_environment
 from runyard.posix import descriptor_limit, file_lock
-from runyard.posix.atomic_write import replace_file
+from runyard.posix.atomic_write import replace_file, write_text
 from runyard.spec.json import from_json, to_json
 from runyard.spec.service import DesiredState, ServiceFolder
 
@@ -36,8 +37,10 @@ _KEY_CHARACTERS = string.ascii_letters + string.digits
 class SupervisorClient:
     """Controls one service's supervisor. Thread-safe."""
 
-    def __init__(self, folder: ServiceFolder) -> None:
+    def __init__(self, folder: ServiceFolder, node_package: Path | None = None) -> None:
+        """``node_package`` is needed to start a supervisor, not to stop one."""
         self.folder = folder
+        self._node_package = node_package
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -142,6 +145,8 @@ class SupervisorClient:
 
     def _start(self) -> None:
         package = Path(runyard.__file__).parents[1]
+        if self._node_package is not None:
+            self._update_orders(self._node_package)
         file = os.open(self.folder.supervisor_log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         with os.fdopen(file, "wb") as log:
             self._process = subprocess.Popen(
@@ -156,6 +161,15 @@ class SupervisorClient:
                 stderr=log,
                 start_new_session=True,  # Ctrl-C in the yard's terminal must not stop services
             )
+
+    def _update_orders(self, node_package: Path) -> None:
+        """Let workers use the code of this version: those of an earlier one do not understand this supervisor."""
+        earlier = re.compile(re.escape(str(node_package.parent)) + r"/[0-9a-f]+")
+        for file in self.folder.root.glob("versions/*/order.json"):
+            text = file.read_text(encoding="utf-8")
+            updated = earlier.sub(str(node_package), text)
+            if updated != text:
+                write_text(file, updated)
 
 
 def process_tag(folder: ServiceFolder) -> str:
