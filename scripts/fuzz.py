@@ -49,7 +49,7 @@ def main() -> int:
         shutil.rmtree(home, ignore_errors=True)
 
 
-def _seed(workspace: Workspace) -> dict[str, list[str]]:
+def _seed(workspace: Workspace) -> dict[str, list[Any]]:
     """Create one of everything that is cheap to create, so that requests reach code behind the search for an id."""
     experiment = Experiment(workspace, "fuzz")
     run = experiment.start_logging(snapshot_directory=None)
@@ -59,8 +59,10 @@ def _seed(workspace: Workspace) -> dict[str, list[str]]:
     model.write_bytes(b"model")
     run.upload_file("outputs/model.bin", str(model))
     run.complete()
-    live = experiment.start_logging(snapshot_directory=None)
-    return {"run_id": [run.id, live.id], "experiment": ["fuzz"], "experiment_name": ["fuzz"]}
+    # not `start_logging`, which would complete this run when the process exits, and start a yard for that
+    live = {"run_id": "fuzz-live", "experiment": "fuzz", "hold": False}
+    workspace.connection.post("/api/runs/begin", live)
+    return {"run_id": [run.id, live["run_id"]], "experiment": ["fuzz"], "experiment_name": ["fuzz"]}
 
 
 def _document(document: dict[str, Any], known: dict[str, list[str]]) -> dict[str, Any]:
