@@ -17,6 +17,8 @@ from runyard import Experiment, Run, ScriptRunConfig, Workspace
 from runyard.client.connection import Connection
 from support import a_home, eventually, stop_yard, with_this_python
 
+pytestmark = pytest.mark.real
+
 WAITING = """
 import os, sys, time
 import mlflow

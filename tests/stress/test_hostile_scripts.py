@@ -11,6 +11,8 @@ from runyard import Experiment
 from runyard.errors import RunyardException
 from support import logged_errors, run_view, with_this_python, yard_pid
 
+pytestmark = pytest.mark.real
+
 NEIGHBOR = """
 import os, sys, time
 from runyard import Run

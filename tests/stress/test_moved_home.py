@@ -12,6 +12,8 @@ import pytest
 from runyard import Experiment, Run, Workspace
 from support import a_home, eventually, run_view, stop_runs, stop_yard, with_this_python
 
+pytestmark = pytest.mark.real
+
 SCRIPT = """
 import os, sys, time
 from runyard import Run

@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 
 from cli_support import CommandLine
-from runyard import Experiment, Model, Workspace
-from runyard.errors import FileCorrupted, RunyardException
+from runyard import Experiment, LocalWebservice, Model, Workspace
+from runyard.errors import FileCorrupted, RunyardException, WebserviceException
+from service_support import TIMES, register_factor, scoring_config
+
+pytestmark = pytest.mark.real
 
 LARGE = 40 << 20
 
@@ -96,7 +99,7 @@ def test_a_range_of_a_damaged_file_and_its_archive_are_refused(home: Path, tmp_p
     assert request(home, f"/api/runs/{run.id}/files.zip").startswith(b"HTTP/1.1 500")
 
 
-def test_a_damaged_model_is_neither_downloaded_nor_deployed(home: Path, tmp_path: Path) -> None:
+def test_a_damaged_model_is_not_downloaded(home: Path, tmp_path: Path) -> None:
     source = tmp_path / "net.bin"
     source.write_bytes(b"net" * 1000)
     workspace = Workspace()
@@ -104,9 +107,19 @@ def test_a_damaged_model_is_neither_downloaded_nor_deployed(home: Path, tmp_path
     damage(home)
     with pytest.raises(FileCorrupted):
         model.download(target_dir=str(tmp_path / "models"))
-    assert request(home, "/api/models/net/versions/1/files.zip").partition(b"\r\n")[0] != b""
     with pytest.raises(RunyardException):
         workspace.connection.read("/api/models/net/versions/1/files/net.bin")
+
+
+def test_a_damaged_model_is_not_deployed(home: Path, tmp_path: Path) -> None:
+    model = register_factor(Workspace(), tmp_path / "model", 3, "factor")
+    damage(home)
+    service = Model.deploy(
+        Workspace(), "scale", [model], scoring_config(tmp_path / "code", TIMES), LocalWebservice.deploy_configuration()
+    )
+    with pytest.raises(WebserviceException, match=r"factor\.json"):
+        service.wait_for_deployment()
+    service.delete()
 
 
 def test_a_missing_content_is_an_error_that_names_the_file(home: Path, tmp_path: Path) -> None:

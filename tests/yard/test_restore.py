@@ -17,6 +17,8 @@ from runyard.errors import StoreCorrupted
 from runyard.store.backups import back_up, list_backups
 from support import eventually, stop_yard, with_this_python, yard_pid
 
+pytestmark = pytest.mark.real
+
 TRAIN = """
 from pathlib import Path
 from runyard import Run

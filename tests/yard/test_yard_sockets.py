@@ -17,6 +17,8 @@ from runyard.client.yard_process import find_yard
 from runyard.posix import file_lock, unix_socket
 from support import eventually, is_alive, with_this_python, yard_pid
 
+pytestmark = pytest.mark.real
+
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "runyard", *words], capture_output=True, text=True, timeout=120)

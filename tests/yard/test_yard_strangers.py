@@ -12,9 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from runyard import Experiment, Workspace
 from runyard.client.connection import Connection
 from support import eventually, logged_errors, with_this_python, yard_pid
+
+pytestmark = pytest.mark.real
 
 CONNECTIONS = 1200
 ATTACK = """
