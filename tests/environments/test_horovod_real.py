@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runyard.environments.build_process import MARKER_VARIABLE
-from runyard.environments.horovod.install import mpirun
+from runyard.environments.horovod.acceptance import mpirun
 from runyard.environments.manager import EnvironmentManager, PreparationCanceled, Prepared
 from runyard.spec.environment import EnvironmentSpec, Framework
 
