@@ -40,7 +40,7 @@ COMMANDS = {
     "restore": "Restore the yard's database from a backup.",
     "studio": "Open the studio, the web UI, in a browser.",
     "server": "Serve the studio and the API on TCP, for a team.",
-    "yard": "Show or stop the yard, the background server.",
+    "yard": "Show, stop or install the yard, the background server.",
     "version": "Print the version.",
 }
 
