@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -33,6 +34,8 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A separate yard: the other tests of this folder open the port of theirs."""
     with a_home() as folder:
         monkeypatch.setenv("RUNYARD_HOME", str(folder))
+        for name in [name for name in os.environ if name.startswith("MLFLOW_TRACKING_")]:
+            monkeypatch.delenv(name)  # MLflow's client has set them in an earlier test, and the yard would inherit them
         yield folder
 
 
