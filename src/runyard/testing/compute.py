@@ -301,11 +301,11 @@ class ComputeContract:
     def test_private_variables_reach_the_process_and_no_file(self, compute: Compute, tmp_path: Path) -> None:
         secret = "opensesame-q7Zr"
         script = "import os, sys; print(os.environ['TOKEN'][::-1], sys.argv[1][::-1])"
-        order = make_order(tmp_path, script, "--token=$TOKEN")
+        order = make_order(tmp_path / "home" / "runs", script, "--token=$TOKEN")
         compute.start(replace(order, private={"TOKEN": secret}, secret_variables=("TOKEN",)))
         assert end_of(order).reason is EndReason.SUCCEEDED
         assert log_of(order).decode() == f"{secret[::-1]} {secret[::-1]}=nekot--\n"
-        files = [path for path in tmp_path.parent.rglob("*") if path.is_file() and not path.is_symlink()]
+        files = [path for path in tmp_path.rglob("*") if path.is_file() and not path.is_symlink()]
         assert [path for path in files if secret.encode() in path.read_bytes()] == []
 
     def test_waiting_runs_have_a_reason(self, compute: Compute, tmp_path: Path) -> None:
