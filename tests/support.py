@@ -45,7 +45,7 @@ def unlocked(home: Path) -> HomeLock:
 
 def store_script(snapshots: SnapshotStore, name: str = "train.py") -> str:
     """Store the snapshot of an empty script and return its id."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix="ry-") as folder:
         (Path(folder) / "code").mkdir()
         (Path(folder) / "code" / name).touch()
         snapshot = freeze(

@@ -153,7 +153,7 @@ action = st.one_of(
 @settings(max_examples=40, deadline=None)
 @given(actions=st.lists(action, max_size=25))
 def test_all_values_are_returned_in_order_with_any_ingestion_schedule(actions: list[tuple[str, Any]]) -> None:
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(prefix="ry-") as name:
         database, folder = Database(Path(name) / "yard.db"), Path(name) / "journal"
         with database.write() as connection:
             metadata.create_all(connection)

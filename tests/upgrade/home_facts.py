@@ -45,13 +45,16 @@ def run_facts(run: Run) -> Facts:
 
 def file_digests(run: Run) -> dict[str, str]:
     """The SHA-256 of each file of a run, logs included, as a client downloads it."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix="ry-") as folder:
         run.download_files(output_directory=folder)
         return {name: _sha256(Path(folder, name)) for name in run.get_file_names()}
 
 
 def code_digests(run: Run) -> dict[str, str]:
-    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(run.restore_snapshot(path=folder)) as archive:
+    with (
+        tempfile.TemporaryDirectory(prefix="ry-") as folder,
+        zipfile.ZipFile(run.restore_snapshot(path=folder)) as archive,
+    ):
         return {name: hashlib.sha256(archive.read(name)).hexdigest() for name in archive.namelist()}
 
 
@@ -72,7 +75,7 @@ def all_runs(workspace: Workspace) -> dict[str, Run]:
 
 
 def model_facts(model: Model) -> Facts:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix="ry-") as folder:
         model.download(folder)
         files = {str(path.relative_to(folder)): _sha256(path) for path in Path(folder).rglob("*") if path.is_file()}
     return {
@@ -98,7 +101,7 @@ def dataset_facts(workspace: Workspace, name: str) -> Facts:
         "digest": dataset.digest,
     }
     if hasattr(dataset, "to_path"):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(prefix="ry-") as folder:
             dataset.download(folder)
             facts["files"] = {name: _sha256(Path(folder, name.lstrip("/"))) for name in dataset.to_path()}
     return facts

@@ -182,7 +182,7 @@ class TabularDatasetFactory:
 
         store, path = parse_target(target)
         remote_folder = f"{path.rstrip('/')}/{uuid.uuid4()}".lstrip("/")
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(prefix="runyard-") as folder:
             file = Path(folder) / "data.parquet"
             try:
                 dataframe.to_parquet(file)
