@@ -83,7 +83,7 @@ transformers_logs()
 
 @pytest.mark.real
 def test_autolog_of_scikit_learn_logs_into_the_job(
-    experiment: Experiment, project: Callable[..., Path], client: MlflowClient
+    experiment: Experiment, project: Callable[..., Path], client: MlflowClient, tmp_path: Path
 ) -> None:
     estimator = Estimator(
         source_directory=str(project(train=SKLEARN)),
@@ -101,7 +101,7 @@ def test_autolog_of_scikit_learn_logs_into_the_job(
     (model,) = client.search_logged_models([experiment.name])
     assert model.status.value == "READY"
     assert f"models/{model.model_id}/MLmodel" in run.get_file_names()
-    folder = mlflow.artifacts.download_artifacts(model.artifact_location)
+    folder = mlflow.artifacts.download_artifacts(model.artifact_location, dst_path=str(tmp_path))
     assert Path(folder, "model.pkl").stat().st_size > 100
     assert len(client.search_runs([experiment.name], "metrics.training_score > 0.9")) == 1
 
