@@ -80,7 +80,7 @@ class StreamCheck:
 
 
 def damage_error(path: Path, name: str) -> FileCorrupted:
-    return _error(path, name, "its content is not what was stored")
+    return _error(path, name, "its content does not match its checksum")
 
 
 def _error(path: Path, name: str, reason: str) -> FileCorrupted:
