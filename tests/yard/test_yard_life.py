@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 
 from runyard import Experiment, ScriptRunConfig, Workspace
 from runyard.errors import HomeUnusable, RunNotFound, StoreCorrupted
-from support import eventually, is_alive, stop_yard, yard_pid
+from support import eventually, is_alive, logged_errors, stop_yard, yard_pid
 
 SLOW = """
 import os, sys, time
@@ -184,6 +185,20 @@ def test_a_terminated_yard_removes_its_socket(home: Path, workspace: Workspace) 
     assert not (home / "yard.sock").exists()
     assert not (home / "yard.db-wal").exists()
     assert "closed" in (home / "yard.log").read_text().splitlines()[-1]
+
+
+def test_a_yard_closes_without_an_error_while_clients_are_connected(home: Path, workspace: Workspace) -> None:
+    workspace.connection.get("/api/health")
+    idle, unfinished = (socket.socket(socket.AF_UNIX) for _ in range(2))
+    with idle, unfinished:
+        for connection in (idle, unfinished):
+            connection.connect(str(home / "yard.sock"))
+        unfinished.sendall(b"POST /api/experiments HTTP/1.1\r\nHost: yard\r\nContent-Length: 100\r\n\r\n{")
+        idle.sendall(b"GET /api/experiments HTTP/1.1\r\nHost: yard\r\n\r\n")
+        assert idle.recv(1000).startswith(b"HTTP/1.1 200")
+        stop_yard(home)
+        assert idle.recv(1 << 20) in (b"", b"[]")
+    assert logged_errors(home) == []
 
 
 def test_a_yard_with_runs_backs_up_its_database(home: Path, experiment: Experiment) -> None:

@@ -64,6 +64,7 @@ log = logging.getLogger("runyard.yard")
 _BACKUP_CHECK_INTERVAL_S = 600.0
 _LISTENING_CHECK_INTERVAL_S = 1.0
 _DATABASE_CHECK_INTERVAL_S = 1.0
+_SHUTDOWN_S = 1.0
 
 
 class Yard:
@@ -129,7 +130,6 @@ class Yard:
             SecurityHeaders(app),
             server_header=False,
             headers=[("server", f"runyard/{__version__}")],  # lets a client detect a different version
-            timeout_graceful_shutdown=1,
         )
         server = _Server(config, self._conductor.notifier, self._tcp_listener, app)
         listening = unix_socket.bind(components.socket, socket.SOCK_STREAM)
@@ -290,6 +290,20 @@ class _Server(uvicorn.Server):
         self.servers = [new_server]
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close all connections; those with a request in progress after a second."""
         self._notifier.close()
         self._tcp_listener.stop()
-        await super().shutdown(sockets)
+        for server in self.servers:
+            server.close()
+        for listening in sockets or []:
+            listening.close()
+        state, deadline = self.server_state, clock.monotonic() + _SHUTDOWN_S
+        while (state.connections or state.tasks) and clock.monotonic() < deadline:
+            # every time again: a connection that was accepted in the last moment appears only now
+            for connection in list(state.connections):
+                connection.shutdown()
+            await asyncio.sleep(0.02)
+        if state.connections or state.tasks:
+            log.info("closed %d connections with %d requests in progress", len(state.connections), len(state.tasks))
+        for task in state.tasks:
+            task.cancel()
