@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from statistics import mean
 from typing import Any
 
@@ -101,6 +102,34 @@ def test_bayesian_sampling_continues_after_a_restart() -> None:
     assert point is not None
     assert set(point) in ({"kind", "x", "batch", "flag"}, {"kind", "y", "batch", "flag"})
     assert point["batch"] in (16, 32, 48, 64)
+
+
+def test_bayesian_sampling_supports_every_expression_and_learns_from_it() -> None:
+    space = {
+        "lr": ["loguniform", [-12, 0]],
+        "width": ["randint", [64]],
+        "noise": ["lognormal", [0, 1]],
+        "shift": ["normal", [0, 1]],
+        "steps": ["qlognormal", [3, 1, 5]],
+        "size": ["qloguniform", [0, 7, 1]],
+        "mean": ["qnormal", [100, 20, 5]],
+        "rate": ["quniform", [0.5, 4.5, 1]],
+    }
+    best = {"lr": 1e-3, "width": 5, "noise": 1.0, "shift": 0.5, "steps": 20, "size": 9, "mean": 110, "rate": 2}
+    observations = tuple(Observation({**best, "lr": 10.0**-n}, abs(n - 3)) for n in range(6)) * 4
+    points = [build(BAYESIAN, space, observations=observations, seed=seed).ask(0) for seed in range(8)]
+    assert all(point is not None and 0 <= point["width"] < 64 and point["rate"] in (1, 2, 3, 4) for point in points)
+    assert all(point is not None and point["steps"] % 5 == point["mean"] % 5 == 0 for point in points)
+    distances = sorted(abs(math.log10(point["lr"]) + 3) for point in points if point is not None)
+    assert distances[4] < 1  # most are near the best rate, which is one of six orders of magnitude
+
+
+def test_bayesian_sampling_ignores_a_value_of_another_type() -> None:
+    """A resumed child may be of a sweep with another space."""
+    observations = (Observation({"lr": "fast"}, 1.0), Observation({"lr": 1e9}, 2.0))
+    point = build(BAYESIAN, {"lr": ["loguniform", [-6, -1]]}, observations=observations).ask(0)
+    assert point is not None
+    assert math.exp(-6) <= point["lr"] <= math.exp(-1)
 
 
 def test_bayesian_sampling_attributes_observations_to_the_right_nested_space() -> None:

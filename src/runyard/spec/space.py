@@ -15,6 +15,8 @@ from typing import Any
 Space = Mapping[str, Any]
 Point = dict[str, Any]
 
+_BISECTIONS = 60  # more would not change a float between 0 and 1
+
 
 def is_expression(value: Any) -> bool:
     return (
@@ -78,6 +80,18 @@ def value_at(expression: Any, quantile: float) -> Any:
     """The value at ``quantile`` in [0, 1): the inverse distribution function of the expression."""
     kind, arguments = expression
     return _VALUES[kind](quantile, *arguments)
+
+
+def quantile_of(expression: Any, value: float) -> float:
+    """The smallest quantile with this value or a greater one: the inverse of :func:`value_at` for numbers."""
+    low, high = 0.0, 1.0
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        if value_at(expression, middle) < value:
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 def grid_size(space: Space) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from runyard.errors import HyperDriveConfigException
 from runyard.spec.space import is_expression, nested_spaces
-from runyard.spec.sweep import BAYESIAN, GRID
+from runyard.spec.sweep import GRID
 
 
 class SpaceError(ValueError):
@@ -33,9 +33,6 @@ EXAMPLES = {
 }
 
 
-# for samplings that do not support all expressions
-SUPPORTED_EXPRESSIONS = {GRID: ("choice",), BAYESIAN: ("choice", "uniform", "quniform")}
-
 MAX_COUNT = 2**31 - 1  # limit of the sampling libraries for any count
 MAX_SOBOL_COUNT = 2**30
 MAX_SEED = 2**32 - 1
@@ -54,17 +51,13 @@ def check_expression(name: str, expression: Any, sampling: str = "") -> None:
     if not is_expression(expression):
         raise SpaceError(f"{name!r}: {expression!r} is not an expression such as uniform(0, 1) or choice(1, 2)")
     kind, arguments = expression
-    allowed = SUPPORTED_EXPRESSIONS.get(sampling, ())
-    if allowed and kind not in allowed:
-        alternative = "" if "uniform" in allowed else "; list the values to try: choice(0.1, 0.2)"
+    if sampling == GRID and kind != "choice":
         raise SpaceError(
-            f"{name!r}: this sampling does not support {kind}, only {', '.join(allowed)}",
-            f"random sampling supports every expression{alternative}",
+            f"{name!r}: a grid does not support {kind}, only choice",
+            "list the values to try: choice(0.1, 0.2); the other samplings support every expression",
         )
     try:
         _CHECKS[kind](*arguments)
-        if sampling == BAYESIAN and kind == "quniform":
-            _integer_bounds(*arguments)
     except SpaceError as error:
         raise SpaceError(f"{name!r}: {error}", f"for example {EXAMPLES[kind]}") from None
     except TypeError:
@@ -218,11 +211,6 @@ def _steps_between(low: Any, high: Any, q: Any) -> None:
     _with_step(_range)(low, high, q)
     if math.floor(high / q) < math.ceil(low / q):  # every value would be out of range
         raise SpaceError(f"no multiple of {q!r} is between {low!r} and {high!r}")
-
-
-def _integer_bounds(low: Any, high: Any, q: Any) -> None:
-    if int(low) != low or int(high) != high:
-        raise SpaceError(f"quniform needs whole numbers for Bayesian sampling, got {low!r} and {high!r}")
 
 
 _CHECKS: dict[str, Callable[..., None]] = {

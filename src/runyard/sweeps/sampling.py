@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from runyard.spec.space import Point, draw, grid_points, is_expression, option_index, random_point
+from runyard.spec.space import (
+    Point,
+    draw,
+    grid_points,
+    is_expression,
+    option_index,
+    quantile_of,
+    random_point,
+    value_at,
+)
 from runyard.spec.sweep import BAYESIAN, GRID, POPULATION, RANDOM, SOBOL, Observation, Sampling
 from runyard.sweeps.population import PopulationSampler
 from runyard.sweeps.sampler import Sampler
@@ -17,6 +27,7 @@ if TYPE_CHECKING:
 
 
 _SOBOL_BATCH = 64
+_OPTUNA_EXPRESSIONS = ("quniform", "randint", "uniform")
 
 
 def create_sampler(
@@ -139,9 +150,13 @@ def _suggest(trial: optuna.trial.Trial, space: Mapping[str, Any], path: str = ""
                 point[name] = option
         elif kind == "quniform":
             low, high, q = arguments
-            point[name] = trial.suggest_int(key, -(-int(low) // q) * q, int(high) // q * q, step=q)
-        else:
+            point[name] = trial.suggest_int(key, math.ceil(low / q) * q, math.floor(high / q) * q, step=q)
+        elif kind == "randint":
+            point[name] = trial.suggest_int(key, 0, arguments[0] - 1)
+        elif kind == "uniform":
             point[name] = trial.suggest_float(key, *arguments)
+        else:  # Optuna does not have this distribution, and samples the quantile instead
+            point[name] = value_at(expression, trial.suggest_float(key, 0.0, 1.0))
     return point
 
 
@@ -153,8 +168,10 @@ def _optuna_values(space: Mapping[str, Any], point: Point, path: str = "") -> di
             continue
         key = f"{path}{name}"
         if expression[0] != "choice":
-            if name in point:
-                values[key] = point[name]
+            value = point.get(name)
+            if isinstance(value, (int, float)):  # a resumed child may have a value of any type
+                is_native = expression[0] in _OPTUNA_EXPRESSIONS
+                values[key] = value if is_native else quantile_of(expression, value)
             continue
         index = option_index(name, expression, point)
         if index is None:
