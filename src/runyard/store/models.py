@@ -227,7 +227,9 @@ def _next_version(connection: Connection, name: str) -> int:
     names = schema.model_names
     last = connection.execute(select(names.c.last_version).where(names.c.name == name)).scalar_one_or_none()
     if last is None:
-        connection.execute(insert(names).values(name=name, last_version=1, created_at=clock.now()))
+        now = clock.now()
+        values = {"title": name, "created_at": now, "changed_at": now}
+        connection.execute(insert(names).values(name=name, last_version=1, **values))
         return 1
     connection.execute(update(names).where(names.c.name == name).values(last_version=last + 1))
     return int(last) + 1

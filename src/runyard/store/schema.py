@@ -10,6 +10,7 @@ experiments = Table(
     "experiments",
     metadata,
     Column("name", String, primary_key=True),
+    Column("title", String, nullable=False, unique=True),  # its name for MLflow clients: arbitrary text
     Column("created_at", Float, nullable=False),
 )
 
@@ -173,7 +174,8 @@ registered_environments = Table(
     Column("created_at", Float, nullable=False),
 )
 
-# Data of MLflow clients that has no separate table: titles and tags of experiments, inputs of runs, logged models.
+# Data of MLflow clients that has no separate table: titles and tags of experiments, inputs of runs, logged models,
+# webhooks.
 documents = Table(
     "documents",
     metadata,
@@ -223,13 +225,19 @@ data_uses = Table(
     Index("data_uses_by_digest", "digest"),
 )
 
-# The last version of each model name: numbers are never reused, not even after the last version is deleted.
+# Model names. A deleted one keeps its row, because numbers of versions are never reused.
 model_names = Table(
     "model_names",
     metadata,
     Column("name", String, primary_key=True),
     Column("last_version", Integer, nullable=False),
     Column("created_at", Float, nullable=False),
+    Column("title", String),  # the name in MLflow, which may contain other characters
+    Column("description", Text),
+    Column("tags", JSON),
+    Column("changed_at", Float),
+    Column("deleted_at", Float),
+    Index("model_names_by_title", "title", unique=True),
 )
 
 # Model files are rows of `artifacts` with their own owner. The origin of a model is copied, so that it stays known
@@ -286,6 +294,19 @@ model_history = Table(
     Column("by", String),
     Column("at", Float, nullable=False),
     Index("model_history_by_name", "name", "version"),
+)
+
+# Events that are to be sent to webhooks, which are documents. A row is deleted after its delivery.
+webhook_deliveries = Table(
+    "webhook_deliveries",
+    metadata,
+    Column("delivery_id", String, primary_key=True),
+    Column("webhook_id", String, nullable=False),
+    Column("content", JSON, nullable=False),  # the body of the request
+    Column("created_at", Float, nullable=False),
+    Column("due_at", Float, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Index("webhook_deliveries_by_time", "due_at"),
 )
 
 services = Table(
