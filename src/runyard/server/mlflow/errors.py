@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import orjson
@@ -9,15 +10,19 @@ from fastapi import Response
 
 from runyard.errors import HomeUnusable, RunNotFound, RunyardException, UserErrorException
 
-DOES_NOT_EXIST, ALREADY_EXISTS, INVALID = (
+DOES_NOT_EXIST, ALREADY_EXISTS, INVALID, INVALID_STATE = (
     "RESOURCE_DOES_NOT_EXIST",
     "RESOURCE_ALREADY_EXISTS",
     "INVALID_PARAMETER_VALUE",
+    "INVALID_STATE",
 )
 _STATUS = {
     DOES_NOT_EXIST: 404,
     ALREADY_EXISTS: 400,
     INVALID: 400,
+    INVALID_STATE: 400,  # 500 in MLflow's own server, but then clients repeat the request for minutes
+    "UNAUTHENTICATED": 401,
+    "PERMISSION_DENIED": 403,
     "ENDPOINT_NOT_FOUND": 404,
     "INTERNAL_ERROR": 500,
     "RESOURCE_EXHAUSTED": 507,
@@ -46,20 +51,40 @@ def error_response(error: RunyardException) -> Response:
     return Response(body, _STATUS[code], media_type="application/json")
 
 
+def invalid_value(path: str, value: Any, reason: str) -> MlflowError:
+    """Build the error for a field; ``path`` is its place in the request, such as ``metrics[0].step``."""
+    return MlflowError(INVALID, f"Invalid value {_shorten(value)} for parameter '{path}' supplied: {reason}")
+
+
+def missing_value(path: str) -> MlflowError:
+    return MlflowError(INVALID, f"Missing value for required parameter '{path}'.")
+
+
 def require(fields: dict[str, Any], *names: str) -> str:
     """Return the first of ``names`` that is present: older clients use another name for the same field."""
     for name in names:
         if fields.get(name) not in (None, ""):
             return str(fields[name])
-    raise MlflowError(INVALID, f"missing field {names[0]!r}")
+    raise missing_value(names[0])
 
 
 def integer_field(fields: dict[str, Any], name: str, default: int) -> int:
-    """Parse an integer, which the JSON of protobuf encodes as a string if it has 64 bits."""
     value = fields.get(name)
-    if value in (None, ""):
-        return default
+    return default if value in (None, "") else integer(name, value)
+
+
+def integer(path: str, value: Any) -> int:
+    """Parse an integer of 64 bits, which the JSON of protobuf encodes as a string."""
     try:
-        return int(value)
+        is_integral = not isinstance(value, bool) and (not isinstance(value, float) or value.is_integer())
+        number = int(value) if is_integral else None
     except (TypeError, ValueError):
-        raise MlflowError(INVALID, f"{name}: expected an integer, got {value!r}") from None
+        number = None
+    if number is None or not -(2**63) <= number < 2**63:
+        raise invalid_value(path, value, "expected a 64-bit integer")
+    return number
+
+
+def _shorten(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 60 else f"{text[:57]}..."
