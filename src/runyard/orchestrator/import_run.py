@@ -11,11 +11,10 @@ from runyard.lifecycle.state import End, EndReason, Life, RunState
 from runyard.orchestrator.conductor import Conductor
 from runyard.spec.names import RUN_ID, to_experiment_name
 from runyard.store import schema
-from runyard.store.documents import EXPERIMENT, Documents
+from runyard.store.experiments import ExperimentStore
 from runyard.store.runs import RunRecord
-from runyard.wire.exchange import ImportResult, ImportRun
+from runyard.wire.exchange import IMPORTED_FROM, ImportResult, ImportRun
 
-SOURCE = "runyard.imported_from"
 _ENDS = {
     "Completed": EndReason.SUCCEEDED,
     "Failed": EndReason.SCRIPT_FAILED,
@@ -29,21 +28,20 @@ def import_finished_run(conductor: Conductor, request: ImportRun) -> ImportResul
     _check(request)
     store = conductor.components.runs
     record = _record(conductor, request)
-    try:
-        existing = store.load(request.run_id)
-    except RunNotFound:
-        existing = None
-    if existing is None:
-        _store_title(conductor, record.experiment, request.experiment)
-        store.insert(record, request.tags, {SOURCE: request.source})
-        created = True
-    else:
-        created = False
-        if store.labels([existing.run_id])[existing.run_id][1].get(SOURCE) != request.source:
-            raise UserErrorException(
-                f"run {existing.run_id} exists and was not imported from {request.source}",
-                hint="import into another yard: RUNYARD_HOME=folder runyard import …",
-            )
+    created = not store.has(request.run_id)
+    if created:
+        ExperimentStore(conductor.components.database).add(record.experiment, request.experiment)
+        # None: a concurrent import of the same run was first
+        created = store.insert(record, request.tags, {IMPORTED_FROM: request.source}) is not None
+    existing = None if created else store.load(request.run_id)
+    if (
+        existing is not None
+        and store.labels([existing.run_id])[existing.run_id][1].get(IMPORTED_FROM) != request.source
+    ):
+        raise UserErrorException(
+            f"run {existing.run_id} exists and was not imported from {request.source}",
+            hint="import into another yard: RUNYARD_HOME=folder runyard import …",
+        )
     changed = _update(conductor, existing, record, request)
     if created or changed:
         conductor.notifier.notify(request.run_id)
@@ -96,13 +94,6 @@ def _root(conductor: Conductor, parent_id: str | None) -> str | None:
         return conductor.components.runs.load(parent_id).root_id if parent_id else None
     except RunNotFound:
         return parent_id
-
-
-def _store_title(conductor: Conductor, experiment: str, title: str) -> None:
-    if experiment != title:
-        Documents(conductor.components.database).change(
-            EXPERIMENT, experiment, experiment, lambda document: {"title": title, **document}
-        )
 
 
 def _update(conductor: Conductor, existing: RunRecord | None, record: RunRecord, request: ImportRun) -> bool:

@@ -43,6 +43,9 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[Connection]:
         with self._writing, self._engine.begin() as connection:
+            # Python begins a transaction at the first INSERT, UPDATE or DELETE: a SELECT before it, such as the check
+            # for an existing name, would not be part of the transaction
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
             yield connection
 
     def is_lost(self) -> bool:

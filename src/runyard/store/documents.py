@@ -44,15 +44,20 @@ class Documents:
         with self._database.write() as connection:
             existing = _get(connection, kind, id)
             content = apply(existing.content if existing else {})
-            values = {"owner": owner, "content": content}
-            created_at = existing.created_at if existing else clock.now()
-            statement = upsert(table).values(kind=kind, id=id, created_at=created_at, **values)
-            connection.execute(statement.on_conflict_do_update(index_elements=["kind", "id"], set_=values))
-        return Document(id, owner, content, created_at)
+            document = Document(id, owner, content, existing.created_at if existing else clock.now())
+            put_document(connection, kind, document)
+        return document
 
     def remove(self, kind: str, id: str) -> None:
         with self._database.write() as connection:
             connection.execute(delete(table).where(table.c.kind == kind, table.c.id == id))
+
+
+def put_document(connection: Connection, kind: str, document: Document) -> None:
+    """Add or replace a document in the caller's transaction."""
+    values = {"owner": document.owner, "content": document.content}
+    statement = upsert(table).values(kind=kind, id=document.id, created_at=document.created_at, **values)
+    connection.execute(statement.on_conflict_do_update(index_elements=["kind", "id"], set_=values))
 
 
 def _get(connection: Connection, kind: str, id: str) -> Document | None:

@@ -18,6 +18,7 @@ from runyard.spec.json import to_json
 from runyard.spec.parameters import parse_parameters
 from runyard.store import schema
 from runyard.store.database import batches
+from runyard.store.experiments import ensure_experiment
 from runyard.store.run_labels import RunLabels, not_found, record_change, set_labels, set_params, touch
 from runyard.store.run_search import filtered
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from runyard.store.run_search import RunFilters
 
 SWEEP = "hyperdrive"  # the type of a sweep's parent run
+_ENDING = {state.value for state in (*TERMINAL, RunState.FINALIZING, RunState.CANCEL_REQUESTED)}
 _runs = schema.runs
 _COLUMN_NAMES = tuple(_runs.c.keys())
 _JSON_NAMES = tuple(column.name for column in _runs.c if isinstance(column.type, JSON))
@@ -39,7 +41,6 @@ _NEXT_NUMBER = select(
     exists(select(_runs.c.number).where(_runs.c.run_id == bindparam("run_id"))).label("exists"),
 )
 _INSERT = upsert(_runs).on_conflict_do_nothing()
-_INSERT_EXPERIMENT = upsert(schema.experiments).on_conflict_do_nothing()
 # the version is incremented in the database: a tag may have been set since the record was read
 _SAVE = update(_runs).where(_runs.c.run_id == bindparam("id")).values(version=_runs.c.version + 1)
 
@@ -77,8 +78,7 @@ class RunStore(RunLabels):
             if not inserted.rowcount:
                 return None
             number = inserted.lastrowid
-            experiment = {"name": record.experiment, "created_at": record.created_at}
-            connection.execute(_INSERT_EXPERIMENT, experiment)
+            ensure_experiment(connection, record.experiment, record.created_at)
             record_change(connection, record.run_id)
             set_params(connection, record.run_id, parse_parameters((record.spec or {}).get("arguments") or ()))
             set_labels(connection, schema.tags, record.run_id, tags)
@@ -175,11 +175,6 @@ class RunStore(RunLabels):
         with self._database.read() as connection:
             return {row.run_id: (row.end or {}).get("message", "") for row in connection.execute(query)}
 
-    def experiments(self) -> list[tuple[str, float]]:
-        with self._database.read() as connection:
-            query = select(schema.experiments).order_by(schema.experiments.c.created_at)
-            return [(row.name, row.created_at) for row in connection.execute(query)]
-
     def states(self, run_ids: Sequence[str]) -> dict[str, tuple[str, float]]:
         """Map the ids of existing runs to their state and start time (until then, submission time)."""
         return self._states(_runs.c.run_id.in_(run_ids))
@@ -189,11 +184,6 @@ class RunStore(RunLabels):
         with self._database.read() as connection:
             rows = connection.execute(select(*columns).where(condition))
             return {run_id: (state, started or created) for run_id, state, started, created in rows}
-
-    def add_experiment(self, name: str) -> None:
-        """Add an experiment without runs; an existing one is left unchanged."""
-        with self._database.write() as connection:
-            connection.execute(_INSERT_EXPERIMENT, {"name": name, "created_at": clock.now()})
 
     def rename(self, run_id: str, name: str) -> None:
         with self._database.write() as connection:
@@ -280,11 +270,13 @@ def with_life(record: RunRecord, life: Life) -> RunRecord:
     if life.state == record.life.state:
         return replace(record, life=life)
     timeline = dict(record.timeline)
+    if record.life.state.is_terminal:  # it was resumed: its first end is no longer an end
+        timeline = {state: at for state, at in timeline.items() if state not in _ENDING}
     timeline.setdefault(life.state.value, now)
     return replace(
         record,
         life=life,
         timeline=timeline,
         started_at=record.started_at or (now if life.state is RunState.RUNNING else None),
-        ended_at=now if life.state.is_terminal else record.ended_at,
+        ended_at=now if life.state.is_terminal else None,
     )

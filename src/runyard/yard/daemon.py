@@ -50,6 +50,7 @@ from runyard.spec.folder import HomeFolder
 from runyard.store.backups import Backup, back_up, backup_is_due
 from runyard.store.computes import ComputeStore
 from runyard.store.datasets import DatasetStore
+from runyard.store.experiments import ExperimentStore
 from runyard.store.open_store import open_database
 from runyard.store.runs import RunStore
 from runyard.store.sweeps import SweepStore
@@ -220,7 +221,8 @@ class Yard:
         path = self._components.database.path
         while True:
             try:
-                if backup_is_due(path) and self._components.runs.experiments():  # do not back up an empty yard
+                is_empty = not ExperimentStore(self._components.database).all()
+                if backup_is_due(path) and not is_empty:
                     await asyncio.to_thread(back_up, path)
             except (RunyardException, OSError, sqlite3.Error) as error:  # such as a full disk; tried again
                 log.error("%s", error)

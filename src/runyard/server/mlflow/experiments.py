@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +20,8 @@ from runyard.server.mlflow.constants import (
     to_pairs,
 )
 from runyard.server.mlflow.errors import ALREADY_EXISTS, DOES_NOT_EXIST, INVALID, MlflowError, integer_field, require
-from runyard.spec.names import to_experiment_name
 from runyard.store.documents import EXPERIMENT, Document, Documents
+from runyard.store.experiments import ExperimentRecord, ExperimentStore
 from runyard.store.run_search import ATTRIBUTE, TAG, Order
 
 _MAX_PAGE_SIZE = 50_000
@@ -53,23 +53,22 @@ class Experiment:
 
 def by_id(conductor: Conductor, experiment_id: str) -> Experiment:
     name = DEFAULT if experiment_id == DEFAULT_ID else experiment_id
-    experiment = {experiment.name: experiment for experiment in _all(conductor)}.get(name)
-    if experiment is None:
+    record = _store(conductor).find(name)
+    if record is None and name != DEFAULT:
         raise MlflowError(DOES_NOT_EXIST, f"no experiment with the id {experiment_id!r}")
-    return experiment
+    document = Documents(conductor.components.database).get(EXPERIMENT, name)
+    return _experiment(record or _unused_default(conductor), document)
 
 
 def create(conductor: Conductor, fields: Fields) -> Any:
     title = require(fields, "name")
-    existing = {experiment.name: experiment for experiment in _all(conductor)}
-    duplicate = next((experiment for experiment in existing.values() if experiment.title == title), None)
-    if duplicate is not None:
-        advice = " (it was deleted; restore it, or choose another name)" if duplicate.stage == DELETED else ""
-        raise MlflowError(ALREADY_EXISTS, f"an experiment {title!r} already exists{advice}")
-    name = _free_name(title, existing)
-    conductor.components.runs.add_experiment(name)
-    _change(conductor, name, title=title, tags=from_pairs(fields.get("tags")))
-    return {"experiment_id": to_experiment_id(name)}
+    if title == DEFAULT:
+        _store(conductor).add(DEFAULT)  # every client has it, also before its first run
+    content = {"tags": from_pairs(fields.get("tags")), "changed_at": clock.now()}
+    record = _store(conductor).create(title, content)
+    if record is None:
+        raise _title_in_use(conductor, title)
+    return {"experiment_id": to_experiment_id(record.name)}
 
 
 def get(conductor: Conductor, fields: Fields) -> Any:
@@ -78,10 +77,13 @@ def get(conductor: Conductor, fields: Fields) -> Any:
 
 def get_by_name(conductor: Conductor, fields: Fields) -> Any:
     title = require(fields, "experiment_name")
-    for experiment in _all(conductor):
-        if experiment.title == title:
-            return {"experiment": experiment.to_json()}
-    raise MlflowError(DOES_NOT_EXIST, f"no experiment {title!r}")
+    record = _store(conductor).find_by_title(title)
+    if record is None and title == DEFAULT and _store(conductor).find(DEFAULT) is None:
+        record = _unused_default(conductor)
+    if record is None:
+        raise MlflowError(DOES_NOT_EXIST, f"no experiment {title!r}")
+    document = Documents(conductor.components.database).get(EXPERIMENT, record.name)
+    return {"experiment": _experiment(record, document).to_json()}
 
 
 def search(conductor: Conductor, fields: Fields) -> Any:
@@ -101,9 +103,11 @@ def search(conductor: Conductor, fields: Fields) -> Any:
 def update(conductor: Conductor, fields: Fields) -> Any:
     experiment = by_id(conductor, require(fields, "experiment_id"))
     title = require(fields, "new_name")
-    if any(other.title == title and other.name != experiment.name for other in _all(conductor)):
-        raise MlflowError(ALREADY_EXISTS, f"an experiment {title!r} already exists")
-    _change(conductor, experiment.name, title=title)
+    for name in {experiment.name, DEFAULT} if title == DEFAULT else {experiment.name}:
+        _store(conductor).add(name)  # the default experiment may have no record yet
+    if not _store(conductor).rename(experiment.name, title):
+        raise _title_in_use(conductor, title)
+    _change(conductor, experiment.name)
     return {}
 
 
@@ -176,20 +180,32 @@ def _values(experiment: Experiment) -> Callable[[str, str], Any]:
 
 def _all(conductor: Conductor) -> list[Experiment]:
     documents = {document.id: document for document in Documents(conductor.components.database).find(EXPERIMENT)}
-    names = dict(conductor.components.runs.experiments())
-    names.setdefault(DEFAULT, min(names.values(), default=clock.now()))
-    return [_experiment(name, created_at, documents.get(name)) for name, created_at in names.items()]
+    records = _store(conductor).all()
+    if all(record.name != DEFAULT for record in records):
+        records.append(_unused_default(conductor))
+    return [_experiment(record, documents.get(record.name)) for record in records]
 
 
-def _experiment(name: str, created_at: float, document: Document | None) -> Experiment:
-    content = document.content if document else {}
-    return Experiment(name, content.get("title", name), created_at, content)
+def _experiment(record: ExperimentRecord, document: Document | None) -> Experiment:
+    return Experiment(record.name, record.title, record.created_at, document.content if document else {})
 
 
-def _free_name(title: str, taken: Container[str]) -> str:
-    name = to_experiment_name(title)
-    # the name may belong to an experiment that was renamed since
-    return name if name not in taken else _free_name(f"{title}-", taken)
+def _unused_default(conductor: Conductor) -> ExperimentRecord:
+    """MLflow's default experiment before its first run, as old as the yard's first experiment."""
+    oldest = min((record.created_at for record in _store(conductor).all()), default=clock.now())
+    return ExperimentRecord(DEFAULT, DEFAULT, oldest)
+
+
+def _title_in_use(conductor: Conductor, title: str) -> MlflowError:
+    record = _store(conductor).find_by_title(title)
+    document = record and Documents(conductor.components.database).get(EXPERIMENT, record.name)
+    is_deleted = record is not None and _experiment(record, document).stage == DELETED
+    advice = " (it was deleted; restore it, or choose another name)" if is_deleted else ""
+    return MlflowError(ALREADY_EXISTS, f"an experiment {title!r} already exists{advice}")
+
+
+def _store(conductor: Conductor) -> ExperimentStore:
+    return ExperimentStore(conductor.components.database)
 
 
 def _change(conductor: Conductor, name: str, tags: Mapping[str, str | None] | None = None, **values: Any) -> None:

@@ -14,6 +14,7 @@ from runyard.server.mlflow.constants import ACTIVE, DELETED
 from runyard.server.responses import json_response
 from runyard.spec.names import EXPERIMENT_NAME
 from runyard.store.documents import EXPERIMENT, Document, Documents
+from runyard.store.experiments import ExperimentRecord, ExperimentStore
 
 
 @dataclass(frozen=True)
@@ -25,38 +26,37 @@ class ChangeExperiment:
 
 def routes(conductor: Conductor) -> APIRouter:
     router = APIRouter(tags=["experiments"])
-    runs, documents = conductor.components.runs, Documents(conductor.components.database)
+    experiments, documents = ExperimentStore(conductor.components.database), Documents(conductor.components.database)
 
     @router.get("/experiments")
-    def experiments() -> Response:
+    def list_experiments() -> Response:
         """List experiments, oldest first, including archived ones."""
         details = {document.id: document for document in documents.find(EXPERIMENT)}
-        return json_response([_view(name, created_at, details.get(name)) for name, created_at in runs.experiments()])
+        return json_response([_view(experiment, details.get(experiment.name)) for experiment in experiments.all()])
 
     @router.patch("/experiments/{name}")
     def change(name: str, request: ChangeExperiment) -> Response:
         """Change the tags of an experiment, or archive it; creates the experiment if it does not exist."""
         if not EXPERIMENT_NAME.fullmatch(name):
             raise UserErrorException(f"invalid experiment name {name!r}")
-        runs.add_experiment(name)
-        created_at = dict(runs.experiments())[name]
+        experiment = experiments.add(name)
 
         def apply(content: dict[str, Any]) -> dict[str, Any]:
             tags = {key: value for key, value in content.get("tags", {}).items() if key not in request.remove}
             stage = {} if request.archived is None else {"stage": DELETED if request.archived else ACTIVE}
             return {**content, **stage, "tags": {**tags, **request.set}, "changed_at": clock.now()}
 
-        return json_response(_view(name, created_at, documents.change(EXPERIMENT, name, name, apply)))
+        return json_response(_view(experiment, documents.change(EXPERIMENT, name, name, apply)))
 
     return router
 
 
-def _view(name: str, created_at: float, document: Document | None) -> dict[str, Any]:
+def _view(experiment: ExperimentRecord, document: Document | None) -> dict[str, Any]:
     content = document.content if document else {}
     archived = content.get("stage") == DELETED
     return {
-        "name": name,
-        "created_at": created_at,
+        "name": experiment.name,
+        "created_at": experiment.created_at,
         "tags": content.get("tags", {}),
         "archived_at": content.get("changed_at") if archived else None,
     }
