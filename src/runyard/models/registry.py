@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, update
 
 from runyard import clock
 from runyard.errors import ModelInUse, UserErrorException, WebserviceException
 from runyard.models.files import select_run_files, upload_owner
 from runyard.models.lineage import model_origin
+from runyard.models.names import STAGES, check_alias, check_name, check_stage, to_model_name
+from runyard.models.webhooks import Webhooks
 from runyard.orchestrator.components import Components
+from runyard.store import schema
+from runyard.store.model_names import ModelName, ModelNames
 from runyard.store.models import Alias, HistoryEntry, ModelRecord, ModelStore
 from runyard.tracking.artifacts import Artifact, FileSource, delete_records, record
 from runyard.wire.models import ChangeModel, RegisterModel
-
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
-ALIAS = re.compile(r"(?!latest$)[A-Za-z][A-Za-z0-9._-]{0,63}")
-STAGES = ("none", "candidate", "approved", "rejected", "archived")
 
 Users = Mapping[tuple[str, int], Iterable[str]]  # services by model name and version
 
@@ -32,6 +31,8 @@ class Models:
         self._artifacts = components.artifacts
         self._components = components
         self._store = ModelStore(components.database)
+        self._names = ModelNames(components.database)
+        self.webhooks = Webhooks(components.database, components.vault)
         self._users: Callable[[], Users] = dict
 
     def set_user_lookup(self, users: Callable[[], Users]) -> None:
@@ -43,16 +44,23 @@ class Models:
         existing = self._store.by_registration_id(request.registration_id)
         if existing is not None:
             return existing
-        _check_name(request.name)
+        check_name(request.name)
         if (request.upload_id is None) == (request.run_path is None):
             raise UserErrorException("expected either upload_id or run_path for the files of a model")
         if request.framework_version and not request.framework:
             raise WebserviceException("a model_framework_version needs a model_framework")
-        files = self._hold_files(request)
+        return self.register_files(request, self._hold_files(request))
+
+    def register_files(
+        self, request: RegisterModel, files: Sequence[Artifact], *, name_must_exist: bool = False
+    ) -> ModelRecord:
+        """Register stored files, which the caller holds; they are released."""
         try:
-            return self._add(request, files)
+            model = self._add(request, files, name_must_exist)
         finally:
             self._artifacts.release(files)
+        self.webhooks.wake()
+        return model
 
     def get(self, name: str, version: int | str | None = None) -> ModelRecord:
         """Return a version by number or alias; the latest by default."""
@@ -82,7 +90,7 @@ class Models:
             latest: Only the newest matching version of each name.
         """
         if stage is not None:
-            _check_stage(stage)  # otherwise a mistyped stage would silently match nothing
+            check_stage(stage)  # otherwise a mistyped stage would silently match nothing
         matches = [
             model
             for model in self._store.find(name=name, run_id=run_id)
@@ -137,40 +145,105 @@ class Models:
             }
             return columns if request.description is None else {**columns, "description": request.description}
 
-        return self._store.change(name, version, apply)
+        model = self._store.change(name, version, apply)
+        self.webhooks.wake()
+        return model
 
-    def set_stage(self, name: str, version: int, stage: str, *, by: str | None, note: str | None = None) -> ModelRecord:
-        _check_stage(stage)
-        return self._store.set_stage(name, version, stage, by, note)
+    def set_stage(
+        self,
+        name: str,
+        version: int,
+        stage: str,
+        *,
+        by: str | None,
+        note: str | None = None,
+        archive_others: bool = False,
+    ) -> ModelRecord:
+        """Set the stage; ``archive_others`` archives the other versions that are at this stage."""
+        check_stage(stage)
+        return self._store.set_stage(name, version, stage, by, note, "archived" if archive_others else None)
 
     def set_alias(self, name: str, alias: str, version: int, *, by: str | None) -> None:
         """Point an alias to this version; another version of the name loses it."""
-        if not ALIAS.fullmatch(alias):
-            raise UserErrorException(
-                f"invalid alias {alias!r}",
-                hint="use letters, digits, '.', '_' and '-', starting with a letter; 'latest' is reserved",
-            )
+        check_alias(alias)
         self._store.set_alias(name, alias, version, by)
+        self.webhooks.wake()
 
     def remove_alias(self, name: str, alias: str, *, by: str | None) -> None:
         self._store.get(name)
         self._store.remove_alias(name, alias, by)
+        self.webhooks.wake()
 
-    def delete(self, name: str, version: int, *, by: str | None) -> None:
+    def delete(
+        self, name: str, version: int, *, by: str | None, with_aliases: bool = False, keep_name: bool = False
+    ) -> None:
+        """Delete a version. See :meth:`ModelStore.remove` for its aliases and its name."""
         model = self._store.get(name, version)
-        users = sorted(self.users().get((name, version), ()))
-        if users:
-            services = ", ".join(map(repr, users))
-            raise ModelInUse(
-                f"{model.id} is used by {'the service' if len(users) == 1 else 'the services'} {services}",
-                hint="delete the service or deploy another version to it first",
-                model=model.id,
-            )
+        self._check_unused([model])
         files = self._artifacts.files(_owner(model))
-        self._store.remove(name, version, by, lambda connection: delete_records(connection, _owner(model)))
+
+        def remove_files(connection: Connection) -> None:
+            delete_records(connection, _owner(model))
+
+        self._store.remove(name, version, by, remove_files, with_aliases=with_aliases, keep_name=keep_name)
+        self._artifacts.remove_unreferenced(files)
+        self.webhooks.wake()
+
+    def named(self, title: str) -> ModelName:
+        """Return a name by its title, which is its name in MLflow."""
+        return self._names.get(title)
+
+    def all_names(self) -> list[ModelName]:
+        """All names, also those without versions."""
+        return self._names.all()
+
+    def add_name(self, title: str, description: str | None, tags: Mapping[str, str]) -> ModelName:
+        name = self._names.add(to_model_name(title), title, description, tags)
+        self.webhooks.wake()
+        return name
+
+    def change_name(self, title: str, apply: Callable[[ModelName], Mapping[str, Any]]) -> ModelName:
+        return self._names.change(title, apply)
+
+    def rename(self, title: str, new_title: str) -> ModelName:
+        """Rename a model with all of its versions. Fails while a service uses one of them."""
+        name, new_name = self._names.get(title).name, to_model_name(new_title)
+        if name != new_name:
+            self._check_unused(self._store.find(name=name))
+
+        def move_files(connection: Connection, version: int) -> None:
+            owner = schema.artifacts.c.run_id
+            values = {"run_id": _file_owner(new_name, version)}
+            connection.execute(update(schema.artifacts).where(owner == _file_owner(name, version)).values(**values))
+
+        return self._names.rename(title, new_name, new_title, move_files)
+
+    def delete_name(self, title: str, *, by: str | None) -> None:
+        """Delete a name with all versions and aliases. Fails while a service uses one of them."""
+        name = self._names.get(title).name
+        models = self._store.find(name=name)
+        self._check_unused(models)
+        files = [file for model in models for file in self._artifacts.files(_owner(model))]
+
+        def remove_files(connection: Connection, version: int) -> None:
+            delete_records(connection, _file_owner(name, version))
+
+        self._names.remove(title, by, remove_files)
         self._artifacts.remove_unreferenced(files)
 
-    def _add(self, request: RegisterModel, files: Sequence[Artifact]) -> ModelRecord:
+    def _check_unused(self, models: Iterable[ModelRecord]) -> None:
+        all_users = self.users()
+        for model in models:
+            users = sorted(all_users.get((model.name, model.version), ()))
+            if users:
+                services = ", ".join(map(repr, users))
+                raise ModelInUse(
+                    f"{model.id} is used by {'the service' if len(users) == 1 else 'the services'} {services}",
+                    hint="delete the service or deploy another version to it first",
+                    model=model.id,
+                )
+
+    def _add(self, request: RegisterModel, files: Sequence[Artifact], name_must_exist: bool) -> ModelRecord:
         lineage = model_origin(self._components, request.run_id) if request.run_id else {}
         details = {**request.details}
         if request.datasets:
@@ -204,7 +277,7 @@ class Models:
             if request.upload_id is not None:
                 delete_records(connection, upload_owner(request.upload_id))
 
-        return self._store.add(request.name, request.registration_id, build, add_files)
+        return self._store.add(request.name, request.registration_id, build, add_files, name_must_exist=name_must_exist)
 
     def _hold_files(self, request: RegisterModel) -> Sequence[Artifact]:
         """Return the files of the request and protect them from deletion; the caller must release them."""
@@ -220,26 +293,17 @@ class Models:
 
 
 def _owner(model: ModelRecord) -> str:
-    """The owner of the model's files; cannot equal a run id, which has no colon."""
-    return f"model:{model.name}:{model.version}"
+    return _file_owner(model.name, model.version)
 
 
-def _check_name(name: str) -> None:
-    if not NAME.fullmatch(name):
-        raise WebserviceException(
-            f"invalid model name {name!r}",
-            hint="use at most 255 letters, digits, '.', '_' and '-', starting with a letter or digit",
-        )
+def _file_owner(name: str, version: int) -> str:
+    """The owner of a version's files; cannot equal a run id, which has no colon."""
+    return f"model:{name}:{version}"
 
 
 def _digest(files: Sequence[Artifact]) -> str:
     text = "".join(f"{file.digest}  {file.path}\n" for file in sorted(files, key=lambda file: file.path))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _check_stage(stage: str) -> None:
-    if stage not in STAGES:
-        raise UserErrorException(f"unknown stage {stage!r}", hint=f"use one of {', '.join(STAGES)}")
 
 
 def _has_labels(labels: Mapping[str, str | None], required: Mapping[str, str | None]) -> bool:

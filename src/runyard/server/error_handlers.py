@@ -16,7 +16,7 @@ from runyard import errors
 from runyard.secrets.named import SecretNotFound
 from runyard.server.responses import json_response
 from runyard.store.database import is_disk_full
-from runyard.store.models import ModelNotFound
+from runyard.store.model_names import ModelNotFound
 from runyard.store.open_store import corruption_error
 from runyard.store.services import ServiceNotFound
 

@@ -9,15 +9,13 @@ from typing import Any
 from sqlalchemy import Connection, Select, delete, insert, select, update
 
 from runyard import clock
-from runyard.errors import ModelInUse, WebserviceException
+from runyard.errors import ModelInUse
 from runyard.store import schema
 from runyard.store.database import MAX_INTEGER, Database
+from runyard.store.model_names import ModelNotFound, delete_name, next_version, not_found, title_of
+from runyard.store.webhooks import CREATED, DELETED, MODEL_VERSION, SET, VERSION_ALIAS, VERSION_TAG, queue_event
 
 _models, _aliases, _history = schema.models, schema.model_aliases, schema.model_history
-
-
-class ModelNotFound(WebserviceException):
-    """A WebserviceException, as in SDK v1, with HTTP status 404."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +79,8 @@ class ModelStore:
         registration_id: str,
         build: Callable[[int], ModelRecord],
         add_files: Callable[[Connection, ModelRecord], None],
+        *,
+        name_must_exist: bool = False,
     ) -> ModelRecord:
         """Add the next version of a name and its files in one transaction.
 
@@ -90,10 +90,11 @@ class ModelStore:
             existing = connection.execute(_ALL.where(_models.c.registration_id == registration_id)).first()
             if existing is not None:
                 return _record(existing)
-            record = build(_next_version(connection, name))
+            record = build(next_version(connection, name, must_exist=name_must_exist))
             connection.execute(insert(_models).values(**vars(record)))
             add_files(connection, record)
             _add_history(connection, record.name, record.version, "registered", by=record.created_by)
+            _queue_creation(connection, record)
         return record
 
     def by_registration_id(self, registration_id: str) -> ModelRecord | None:
@@ -144,14 +145,25 @@ class ModelStore:
         with self._database.write() as connection:
             record = self._load(connection, name, version)
             _write(connection, record, apply(record))
-            return self._load(connection, name, version)
+            changed = self._load(connection, name, version)
+            _queue_tags(connection, record, changed)
+        return changed
 
-    def set_stage(self, name: str, version: int, stage: str, by: str | None, note: str | None) -> ModelRecord:
+    def set_stage(
+        self, name: str, version: int, stage: str, by: str | None, note: str | None, archive: str | None = None
+    ) -> ModelRecord:
+        """Set the stage; ``archive`` is the stage of the other versions at this stage from then on."""
         with self._database.write() as connection:
             before = self._load(connection, name, version)
             if before.stage != stage or note:
                 _write(connection, before, {"stage": stage})
                 _add_history(connection, name, version, "stage", before.stage, stage, note, by)
+            if archive is not None:
+                others = _ALL.where(_models.c.name == name, _models.c.version != version, _models.c.stage == stage)
+                for other in map(_record, connection.execute(others).all()):
+                    _write(connection, other, {"stage": archive})
+                    reason = f"version {version} is at this stage now"
+                    _add_history(connection, name, other.version, "stage", stage, archive, reason, by)
             return self._load(connection, name, version)
 
     def set_alias(self, name: str, alias: str, version: int, by: str | None) -> None:
@@ -168,22 +180,39 @@ class ModelStore:
                     connection, name, before, "alias removed", alias, by=by, note=f"moved to version {version}"
                 )
             _add_history(connection, name, version, "alias", None if before is None else str(before), alias, by=by)
+            data = {"name": title_of(connection, name), "alias": alias, "version": str(version)}
+            queue_event(connection, VERSION_ALIAS, CREATED, data)
 
     def remove_alias(self, name: str, alias: str, by: str | None) -> None:
         """Remove an alias; no error if it does not exist, so that the request can be repeated."""
         with self._database.write() as connection:
             version = _alias(connection, name, alias)
             if version is not None:
-                connection.execute(delete(_aliases).where(_aliases.c.name == name, _aliases.c.alias == alias))
-                _add_history(connection, name, version, "alias removed", alias, by=by)
+                _remove_alias(connection, name, alias, version, by)
 
-    def remove(self, name: str, version: int, by: str | None, remove_files: Callable[[Connection], None]) -> None:
-        """Delete a version and its files in one transaction; its history is kept."""
+    def remove(
+        self,
+        name: str,
+        version: int,
+        by: str | None,
+        remove_files: Callable[[Connection], None],
+        *,
+        with_aliases: bool = False,
+        keep_name: bool = False,
+    ) -> None:
+        """Delete a version and its files in one transaction; its history is kept.
+
+        Args:
+            with_aliases: Remove its aliases, too. Otherwise a version with an alias cannot be deleted.
+            keep_name: The name stays registered without its last version.
+        """
         with self._database.write() as connection:
             record = self._load(connection, name, version)
             query = select(_aliases.c.alias).where(_aliases.c.name == name, _aliases.c.version == version)
             aliases = connection.execute(query.order_by(_aliases.c.alias)).scalars().all()
-            if aliases:
+            for alias in aliases if with_aliases else ():
+                _remove_alias(connection, name, alias, version, by)
+            if aliases and not with_aliases:
                 raise ModelInUse(
                     f"version {version} of the model {name!r} has the alias {' and '.join(map(repr, aliases))}",
                     hint=f"move the alias to another version, or remove it: runyard models alias {name} "
@@ -193,6 +222,9 @@ class ModelStore:
             connection.execute(delete(_models).where(_models.c.name == name, _models.c.version == version))
             remove_files(connection)
             _add_history(connection, name, version, "deleted", record.stage, by=by)
+            has_versions = connection.execute(_ALL.where(_models.c.name == name).limit(1)).first() is not None
+            if not has_versions and not keep_name:
+                delete_name(connection, name)
 
     def _load(self, connection: Connection, name: str, version: int) -> ModelRecord:
         row = connection.execute(_select_version(connection, name, version)).first()
@@ -223,21 +255,43 @@ def _alias(connection: Connection, name: str, alias: str) -> int | None:
     return version
 
 
-def _next_version(connection: Connection, name: str) -> int:
-    names = schema.model_names
-    last = connection.execute(select(names.c.last_version).where(names.c.name == name)).scalar_one_or_none()
-    if last is None:
-        now = clock.now()
-        values = {"title": name, "created_at": now, "changed_at": now}
-        connection.execute(insert(names).values(name=name, last_version=1, **values))
-        return 1
-    connection.execute(update(names).where(names.c.name == name).values(last_version=last + 1))
-    return int(last) + 1
+def _remove_alias(connection: Connection, name: str, alias: str, version: int, by: str | None) -> None:
+    connection.execute(delete(_aliases).where(_aliases.c.name == name, _aliases.c.alias == alias))
+    _add_history(connection, name, version, "alias removed", alias, by=by)
+    queue_event(connection, VERSION_ALIAS, DELETED, {"name": title_of(connection, name), "alias": alias})
+
+
+def _queue_creation(connection: Connection, record: ModelRecord) -> None:
+    title = title_of(connection, record.name)
+    data = {
+        "name": title,
+        "version": str(record.version),
+        "source": record.details.get("source") or f"models:/{title}/{record.version}",
+        "run_id": record.run_id,
+        "tags": {key: value or "" for key, value in record.tags.items()},
+        "description": record.description,
+    }
+    queue_event(connection, MODEL_VERSION, CREATED, data)
+
+
+def _queue_tags(connection: Connection, before: ModelRecord, after: ModelRecord) -> None:
+    if before.tags == after.tags:
+        return
+    version = {"name": title_of(connection, after.name), "version": str(after.version)}
+    for key, value in after.tags.items():
+        if key not in before.tags or before.tags[key] != value:
+            queue_event(connection, VERSION_TAG, SET, {**version, "key": key, "value": value or ""})
+    for key in before.tags.keys() - after.tags.keys():
+        queue_event(connection, VERSION_TAG, DELETED, {**version, "key": key})
 
 
 def _write(connection: Connection, record: ModelRecord, changes: Mapping[str, Any]) -> None:
     is_version = (_models.c.name == record.name) & (_models.c.version == record.version)
-    connection.execute(update(_models).where(is_version).values(changed_at=clock.now(), **changes))
+    now = clock.now()
+    connection.execute(update(_models).where(is_version).values(changed_at=now, **changes))
+    connection.execute(
+        update(schema.model_names).where(schema.model_names.c.name == record.name).values(changed_at=now)
+    )
 
 
 def _add_history(
@@ -273,4 +327,4 @@ def _not_found(connection: Connection, name: str, version: int | str | None) -> 
     hint = "add one with Model.register(ws, model_path, model_name) or runyard models register NAME PATH"
     if names:
         hint = f"registered: {', '.join(names[:10])}" + (", …" if len(names) > 10 else "")
-    return ModelNotFound(f"no model named {name!r} is registered", hint=hint, model=name)
+    return ModelNotFound(not_found(name).message, hint=hint, model=name)

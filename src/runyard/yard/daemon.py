@@ -145,6 +145,7 @@ class Yard:
         self._watcher.start()
         self._sweeps.start()
         self._services.start()
+        self._models.webhooks.start()
         self._compute.forkserver.warm_up()
         threading.Thread(target=clean_up_leftovers, args=(components,), name="tidy", daemon=True).start()
         on_listening()
@@ -159,6 +160,7 @@ class Yard:
             self._watcher.stop()
             self._sweeps.stop()
             self._services.stop()
+            self._models.webhooks.stop()
             self._conductor.close()
             self._transfers.close()
             components.targets.close()
@@ -178,7 +180,7 @@ class Yard:
 
     @property
     def _is_busy(self) -> bool:
-        return self._conductor.busy or self._transfers.busy or self._services.busy
+        return self._conductor.busy or self._transfers.busy or self._services.busy or self._models.webhooks.busy
 
     def _record_activity(self) -> None:
         self._last_activity = clock.monotonic()
