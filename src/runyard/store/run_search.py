@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict, Union
 
@@ -121,12 +121,20 @@ def condition(test: Comparison) -> ColumnElement[bool]:
 
 
 def ordering(order: Sequence[Order]) -> list[ColumnElement[Any]]:
-    """Build the order. Runs without the value come last in both directions; ties are sorted newest first."""
+    """Build the order, as MLflow defines it.
+
+    In both directions, runs whose metric is NaN come after those with a number, and runs without the value come last.
+    Ties are sorted by start time, newest first, then by id.
+    """
     columns: list[ColumnElement[Any]] = []
     for key in order:
-        value = _sort_value(key)
+        value = _sort_value(key, _number)
+        if key.kind == METRIC:
+            columns.append(func.coalesce(_sort_value(key, _rank), 2))
         columns.append((value.asc() if key.ascending else value.desc()).nulls_last())
-    return [*columns, _attribute("start_time").desc(), _runs.number.desc()]
+    if not any(key.kind == ATTRIBUTE and key.key == "start_time" for key in order):
+        columns.append(_attribute("start_time").desc())
+    return [*columns, _runs.run_id]
 
 
 def like(value: str, pattern: str) -> bool:
@@ -168,11 +176,11 @@ def _attribute(key: str) -> ColumnElement[Any]:
     return _runs.run_id
 
 
-def _sort_value(order: Order) -> ColumnElement[Any]:
+def _sort_value(order: Order, of_metric: Callable[[ColumnElement[Any]], ColumnElement[Any]]) -> ColumnElement[Any]:
     query: Select[Any]
     if order.kind == METRIC:
         table = schema.series.c
-        query = select(_number(table.last)).where(table.run_id == _runs.run_id, table.name == order.key)
+        query = select(of_metric(table.last)).where(table.run_id == _runs.run_id, table.name == order.key)
     elif order.kind in (PARAM, TAG):
         labels = (schema.params if order.kind == PARAM else schema.tags).c
         query = select(labels.value).where(labels.run_id == _runs.run_id, labels.key == order.key)
@@ -192,6 +200,11 @@ def _number(last: ColumnElement[Any]) -> ColumnElement[Any]:
         (json_text.op("GLOB")("[-0-9]*"), cast(json_text, Float)),
         else_=None,
     )
+
+
+def _rank(last: ColumnElement[Any]) -> ColumnElement[Any]:
+    """0 for numbers, 1 for NaN, 2 for anything else."""
+    return case((type_coerce(last, Text) == "NaN", 1), (_number(last).is_(None), 2), else_=0)
 
 
 def _compare(value: ColumnElement[Any], test: Comparison) -> ColumnElement[bool]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
@@ -68,6 +68,14 @@ def parse_order(text: str, grammar: Grammar) -> Order:
         rest = text.strip()
     kind, key = _parse_identifier(rest.strip(), grammar, text)
     return Order(kind, key, ascending)
+
+
+def parse_orders(texts: Sequence[str], grammar: Grammar) -> list[Order]:
+    orders = [parse_order(text, grammar) for text in texts]
+    keys = [(order.kind, order.key) for order in orders]
+    if len(set(keys)) < len(keys):
+        raise MlflowError(INVALID, f"`order_by` contains duplicate fields: {', '.join(texts)}")
+    return orders
 
 
 def matches(comparisons: list[Comparison], get_value: Callable[[str, str], Any]) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from runyard.orchestrator.conductor import Conductor
 from runyard.server.mlflow import experiments, filters, serializers
 from runyard.server.mlflow.constants import DEFAULT, DEFAULT_ID, DELETED, STAGE
-from runyard.server.mlflow.errors import INVALID, MlflowError, integer_field, require
+from runyard.server.mlflow.errors import INVALID, MlflowError, integer_field, invalid_value, require
 from runyard.server.mlflow.runs import ingest_journals
 from runyard.store.run_search import TAG, Comparison, condition, ordering
 from runyard.tracking.external_points import Point
@@ -24,11 +24,11 @@ _MAX_HISTORIES = 100
 def runs(conductor: Conductor, fields: Fields) -> Any:
     names = [_experiment_name(experiment_id) for experiment_id in fields.get("experiment_ids") or ()]
     comparisons = filters.parse(fields.get("filter"), filters.RUNS)
-    orders = [filters.parse_order(str(text), filters.RUNS) for text in fields.get("order_by") or ()]
+    orders = filters.parse_orders(fields.get("order_by") or (), filters.RUNS)
     offset = experiments.page_offset(fields)
     limit = integer_field(fields, "max_results", _DEFAULT_RUNS)
     if not 0 < limit <= _MAX_RUNS:
-        raise MlflowError(INVALID, f"max_results must be between 1 and {_MAX_RUNS:,}, got {limit}")
+        raise invalid_value("max_results", limit, f"must be between 1 and {_MAX_RUNS:,}")
     conditions = [condition(comparison) for comparison in comparisons]
     stages = experiments.lifecycle_stages(fields.get("run_view_type"))
     if len(stages) == 1:
