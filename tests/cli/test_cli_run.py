@@ -173,3 +173,13 @@ def test_a_killed_yard_is_restarted_and_the_output_is_complete(own_cli):
     go.touch()
     out, err = running.communicate(timeout=30)
     assert (running.returncode, out) == (0, b"last\n"), err
+
+
+def test_a_number_of_gpus_that_the_target_does_not_have_is_refused(cli):
+    script = cli.script("train.py", "print('trained')")
+    before = cli("runs", "--json").text
+    result = cli("run", "--gpus", "1000", script)
+    assert result.code == 1
+    assert re.match(r"error: the run requests 1000 GPUs; .* has ", result.err)
+    assert cli("runs", "--json").text == before
+    assert cli("run", "--gpu", script).text == "trained\n"

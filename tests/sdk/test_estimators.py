@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import json
 import logging
@@ -129,12 +130,14 @@ def test_use_gpu_requests_gpu_packages_and_one_gpu(kind: Any, project: Path) -> 
     spec = local(kind, project, use_gpu=True).to_spec()
     assert spec.environment.gpu
     assert spec.resources.gpus_per_process == 1
+    assert not spec.resources.gpus_required
     assert local(kind, project).to_spec().resources.gpus_per_process == 0
 
 
 def test_resources_override_use_gpu(project: Path) -> None:
     resources = Resources(cpus_per_process=4, gpus_per_process=2, memory_gb=8)
-    assert local(folder=project, use_gpu=True, resources=resources).to_spec().resources == resources
+    requested = local(folder=project, use_gpu=True, resources=resources).to_spec().resources
+    assert requested == dataclasses.replace(resources, gpus_required=True)
 
 
 def test_resources_that_contradict_the_node_count_are_refused() -> None:

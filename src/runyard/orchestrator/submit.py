@@ -10,8 +10,9 @@ from posixpath import normpath
 
 from runyard import clock
 from runyard.compute.registry import LOCAL
+from runyard.compute.scheduling.resource_ledger import count
 from runyard.environments.prepared import Prepared
-from runyard.errors import EnvironmentException, SnapshotException, UserErrorException
+from runyard.errors import ComputeTargetException, EnvironmentException, SnapshotException, UserErrorException
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import RETRYABLE_REASONS, Life
 from runyard.lifecycle.warning import notes
@@ -106,7 +107,13 @@ def check(components: Components, spec: RunSpec) -> Sequence[str]:
     components.vault.named.check(spec.secrets)
     target = components.targets.get(spec.target)
     data.check(components, spec)
-    _, warnings = target.queue.fit(spec.resources)
+    resources, warnings = target.queue.fit(spec.resources)
+    if spec.resources.gpus_required and not resources.gpus_per_process:
+        raise ComputeTargetException(
+            f"the run requests {count(spec.resources.gpus_per_node, 'GPU')}; compute target {spec.target!r} has none",
+            hint="choose another target, or replace the number by --gpu or use_gpu=True: where there is no GPU, "
+            "such a run uses the CPU",
+        )
     return warnings
 
 

@@ -13,6 +13,7 @@ class Resources:
     gpus_per_process: int = 0
     memory_gb: float = 0.0  # per node; 0 = unspecified: not counted by the queue and not enforced
     share_gpus: bool = False  # True: may be placed on a GPU that another run uses
+    gpus_required: bool = False  # True: the number of GPUs was requested explicitly, so the CPU does not replace them
 
     @property
     def cpus_per_node(self) -> int:

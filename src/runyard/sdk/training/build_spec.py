@@ -49,7 +49,9 @@ def build_submission(
     resources = dataclasses.replace(
         resources or Resources(), nodes=gang.nodes, processes_per_node=gang.processes_per_node
     )
-    if environment.gpu and resources.gpus_per_process == 0:
+    if resources.gpus_per_process:
+        resources = dataclasses.replace(resources, gpus_required=True)
+    elif environment.gpu:
         resources = dataclasses.replace(resources, gpus_per_process=1)
     variables = (
         validation.variables("environment_variables", run_config.environment_variables, error=RunConfigurationException)
