@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlparse
 
 import pytest
 
-from runyard import Experiment, Model, Workspace
+from runyard import Experiment, Model, Run, Workspace
 from runyard.errors import (
     ModelInUse,
     ModelNotFoundException,
@@ -19,6 +19,7 @@ from runyard.errors import (
     UserErrorException,
     WebserviceException,
 )
+from support import with_this_python
 
 Weights = Callable[[str], Path]
 
@@ -331,3 +332,50 @@ def test_a_model_path_with_a_workspace_downloads_the_model(
     assert Path(path).read_text() == "downloaded"
     with pytest.raises(ModelNotFoundException, match="no model named"):
         Model.get_model_path(f"{name}-not", _workspace=workspace)
+
+
+MODEL_IN_A_RUN = """
+import sys
+from pathlib import Path
+from runyard import Model
+for name in sys.argv[1:]:
+    try:
+        path = Model.get_model_path(name)
+        print(name, path, Path(path).is_file() and Path(path).read_text())
+    except Exception as error:
+        print(name, error)
+"""
+
+
+def log_text(run: Run) -> str:
+    return str(run.get_details_with_logs()["logFiles"]["azureml-logs/70_driver_log.txt"])
+
+
+def test_in_a_run_the_registry_comes_before_files_of_the_project(
+    workspace: Workspace, experiment: Experiment, name: str, weights: Weights, project
+) -> None:
+    Model.register(workspace, weights("registered"), name)
+    folder = project(train=MODEL_IN_A_RUN)
+    for other in (name, "not-registered", "folder/model.pt"):
+        (folder / other).parent.mkdir(exist_ok=True)
+        (folder / other).write_text("of the project")
+    run = experiment.submit(with_this_python(folder, arguments=[name, name, "not-registered", "folder/model.pt"]))
+    run.wait_for_completion()
+    log = log_text(run)
+    assert log.count(f"{name} azureml-models/{name}/1/model.pt registered\n") == 2
+    assert "not-registered not-registered of the project\n" in log
+    assert "no model 'not-registered' is registered: using " in log
+    assert "folder/model.pt folder/model.pt of the project\n" in log
+
+
+def test_in_a_run_another_model_in_the_folder_of_downloads_is_refused(
+    workspace: Workspace, experiment: Experiment, name: str, weights: Weights, project
+) -> None:
+    Model.register(workspace, weights("registered"), name)
+    folder = project(train=MODEL_IN_A_RUN)
+    shipped = folder / "azureml-models" / name / "1" / "model.pt"
+    shipped.parent.mkdir(parents=True)
+    shipped.write_text("of the project")
+    run = experiment.submit(with_this_python(folder, arguments=[name]))
+    run.wait_for_completion()
+    assert f"azureml-models/{name}/1 exists, and is not version 1 of the model '{name}'" in log_text(run)
