@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from import_support import import_from, points, row_of, runs_of
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
@@ -17,7 +18,7 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 from runyard import Experiment, Run, Workspace
 from runyard.errors import UserErrorException
 from runyard.exchange.detect import find_runs
-from runyard.exchange.import_runs import ImportCounts, import_runs
+from runyard.exchange.import_runs import import_runs
 
 DATA = Path(__file__).parent / "data"
 
@@ -61,22 +62,6 @@ def mlflow_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
             capture_output=True,
         )
     return root
-
-
-def import_from(workspace: Workspace, source: str, path: Path) -> ImportCounts:
-    return import_runs(workspace.connection, find_runs(source, path))
-
-
-def runs_of(workspace: Workspace, experiment: str) -> dict[str, Run]:
-    runs = Experiment(workspace, experiment).get_runs(include_children=True)
-    return {run.name: run for run in runs}
-
-
-def points(run: Run, name: str) -> list[tuple[int, float, float]]:
-    from runyard.wire.points import decode_points
-
-    decoded = decode_points(run.experiment.workspace.connection.read(f"/api/runs/{run.id}/metrics/{name}"))
-    return list(zip(decoded.steps, decoded.times, decoded.values))
 
 
 @pytest.mark.real
@@ -143,12 +128,6 @@ def test_a_repeated_import_adds_the_new_data_of_a_run(workspace: Workspace, mlfl
     assert points(run, "train/loss")[-1] == (100, 1_700_000_001.0, 0.05)
     assert row_of(workspace, run)["params"]["late"] == 1
     assert Run(run.experiment, other_id).get_status() == "Completed"
-
-
-def row_of(workspace: Workspace, run: Run) -> dict[str, object]:
-    rows = workspace.connection.get("/api/runs/table", experiment=run.experiment.name, limit=1000)["rows"]
-    row: dict[str, object] = next(row for row in rows if row["run_id"] == run.id)
-    return row
 
 
 def test_each_folder_of_event_files_becomes_a_run(workspace: Workspace, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary
 from tensorboard.plugins.histogram import summary_v2 as histograms
+from tensorboard.plugins.hparams import summary_v2 as hparams
 from tensorboard.plugins.scalar import summary_v2 as scalars
 from tensorboard.plugins.text import summary_v2 as texts
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
@@ -23,6 +24,7 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 from runyard.event_files.checksums import complete_records
 from runyard.event_files.summaries import read_event
 from runyard.store.database import Database
+from runyard.store.run_labels import RunLabels
 from runyard.tracking.event_files import EventFile, EventFiles, find_event_files, ingest_event_files
 from runyard.tracking.metrics import read_metrics, read_points
 from runyard.tracking.value_entries import read_entries
@@ -214,3 +216,22 @@ def test_other_data_gives_no_values_or_an_error(middle: bytes, end: bytes) -> No
     for data in (middle, b"\x09" + middle, b"\x09" + b"\0" * 8 + b"\x10" + middle + end):
         with suppress(ValueError, struct.error):
             assert all(value.tag for value in read_event(data))
+
+
+def test_hyperparameters_become_parameters_of_the_run(database: Database, logs: Path, write: Write) -> None:
+    """Written as `SummaryWriter.add_hparams` does it: in a folder whose name is the time."""
+    for folder, lr in (("1700000000.5", 0.1), ("1700000001.25", 0.2), ("second", 0.3)):
+        write(0, *hparams.hparams_pb({"lr": lr, "layers": 3, "name": "cnn", "bias": False}).value, folder=folder)
+        write(0, simple("hparam/accuracy", lr), folder=folder)
+    assert ingest_new(database, logs) == 6
+    assert ingest_new(database, logs) == 0
+    assert RunLabels(database).params(["r"])["r"] == {
+        "lr": "0.1",
+        "logs/lr": "0.2",  # the run has another value of this name
+        "logs/second/lr": "0.3",
+        "layers": "3",
+        "name": "cnn",
+        "bias": "false",
+    }
+    assert read_points(database, "r", "logs/hparam/accuracy").values.tolist() == pytest.approx([0.1, 0.2])
+    assert read_points(database, "r", "logs/second/hparam/accuracy").values.tolist() == pytest.approx([0.3])

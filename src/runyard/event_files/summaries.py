@@ -1,4 +1,4 @@
-"""Parses TensorBoard events: scalars, histograms and texts, in the formats of TensorFlow 1 and 2."""
+"""Parses TensorBoard events: scalars, histograms, texts and hyperparameters, in the formats of TensorFlow 1 and 2."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from runyard.context.documents import HISTOGRAM, SCALAR, TEXT
+from runyard.event_files import hparams
 from runyard.wire.event_records import BYTES, FIXED32, fields, signed
 
 _DOUBLE = struct.Struct("<d")
@@ -25,7 +26,7 @@ _VARINTS = (7, 10, 11, 13, 16, 17)
 @dataclass(frozen=True)
 class SummaryValue:
     tag: str
-    kind: str  # scalar, histogram or text
+    kind: str  # scalar, histogram or text, or a kind of runyard.event_files.hparams
     step: int
     time: float
     value: Any
@@ -85,6 +86,7 @@ def _parse_simple_scalar(event: bytes) -> Optional[SummaryValue]:
 
 def _parse_value(message: bytes, step: int, time: float) -> Optional[SummaryValue]:
     tag = plugin = ""
+    plugin_data = b""
     kind, content = "", None
     for number, wire, value in fields(message):
         if not isinstance(value, bytes):
@@ -98,19 +100,25 @@ def _parse_value(message: bytes, step: int, time: float) -> Optional[SummaryValu
         elif number == 8:
             kind, content = "tensor", value
         elif number == 9:
-            plugin = _plugin(value)
-    if kind == "tensor" and isinstance(content, bytes):
+            plugin, plugin_data = _plugin(value)
+    if plugin == hparams.PLUGIN:
+        kind, content = hparams.parse_session(plugin_data)
+    elif kind == "tensor" and isinstance(content, bytes):
         kind, content = _parse_tensor(content, plugin)
     return SummaryValue(tag, kind, step, time, content) if tag and kind else None
 
 
-def _plugin(metadata: bytes) -> str:
+def _plugin(metadata: bytes) -> tuple[str, bytes]:
+    """The name of the plugin and its data."""
+    name, data = "", b""
     for number, _, value in fields(metadata):
         if number == 1 and isinstance(value, bytes):
-            for inner, _, name in fields(value):
-                if inner == 1 and isinstance(name, bytes):
-                    return name.decode("utf-8", "replace")
-    return ""
+            for inner, _, content in fields(value):
+                if inner == 1 and isinstance(content, bytes):
+                    name = content.decode("utf-8", "replace")
+                elif inner == 2 and isinstance(content, bytes):
+                    data = content
+    return name, data
 
 
 def _parse_tensor(message: bytes, plugin: str) -> tuple[str, Any]:

@@ -32,7 +32,7 @@ class ForeignRun:
     created_at: float
     ended_at: Optional[float]
     source: str  # "mlflow", "tensorboard", "wandb"
-    series: Callable[[], Iterator[MetricSeries]]
+    series: Callable[[], Iterator[MetricSeries]] = lambda: iter(())
     parent_id: Optional[str] = None
     user: str = ""
     message: str = ""  # reason of the failure

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from runyard.client.connection import Connection
 from runyard.exchange.foreign_run import ForeignRun, MetricSeries
 from runyard.posix import sha256
-from runyard.wire.exchange import ImportRun
+from runyard.wire.exchange import TENSORBOARD, ImportRun
 from runyard.wire.points import pack_points
 
 _MAX_POINTS_PER_REQUEST = 1_000_000
@@ -33,6 +33,9 @@ def import_runs(
         result = connection.post("/api/runs/import", asdict(_request(run)))
         points = _send_points(connection, run, result["points"])
         files = _send_files(connection, run, result["files"])
+        if run.source == TENSORBOARD and files:
+            after = connection.post("/api/runs/import", asdict(_request(run)))
+            points = sum(after["points"].values()) - sum(result["points"].values())
         counts.points += points
         counts.files += files
         if result["created"]:

@@ -24,6 +24,7 @@ from runyard.tracking.event_files import EventFile, find_event_files, ingest_eve
 from runyard.tracking.ingest import dropped_points, ingest
 from runyard.tracking.series_index import system_run_id
 from runyard.wire.event_records import is_event_file
+from runyard.wire.exchange import EVENT_FILES_FOLDER, IMPORTED_FROM, TENSORBOARD
 
 log = logging.getLogger(__name__)
 
@@ -74,10 +75,17 @@ def _read_last_metrics(components: Components, record: RunRecord) -> list[RunWar
 
 
 def ingest_uploaded_event_files(components: Components, run_id: str) -> None:
-    """Read the TensorBoard files that a script or an interactive run uploaded itself."""
+    """Read the TensorBoard files that a script, an interactive run or an import of event files uploaded.
+
+    The metrics of runs that were imported from other programs are complete: their event files would repeat them.
+    """
     artifacts = components.artifacts
+    source = components.runs.labels([run_id])[run_id][1].get(IMPORTED_FROM)
+    if source not in (None, TENSORBOARD):
+        return
     names = [file.path for file in artifacts.files(run_id) if is_event_file(file.path)]
-    files = [EventFile(name, artifacts.source_of(run_id, name).path) for name in names]
+    base = EVENT_FILES_FOLDER if source == TENSORBOARD else ""
+    files = [EventFile(name, artifacts.source_of(run_id, name).path, base) for name in names]
     ingest_event_files(components.database, run_id, files)
 
 

@@ -1,8 +1,8 @@
 """Ingests the TensorBoard event files of a run as they grow: every event exactly once.
 
 The name of a series is the file's folder and the tag, such as ``logs/train/loss``, so it never clashes with the metrics
-that a script logs. The read position of each file is saved in the transaction that stores its points, in the table of
-journal positions.
+that a script logs. Hyperparameters of the HParams plugin become parameters of the run. The read position of each file
+is saved in the transaction that stores its values, in the table of journal positions.
 """
 
 from __future__ import annotations
@@ -23,10 +23,13 @@ from sqlalchemy.exc import IntegrityError
 from runyard.context import format as layout
 from runyard.context.documents import SCALAR
 from runyard.event_files.checksums import TAIL_BYTES, complete_records, first_record_bytes
+from runyard.event_files.hparams import SESSION_END, SESSION_START, without_time
 from runyard.event_files.summaries import SummaryValue, read_event
 from runyard.posix.regular_file import UNREADABLE, open_regular, read_range
+from runyard.spec.redaction import mask_label
 from runyard.store import schema
 from runyard.store.database import Database
+from runyard.store.run_labels import record_change, set_params
 from runyard.tracking.blocks import Columns
 from runyard.tracking.file_walk import decode_name
 from runyard.tracking.series import Entry, append
@@ -45,6 +48,11 @@ _RESCAN_FACTOR = 50  # folders are scanned again after this multiple of the last
 class EventFile:
     name: str  # in the run: logs/train/events.out.tfevents.…
     path: Path
+    base: str = ""  # folder that is not part of the names of series, such as "logs/"
+
+    @property
+    def series_folder(self) -> str:
+        return without_time(self.name.removeprefix(self.base).rpartition("/")[0])
 
 
 class EventFiles:
@@ -125,11 +133,14 @@ def _read_round(database: Database, run_id: str, file: EventFile) -> tuple[int, 
     values, end, warning = _read(file, begin)
     if end == begin:
         return 0, False, warning
-    scalars, entries = _group_by_series(file.name, values)
+    scalars, entries = _group_by_series(file.series_folder, values)
+    sessions = [value.value for value in values if value.kind == SESSION_START]
     with database.write() as connection:
         _save_position(connection, run_id, file.name, before, end)
         if scalars or entries:
             append(connection, run_id, scalars, entries)
+        for parameters in sessions:
+            _add_parameters(connection, run_id, file.series_folder, parameters)
     return len(values), end - begin >= _ROUND_BYTES // 2, warning
 
 
@@ -169,20 +180,35 @@ def _is_storable(value: SummaryValue) -> bool:
     return abs(value.time) < _MAX_TIME_S and -_MAX_STEP <= value.step < _MAX_STEP
 
 
+def _add_parameters(connection: Connection, run_id: str, folder: str, parameters: dict[str, str]) -> None:
+    """Set parameters. If the run has another value under a name, the folder of the file becomes part of the name."""
+    table = schema.params.c
+    stored = dict(connection.execute(select(table.key, table.value).where(table.run_id == run_id)).tuples().all())
+    names = {
+        key: key if stored.get(key) in (None, mask_label(key, value)) else _join(folder, key)
+        for key, value in parameters.items()
+    }
+    set_params(connection, run_id, {names[key]: value for key, value in parameters.items()})
+    record_change(connection, run_id)
+
+
 def _group_by_series(
-    name: str, values: list[SummaryValue]
+    folder: str, values: list[SummaryValue]
 ) -> tuple[dict[str, Columns], dict[tuple[str, str], list[Entry]]]:
-    folder = name.rpartition("/")[0]
     points: dict[str, list[SummaryValue]] = {}
     entries: dict[tuple[str, str], list[Entry]] = {}
     for value in values:
-        series = f"{folder}/{value.tag}"[:_MAX_NAME]
+        series = _join(folder, value.tag)
         if value.kind == SCALAR:
             points.setdefault(series, []).append(value)
-        else:
+        elif value.kind not in (SESSION_START, SESSION_END):
             entry = Entry(value.step, value.time, 0, value.value)
             entries.setdefault((series, value.kind), []).append(entry)
     return {series: _columns(scalars) for series, scalars in points.items()}, entries
+
+
+def _join(folder: str, name: str) -> str:
+    return (f"{folder}/{name}" if folder else name)[:_MAX_NAME]
 
 
 def _columns(values: list[SummaryValue]) -> Columns:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Optional
 
+IMPORTED_FROM = "runyard.imported_from"  # property of imported runs: their source
+TENSORBOARD = "tensorboard"  # source of runs whose metrics the yard reads from the uploaded event files
+EVENT_FILES_FOLDER = "logs/"  # of these runs
+
 
 @dataclass(frozen=True)
 class ImportRun:
