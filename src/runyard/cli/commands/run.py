@@ -62,7 +62,10 @@ def run(
         ),
     ] = None,
     gpu: Annotated[bool, typer.Option("--gpu", help="Use a GPU, if available.")] = False,
-    gpus: Annotated[Optional[int], typer.Option(metavar="N", min=0, help="Number of GPUs per process; refused if the target has fewer.")] = None,
+    gpus: Annotated[
+        Optional[int],
+        typer.Option(metavar="N", min=0, help="Number of GPUs per process; refused if the target has fewer."),
+    ] = None,
     cpus: Annotated[Optional[int], typer.Option(metavar="N", min=1, help="Number of CPU cores.")] = None,
     memory_gb: Annotated[Optional[float], typer.Option(metavar="GB", min=0.0, help="Memory limit.")] = None,
     target: Annotated[str, typer.Option(metavar="NAME", help="Compute target.")] = "local",
