@@ -95,6 +95,11 @@ class MarkedFailed(Event):
 
 
 @dataclass(frozen=True)
+class Resumed(Event):
+    """A tracking client continues a run that has ended."""
+
+
+@dataclass(frozen=True)
 class DetailsChanged(Event):
     """Warnings or the current phase changed; the state stays the same."""
 

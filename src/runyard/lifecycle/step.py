@@ -115,6 +115,12 @@ def _finalized(life: Life, event: Any) -> Outcome:
     return replace(life, state=end.state, end=end), [do.LeaveQueue()]
 
 
+def _resume(life: Life, event: on.Resumed) -> Outcome:
+    if life.managed or life.is_sweep:  # it ends with its script or its child runs
+        return life, []
+    return replace(life, state=S.RUNNING, end=None), []
+
+
 TRANSITIONS: dict[tuple[RunState, type[on.Event]], Callable[[Life, Any], Outcome]] = {
     (S.NOT_STARTED, on.Submitted): _go_to(S.PREPARING, do.Prepare()),
     (S.NOT_STARTED, on.Opened): _go_to(S.RUNNING),
@@ -162,6 +168,9 @@ TRANSITIONS: dict[tuple[RunState, type[on.Event]], Callable[[Life, Any], Outcome
     (S.CANCEL_REQUESTED, on.YardRestarted): _unless_sweep(do.Watch(), do.StopAgent()),
     (S.FINALIZING, on.Finalized): _finalized,
     (S.FINALIZING, on.YardRestarted): _go_to(S.FINALIZING, do.Finalize()),
+    (S.COMPLETED, on.Resumed): _resume,
+    (S.FAILED, on.Resumed): _resume,
+    (S.CANCELED, on.Resumed): _resume,
 }
 
 # The reason why an event has no effect in every other state; a test checks all pairs.
@@ -181,6 +190,7 @@ IGNORED: dict[type[on.Event], str] = {
     on.ChildrenEnded: "the sweep has ended or is ending",
     on.MarkedComplete: "a submitted run ends with its script; an ended run does not change",
     on.MarkedFailed: "the run has ended or is ending",
+    on.Resumed: "the run has not ended, or is ending",
     on.DetailsChanged: "only the run's details change",
     on.YardRestarted: "an ended run does not change",
 }

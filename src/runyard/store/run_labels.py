@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, literal, select, union_all, update
@@ -52,6 +52,28 @@ class RunLabels:
             touch(connection, run_id)
             set_params(connection, run_id, params)
 
+    def add_params(self, run_id: str, params: Mapping[str, str], replaceable: Mapping[str, str]) -> None:
+        """Add parameters. They cannot be overwritten: a different value for an existing key is an error.
+
+        Args:
+            run_id: The run.
+            params: The new parameters.
+            replaceable: Parameters that may be overwritten as long as they have these values.
+        """
+        table = schema.params
+        with self._database.write() as connection:
+            touch(connection, run_id)  # takes the write lock, so that concurrent requests are checked one by one
+            for keys in batches(params):
+                query = select(table.c.key, table.c.value).where(table.c.run_id == run_id, table.c.key.in_(keys))
+                for key, value in connection.execute(query):
+                    if value not in (mask_label(key, params[key]), mask_label(key, replaceable.get(key))):
+                        raise UserErrorException(
+                            f"parameter {key!r} of run {run_id} is already {value!r} and cannot be set to "
+                            f"{mask_label(key, params[key])!r}",
+                            hint="parameters cannot be overwritten; use a tag for values that change",
+                        )
+            set_params(connection, run_id, params)
+
     def params(self, run_ids: Sequence[str]) -> dict[str, dict[str, str]]:
         params: dict[str, dict[str, str]] = {run_id: {} for run_id in run_ids}
         table = schema.params
@@ -67,6 +89,21 @@ class RunLabels:
             set_labels(connection, schema.tags, run_id, tags)
             for key in remove:
                 connection.execute(delete(schema.tags).where(schema.tags.c.run_id == run_id, schema.tags.c.key == key))
+
+    def change_tag(self, run_id: str, key: str, change: Callable[[str | None], str]) -> None:
+        """Replace a tag by the result of ``change``, which gets the old value or None, in one transaction."""
+        table = schema.tags
+        with self._database.write() as connection:
+            touch(connection, run_id)
+            query = select(table.c.value).where(table.c.run_id == run_id, table.c.key == key)
+            set_labels(connection, table, run_id, {key: change(connection.execute(query).scalar())})
+
+    def remove_tag(self, run_id: str, key: str) -> bool:
+        """Remove a tag; False if the run does not have it."""
+        table = schema.tags
+        with self._database.write() as connection:
+            touch(connection, run_id)
+            return bool(connection.execute(delete(table).where(table.c.run_id == run_id, table.c.key == key)).rowcount)
 
     def add_properties(self, run_id: str, properties: Mapping[str, str | None]) -> None:
         """Add properties. They cannot be overwritten: a different value for an existing key is an error."""

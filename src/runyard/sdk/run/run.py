@@ -164,7 +164,8 @@ class Run(RunFiles, RunListing, MetricLogging):
         """Return the current status, such as ``"Queued"``, ``"Running"`` or ``"Completed"``."""
         from runyard.spec.names import TERMINAL_STATES
 
-        if self.status not in TERMINAL_STATES:
+        # a submitted run that has ended does not change; others may be continued by MLflow's client
+        if self.status not in TERMINAL_STATES or self._view["spec"] is None:
             self._refresh()
         return self.status
 

@@ -12,10 +12,12 @@ from runyard.errors import RunNotFound
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, Life
 from runyard.orchestrator.conductor import Conductor
+from runyard.orchestrator.resume import resume
 from runyard.server.mlflow import experiments, models, serializers
 from runyard.server.mlflow.constants import DEFAULT_ID, DELETED, NAME, PARENT, STAGE, USER, from_pairs
 from runyard.server.mlflow.errors import DOES_NOT_EXIST, INVALID, MlflowError, integer_field, require
 from runyard.store.documents import INPUTS, Documents
+from runyard.store.run_search import MLFLOW_STATUS
 from runyard.store.runs import RunRecord
 from runyard.tracking.external_points import Point, add_points
 from runyard.tracking.ingest import ingest
@@ -63,9 +65,12 @@ def update(conductor: Conductor, fields: Fields) -> Any:
     """Update status and name. The status of a submitted run is ignored: the end of its process decides."""
     run_id = require(fields, "run_id", "run_uuid")
     record = conductor.components.runs.load(run_id)
-    event = _EVENTS.get(str(fields.get("status") or "").upper())
-    if event is not None and not record.life.managed:
-        conductor.post(run_id, event)
+    status = str(fields.get("status") or "").upper()
+    if status in (_RUNNING, *_ENDS) and not record.life.managed:
+        if status != MLFLOW_STATUS[record.life.state]:  # a request that is sent again does not change the end
+            resume(conductor, run_id)
+        if status in _ENDS:
+            conductor.post(run_id, _ENDS[status])
     name = fields.get("run_name")
     if name:
         conductor.components.runs.rename(run_id, str(name))
@@ -101,10 +106,9 @@ def set_tag(conductor: Conductor, fields: Fields) -> Any:
 
 def delete_tag(conductor: Conductor, fields: Fields) -> Any:
     run_id, key = require(fields, "run_id"), require(fields, "key")
-    conductor.components.runs.load(run_id)
-    if key not in conductor.components.runs.labels([run_id])[run_id][0]:
+    if not conductor.components.runs.remove_tag(run_id, key):
         raise MlflowError(DOES_NOT_EXIST, f"run {run_id} has no tag {key!r}")
-    _tag(conductor, run_id, {}, remove=[key])
+    conductor.notifier.notify(run_id)
     return {}
 
 
@@ -149,13 +153,12 @@ def log_outputs(conductor: Conductor, fields: Fields) -> Any:
 def log_model(conductor: Conductor, fields: Fields) -> Any:
     """Record the models of a run in a tag, for clients before MLflow 3."""
     run_id = require(fields, "run_id")
-    conductor.components.runs.load(run_id)
-    logged_models = json.loads(conductor.components.runs.labels([run_id])[run_id][0].get(_MODELS) or "[]")
     try:
-        logged_models.append(json.loads(require(fields, "model_json")))
+        model = json.loads(require(fields, "model_json"))
     except ValueError as error:
         raise MlflowError(INVALID, f"model_json is not valid JSON: {error}") from None
-    _tag(conductor, run_id, {_MODELS: json.dumps(logged_models)})
+    conductor.components.runs.change_tag(run_id, _MODELS, lambda history: _with_model(history, model))
+    conductor.notifier.notify(run_id)
     return {}
 
 
@@ -165,7 +168,8 @@ def ingest_journals(conductor: Conductor, run_ids: Iterable[str]) -> None:
         ingest(conductor.components.database, run_id, conductor.components.folder(run_id).journal)
 
 
-_EVENTS: dict[str, on.Event] = {
+_RUNNING = "RUNNING"
+_ENDS: dict[str, on.Event] = {
     "FINISHED": on.MarkedComplete(),
     "FAILED": on.MarkedFailed(End(EndReason.MARKED_FAILED, "its MLflow client reported a failure")),
     "KILLED": on.CancelRequested(),
@@ -194,8 +198,8 @@ def _log(
         if not (metric.get("model_id") and _is_stored(conductor, run_id, name, point)):
             points.setdefault(name, []).append(point)
     if params:
-        _check_params(conductor, record, params)
-        conductor.components.runs.set_params(run_id, params)
+        # script arguments are parameters, which a script may log in another format
+        conductor.components.runs.add_params(run_id, params, serializers.script_arguments(record))
     if tags:
         _tag(conductor, run_id, tags)
     if metrics:
@@ -224,19 +228,6 @@ def _is_stored(conductor: Conductor, run_id: str, name: str, point: Point) -> bo
     return bool(equal.any())
 
 
-def _check_params(conductor: Conductor, record: RunRecord, params: dict[str, str]) -> None:
-    """Refuse to overwrite parameters, as MLflow does; except script arguments, which a script may log reformatted."""
-    stored = conductor.components.runs.params([record.run_id])[record.run_id]
-    arguments = serializers.script_arguments(record)
-    for key, value in params.items():
-        if stored.get(key, value) != value and stored[key] != arguments.get(key):
-            raise MlflowError(
-                INVALID,
-                f"parameter {key!r} of run {record.run_id} is already {stored[key]!r} and cannot be set to {value!r}",
-                hint="parameters cannot be overwritten; use a tag for values that change",
-            )
-
-
 def _tag(conductor: Conductor, run_id: str, tags: dict[str, str], remove: list[str] | None = None) -> None:
     conductor.components.runs.set_tags(run_id, tags, remove or [])
     conductor.notifier.notify(run_id)
@@ -244,6 +235,13 @@ def _tag(conductor: Conductor, run_id: str, tags: dict[str, str], remove: list[s
 
 def _text(fields: Fields) -> str:
     return str(fields.get("value") if fields.get("value") is not None else "")
+
+
+def _with_model(history: str | None, model: Any) -> str:
+    try:
+        return json.dumps([*json.loads(history or "[]"), model])
+    except (ValueError, TypeError):  # a client set the tag
+        raise MlflowError(INVALID, f"the value of tag {_MODELS!r} is not a JSON list: {history!r}") from None
 
 
 def _dataset_input(fields: Fields) -> Fields:
