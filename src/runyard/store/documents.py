@@ -42,15 +42,22 @@ class Documents:
     def change(self, kind: str, id: str, owner: str, apply: Callable[[dict[str, Any]], dict[str, Any]]) -> Document:
         """Replace the content by the result of ``apply``, which gets the old one (or {}), in one transaction."""
         with self._database.write() as connection:
-            existing = _get(connection, kind, id)
-            content = apply(existing.content if existing else {})
-            document = Document(id, owner, content, existing.created_at if existing else clock.now())
-            put_document(connection, kind, document)
-        return document
+            return change_document(connection, kind, id, owner, apply)
 
     def remove(self, kind: str, id: str) -> None:
         with self._database.write() as connection:
             connection.execute(delete(table).where(table.c.kind == kind, table.c.id == id))
+
+
+def change_document(
+    connection: Connection, kind: str, id: str, owner: str, apply: Callable[[dict[str, Any]], dict[str, Any]]
+) -> Document:
+    """Like :meth:`Documents.change`, in the caller's transaction."""
+    existing = _get(connection, kind, id)
+    content = apply(existing.content if existing else {})
+    document = Document(id, owner, content, existing.created_at if existing else clock.now())
+    put_document(connection, kind, document)
+    return document
 
 
 def put_document(connection: Connection, kind: str, document: Document) -> None:

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from runyard import clock
 from runyard.spec.names import to_experiment_name
+from runyard.store import schema
 from runyard.store.database import Database
-from runyard.store.documents import EXPERIMENT, Document, put_document
+from runyard.store.documents import EXPERIMENT, Document, change_document, put_document
+from runyard.store.run_labels import set_labels, touch
 from runyard.store.schema import experiments as table
 
 # Built once: every submitted run looks for its experiment, and constructing a statement takes longer than executing it.
@@ -61,6 +63,35 @@ class ExperimentStore:
             connection.execute(insert(table).values(**vars(record)))
             put_document(connection, EXPERIMENT, Document(record.name, record.name, content, record.created_at))
         return record
+
+    def set_stage(self, name: str, stage: str, run_tag: str, run_value: str | None) -> list[str]:
+        """Change the lifecycle stage of an experiment and all its runs, in one transaction.
+
+        Args:
+            name: Name of the experiment.
+            stage: Stored in its document.
+            run_tag: The key of a tag of its runs.
+            run_value: Value of the tag; None removes it.
+
+        Returns:
+            The ids of the runs.
+        """
+        of_experiment = select(schema.runs.c.run_id).where(schema.runs.c.experiment == name)
+        tags = schema.tags.c
+        with self._database.write() as connection:
+            ensure_experiment(connection, name, clock.now())
+
+            def apply(content: dict[str, Any]) -> dict[str, Any]:
+                return {**content, "stage": stage, "changed_at": clock.now()}
+
+            change_document(connection, EXPERIMENT, name, name, apply)
+            connection.execute(delete(schema.tags).where(tags.key == run_tag, tags.run_id.in_(of_experiment)))
+            run_ids = list(connection.execute(of_experiment).scalars())
+            for run_id in run_ids:
+                touch(connection, run_id)
+                if run_value is not None:
+                    set_labels(connection, schema.tags, run_id, {run_tag: run_value})
+        return run_ids
 
     def rename(self, name: str, title: str) -> bool:
         """Change the title; False if another experiment has it."""

@@ -4,27 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from runyard import clock
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.mlflow import filters
+from runyard.server.mlflow import filters, limits
 from runyard.server.mlflow.constants import (
     ACTIVE,
     DEFAULT,
     DEFAULT_ID,
     DELETED,
+    STAGE,
     from_pairs,
     milliseconds,
     to_experiment_id,
     to_pairs,
 )
-from runyard.server.mlflow.errors import ALREADY_EXISTS, DOES_NOT_EXIST, INVALID, MlflowError, integer_field, require
+from runyard.server.mlflow.errors import (
+    ALREADY_EXISTS,
+    DOES_NOT_EXIST,
+    INVALID,
+    INVALID_STATE,
+    MlflowError,
+    integer_field,
+    invalid_value,
+    require,
+)
 from runyard.store.documents import EXPERIMENT, Document, Documents
 from runyard.store.experiments import ExperimentRecord, ExperimentStore
 from runyard.store.run_search import ATTRIBUTE, TAG, Order
 
 _MAX_PAGE_SIZE = 50_000
+_DEFAULT_ORDER = [Order(ATTRIBUTE, "creation_time", ascending=False)]
 Fields = dict[str, Any]
 
 
@@ -39,11 +51,16 @@ class Experiment:
     def stage(self) -> str:
         return str(self.content.get("stage", ACTIVE))
 
+    @property
+    def artifact_location(self) -> str:
+        """The place outside the yard where clients store artifacts of this experiment; usually empty."""
+        return str(self.content.get("artifact_location", ""))
+
     def to_json(self) -> dict[str, Any]:
         return {
             "experiment_id": to_experiment_id(self.name),
             "name": self.title,
-            "artifact_location": f"mlflow-artifacts:/experiments/{self.name}",
+            "artifact_location": self.artifact_location or f"mlflow-artifacts:/experiments/{self.name}",
             "lifecycle_stage": self.stage,
             "creation_time": milliseconds(self.created_at),
             "last_update_time": milliseconds(self.content.get("changed_at", self.created_at)),
@@ -55,16 +72,21 @@ def by_id(conductor: Conductor, experiment_id: str) -> Experiment:
     name = DEFAULT if experiment_id == DEFAULT_ID else experiment_id
     record = _store(conductor).find(name)
     if record is None and name != DEFAULT:
-        raise MlflowError(DOES_NOT_EXIST, f"no experiment with the id {experiment_id!r}")
+        raise MlflowError(DOES_NOT_EXIST, f"No experiment with id={experiment_id} exists")
     document = Documents(conductor.components.database).get(EXPERIMENT, name)
     return _experiment(record or _unused_default(conductor), document)
 
 
 def create(conductor: Conductor, fields: Fields) -> Any:
-    title = require(fields, "name")
+    title, tags = require(fields, "name"), from_pairs(fields.get("tags"))
+    limits.check_experiment_name(title)
+    limits.check_experiment_tags(tags)
+    content = {"tags": tags, "changed_at": clock.now()}
+    if location := str(fields.get("artifact_location") or "").rstrip("/"):
+        limits.check_artifact_location(location)
+        content["artifact_location"] = location
     if title == DEFAULT:
         _store(conductor).add(DEFAULT)  # every client has it, also before its first run
-    content = {"tags": from_pairs(fields.get("tags")), "changed_at": clock.now()}
     record = _store(conductor).create(title, content)
     if record is None:
         raise _title_in_use(conductor, title)
@@ -88,21 +110,23 @@ def get_by_name(conductor: Conductor, fields: Fields) -> Any:
 
 def search(conductor: Conductor, fields: Fields) -> Any:
     comparisons = filters.parse(fields.get("filter"), filters.EXPERIMENTS)
+    orders = filters.parse_orders(fields.get("order_by") or (), filters.EXPERIMENT_ORDERS)
     stages = lifecycle_stages(fields.get("view_type"))
     results = []
     for experiment in _all(conductor):
         if experiment.stage in stages and filters.matches(comparisons, _values(experiment)):
             results.append(experiment.to_json())
-    results.sort(key=lambda content: (-content["creation_time"], content["experiment_id"]))
-    orders = [filters.parse_order(str(text), filters.EXPERIMENTS) for text in fields.get("order_by") or ()]
-    for order in reversed(orders):
-        sort(results, order)
+    for order in [Order(ATTRIBUTE, "experiment_id", not orders), *reversed(orders or _DEFAULT_ORDER)]:
+        results.sort(key=itemgetter(order.key), reverse=not order.ascending)
     return page("experiments", results, fields, 1000)
 
 
 def update(conductor: Conductor, fields: Fields) -> Any:
     experiment = by_id(conductor, require(fields, "experiment_id"))
     title = require(fields, "new_name")
+    limits.check_experiment_name(title)
+    if experiment.stage == DELETED:
+        raise MlflowError(INVALID_STATE, f"cannot rename the deleted experiment {experiment.title!r}; restore it first")
     for name in {experiment.name, DEFAULT} if title == DEFAULT else {experiment.name}:
         _store(conductor).add(name)  # the default experiment may have no record yet
     if not _store(conductor).rename(experiment.name, title):
@@ -112,28 +136,43 @@ def update(conductor: Conductor, fields: Fields) -> Any:
 
 
 def delete(conductor: Conductor, fields: Fields) -> Any:
-    _change(conductor, by_id(conductor, require(fields, "experiment_id")).name, stage=DELETED)
+    """Delete an experiment and all its runs, until it is restored."""
+    _move(conductor, require(fields, "experiment_id"), ACTIVE, DELETED)
     return {}
 
 
 def restore(conductor: Conductor, fields: Fields) -> Any:
-    _change(conductor, by_id(conductor, require(fields, "experiment_id")).name, stage=ACTIVE)
+    """Restore an experiment and all its runs; as in MLflow also those that were deleted before the experiment."""
+    _move(conductor, require(fields, "experiment_id"), DELETED, ACTIVE)
     return {}
 
 
 def set_tag(conductor: Conductor, fields: Fields) -> Any:
     experiment = by_id(conductor, require(fields, "experiment_id"))
-    _change(conductor, experiment.name, tags={require(fields, "key"): str(fields.get("value", ""))})
+    tags = {require(fields, "key"): str(fields.get("value", ""))}
+    limits.check_experiment_tags(tags)
+    check_active(experiment)
+    _change(conductor, experiment.name, tags=tags)
     return {}
 
 
 def delete_tag(conductor: Conductor, fields: Fields) -> Any:
     experiment = by_id(conductor, require(fields, "experiment_id"))
     key = require(fields, "key")
+    check_active(experiment)
     if key not in experiment.content.get("tags", {}):
-        raise MlflowError(DOES_NOT_EXIST, f"experiment {experiment.title!r} has no tag {key!r}")
+        raise MlflowError(DOES_NOT_EXIST, f"No tag with name: {key} in experiment {experiment.title!r}")
     _change(conductor, experiment.name, tags={key: None})
     return {}
+
+
+def check_active(experiment: Experiment) -> None:
+    if experiment.stage == DELETED:
+        raise MlflowError(
+            INVALID,
+            f"The experiment {experiment.title!r} must be in the 'active' state. Current state is deleted.",
+            hint="restore it first",
+        )
 
 
 def lifecycle_stages(view_type: Any) -> tuple[str, ...]:
@@ -145,10 +184,12 @@ def lifecycle_stages(view_type: Any) -> tuple[str, ...]:
 
 def page(name: str, results: list[Any], fields: Fields, default_size: int) -> dict[str, Any]:
     offset = page_offset(fields)
-    end = offset + max(1, min(integer_field(fields, "max_results", default_size), _MAX_PAGE_SIZE))
-    content: dict[str, Any] = {name: results[offset:end]}
-    if len(results) > end:
-        content["next_page_token"] = str(end)
+    size = integer_field(fields, "max_results", default_size)
+    if not 0 < size <= _MAX_PAGE_SIZE:
+        raise invalid_value("max_results", size, f"It must be a positive integer and at most {_MAX_PAGE_SIZE}")
+    content: dict[str, Any] = {name: results[offset : offset + size]}
+    if len(results) > offset + size:
+        content["next_page_token"] = str(offset + size)
     return content
 
 
@@ -157,20 +198,6 @@ def page_offset(fields: Fields) -> int:
     if not str(token).isdecimal():
         raise MlflowError(INVALID, f"invalid page token {token!r}")
     return int(token)
-
-
-def sort(results: list[dict[str, Any]], order: Order) -> None:
-    """Sort in place; results without the value come last in both directions."""
-
-    def value(result: dict[str, Any]) -> Any:
-        if order.kind == ATTRIBUTE:
-            return result.get(order.key)
-        return next((tag["value"] for tag in result.get("tags", ()) if tag["key"] == order.key), None)
-
-    results.sort(key=lambda result: value(result) or "" if isinstance(value(result), str) else value(result) or 0)
-    if not order.ascending:
-        results.reverse()
-    results.sort(key=lambda result: value(result) is None)
 
 
 def _values(experiment: Experiment) -> Callable[[str, str], Any]:
@@ -206,6 +233,15 @@ def _title_in_use(conductor: Conductor, title: str) -> MlflowError:
 
 def _store(conductor: Conductor) -> ExperimentStore:
     return ExperimentStore(conductor.components.database)
+
+
+def _move(conductor: Conductor, experiment_id: str, source: str, target: str) -> None:
+    experiment = by_id(conductor, experiment_id)
+    if experiment.stage != source:
+        raise MlflowError(DOES_NOT_EXIST, f"No {source} experiment with id={experiment_id} exists: it is {target}")
+    run_value = DELETED if target == DELETED else None
+    for run_id in _store(conductor).set_stage(experiment.name, target, STAGE, run_value):
+        conductor.notifier.notify(run_id)
 
 
 def _change(conductor: Conductor, name: str, tags: Mapping[str, str | None] | None = None, **values: Any) -> None:

@@ -40,18 +40,19 @@ Value = Union[str, float, "tuple[str, ...]", None]
 
 @dataclass(frozen=True)
 class Grammar:
-    """The attributes of the searched objects, and those of them that are numbers."""
+    """The attributes of the searched objects, those of them that are numbers, and the kinds of names."""
 
     attributes: Collection[str]
     numbers: Collection[str] = ()
+    kinds: Collection[str] = (METRIC, PARAM, TAG, ATTRIBUTE, DATASET)
 
 
 RUNS = Grammar(
     ("run_id", "run_name", "user_id", "status", "start_time", "end_time", "artifact_uri"), ("start_time", "end_time")
 )
-EXPERIMENTS = Grammar(
-    ("name", "experiment_id", "creation_time", "last_update_time"), ("creation_time", "last_update_time")
-)
+_EXPERIMENT_TIMES = ("creation_time", "last_update_time")
+EXPERIMENTS = Grammar(("name", *_EXPERIMENT_TIMES), _EXPERIMENT_TIMES, (ATTRIBUTE, TAG))
+EXPERIMENT_ORDERS = Grammar(("name", "experiment_id", *_EXPERIMENT_TIMES), _EXPERIMENT_TIMES, (ATTRIBUTE,))
 _TIMES = ("creation_timestamp", "creation_time", "last_updated_timestamp", "last_updated_time")
 MODELS = Grammar(("name", "model_id", "model_type", "status", "source_run_id", *_TIMES), _TIMES)
 
@@ -181,6 +182,8 @@ def _parse_identifier(text: str, grammar: Grammar, query: str) -> tuple[str, str
             families = "metrics, params, tags, attributes or datasets"
             raise MlflowError(INVALID, f"unknown {family!r} in {query!r}: expected {families}")
         kind, key = _KINDS[family.lower()], _unquote(rest)
+    if kind not in grammar.kinds:
+        raise MlflowError(INVALID, f"unknown {family!r} in {query!r}: expected {' or '.join(grammar.kinds)}")
     if kind == ATTRIBUTE:
         key = _ALIASES.get(key.lower(), key)
         if key not in grammar.attributes:
