@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Optional
 
@@ -40,6 +41,7 @@ def run_checks() -> list[Finding]:
     return [
         Finding("runyard", "ok", __version__),
         _python(),
+        _studio(),
         *_home(),
         _yard(),
         _backup(),
@@ -68,6 +70,13 @@ def _python() -> Finding:
     if sys.version_info < (3, 10):
         return Finding("Python", "broken", text, "Runyard needs Python 3.10 or newer")
     return Finding("Python", "ok", text)
+
+
+def _studio() -> Finding:
+    if (files("runyard") / "server" / "studio" / "index.html").is_file():
+        return Finding("studio", "ok", "installed")
+    text, remedy = "not part of this installation", "in a checkout: make ui; otherwise install a wheel that contains it"
+    return Finding("studio", "missing", text, remedy)
 
 
 def _home() -> list[Finding]:
