@@ -56,6 +56,8 @@ class Target:
 class Targets:
     def __init__(self, store: ComputeStore, deps: TargetDeps) -> None:
         self._store, self._deps = store, deps
+        # Held while a name is looked up and written. The yard is the only process that writes computes, and this is
+        # the only object that does, so the table and `_targets` cannot differ; the table's primary key is the name.
         self._lock = threading.Lock()
         queue = Queue(YardMachine(LOCAL, deps.local.capacity()))
         self._targets = {LOCAL: Target(LOCAL, "Local", {}, None, deps.local, queue)}
@@ -64,10 +66,7 @@ class Targets:
 
     def get(self, name: str) -> Target:
         with self._lock:
-            if name in self._targets:
-                return self._targets[name]
-            names = ", ".join(self._targets)
-        raise ComputeTargetException(f"no compute target named {name!r}", hint=f"targets here: {names}")
+            return self._find(name)
 
     def all(self) -> list[Target]:
         with self._lock:
@@ -92,30 +91,32 @@ class Targets:
         return existing
 
     def update(self, name: str, changes: Configuration) -> Target:
-        target = self.get(name)
-        if target.kind not in KINDS or not KINDS[target.kind].resizable:
-            raise ComputeTargetException(f"compute target {name!r} cannot be changed", hint="only clusters can")
-        configuration = {**target.configuration, **{k: v for k, v in changes.items() if v is not None}}
-        if configuration["max_nodes"] < configuration["min_nodes"]:
-            raise ComputeTargetException(
-                f"max_nodes must be at least min_nodes ({configuration['min_nodes']}), got {configuration['max_nodes']}"
-            )
         with self._lock:
+            target = self._find(name)
+            if target.kind not in KINDS or not KINDS[target.kind].resizable:
+                raise ComputeTargetException(f"compute target {name!r} cannot be changed", hint="only clusters can")
+            configuration = {**target.configuration, **{k: v for k, v in changes.items() if v is not None}}
+            if configuration["max_nodes"] < configuration["min_nodes"]:
+                raise ComputeTargetException(
+                    f"max_nodes must be at least min_nodes ({configuration['min_nodes']}), "
+                    f"got {configuration['max_nodes']}"
+                )
             self._store.change(name, configuration)
             target.queue.resize(configuration["max_nodes"])
             changed = self._targets[name] = replace(target, configuration=configuration)
         return changed
 
     def delete(self, name: str) -> None:
-        target = self.get(name)
         if name == LOCAL:
             raise ComputeTargetException(f"compute target {name!r} cannot be deleted", hint="it is this machine")
-        run_ids = sorted(target.queue.runs())
-        if run_ids:
-            raise ComputeTargetException(
-                f"compute target {name!r} is in use by {', '.join(run_ids)}", hint="cancel them, or wait for their end"
-            )
         with self._lock:
+            target = self._find(name)
+            run_ids = sorted(target.queue.runs())
+            if run_ids:
+                raise ComputeTargetException(
+                    f"compute target {name!r} is in use by {', '.join(run_ids)}",
+                    hint="cancel them, or wait for their end",
+                )
             self._store.remove(name)
             del self._targets[name]
         if target.compute is not self._deps.local:
@@ -125,6 +126,12 @@ class Targets:
         """Release the connections of all targets. Runs continue."""
         for target in self.all():
             target.compute.close()
+
+    def _find(self, name: str) -> Target:
+        if name not in self._targets:
+            names = ", ".join(self._targets)
+            raise ComputeTargetException(f"no compute target named {name!r}", hint=f"targets here: {names}")
+        return self._targets[name]
 
     def _existing(self, name: str, kind: str, configuration: Configuration) -> Target | None:
         target = self._targets.get(name)

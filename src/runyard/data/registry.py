@@ -33,6 +33,9 @@ class Datastores:
         self._builtin: dict[str, DataStore] = {}  # in addition to the default one
         self._open: dict[str, DataStore] = {}
         self._lock = threading.Lock()
+        # Held from the check of an existing registration until record and credentials are stored: they are in two
+        # files, and those of two concurrent registrations must not be mixed. The yard is the only writer of both.
+        self._registering = threading.Lock()
 
     def add_builtin(self, name: str, store: DataStore) -> None:
         """Add a datastore that needs no registration and cannot be removed."""
@@ -97,30 +100,28 @@ class Datastores:
                 hint="it must start with a letter or digit, followed by letters, digits, '_', '-' and '.'",
             )
         public, secrets = backends.split_credentials(kind, configuration)
-        existing = self._records.get(name)
-        is_same = existing is not None and (existing.kind, existing.configuration) == (kind, public)
         if name == DEFAULT_STORE or name in self._builtin:
             raise UserErrorException(f"{name!r} is a built-in datastore", hint="use another name")
-        if existing is not None and not overwrite and not is_same:
-            raise UserErrorException(
-                f"a datastore {name!r} with another configuration exists already",
-                hint="overwrite=True replaces its registration",
-            )
+        existing = self._replaceable(name, kind, public, overwrite)
+        is_same = existing is not None and (existing.kind, existing.configuration) == (kind, public)
         candidate = backends.open_store(name, kind, public, secrets or (self._secrets.get(name) if is_same else {}))
         if not skip_validation:  # before anything is stored, so that a mistyped key is reported right here
-            list(itertools.islice(candidate.list(), 1))
-        if secrets or existing is None or existing.configuration != public:
-            self._secrets.put(name, secrets)
-        record = self._records.put(name, kind, public)
-        with self._lock:
-            self._open.pop(name, None)
+            list(itertools.islice(candidate.list(), 1))  # without the lock: it may take seconds
+        with self._registering:
+            existing = self._replaceable(name, kind, public, overwrite)
+            if secrets or existing is None or existing.configuration != public:
+                self._secrets.put(name, secrets)
+            record = self._records.put(name, kind, public)
+            with self._lock:
+                self._open.pop(name, None)
         return record
 
     def make_default(self, name: str) -> None:
         self.open_to_write(name)
-        if self.record(name).name == DEFAULT_STORE and self._records.get(name) is None:
-            self._records.put(DEFAULT_STORE, backends.FOLDER, self._initial_default().configuration)
-        self._records.make_default(name)
+        with self._registering:
+            if self.record(name).name == DEFAULT_STORE and self._records.get(name) is None:
+                self._records.put(DEFAULT_STORE, backends.FOLDER, self._initial_default().configuration)
+            self._records.make_default(name)
 
     def unregister(self, name: str) -> None:
         """Remove the registration; the files in the datastore are not touched."""
@@ -130,13 +131,24 @@ class Datastores:
                 f"{name!r} is a built-in datastore and cannot be removed",
                 hint="delete its files instead" if name == DEFAULT_STORE else "",
             )
-        self._records.remove(record.name)
-        self._secrets.put(name, {})
-        with self._lock:
-            self._open.pop(name, None)
+        with self._registering:
+            self._records.remove(record.name)
+            self._secrets.put(name, {})
+            with self._lock:
+                self._open.pop(name, None)
 
     def has_credentials(self, name: str) -> bool:
         return bool(self._secrets.get(name))
+
+    def _replaceable(self, name: str, kind: str, public: Mapping[str, Any], overwrite: bool) -> DatastoreRecord | None:
+        """The existing registration, or None; an error if it differs and must not be overwritten."""
+        existing = self._records.get(name)
+        if existing is not None and not overwrite and (existing.kind, existing.configuration) != (kind, public):
+            raise UserErrorException(
+                f"a datastore {name!r} with another configuration exists already",
+                hint="overwrite=True replaces its registration",
+            )
+        return existing
 
     def _initial_default(self) -> DatastoreRecord:
         configuration = {"path": str(self._default_folder)}

@@ -11,10 +11,11 @@ import binascii
 import hashlib
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from runyard.errors import SecretsUnreadable
-from runyard.posix.atomic_write import replace_file
+from runyard.posix.atomic_write import draft_path, flush_to_disk
 from runyard.spec.folder import HomeFolder
 
 KEY_FILE = "RUNYARD_SECRETS_KEY_FILE"
@@ -83,7 +84,8 @@ class Cipher:
             key = base64.b64decode(path.read_bytes(), validate=False)
         except FileNotFoundError:
             if create and path == own and not HomeFolder(self._home).secrets.exists():
-                return _create_key(path)
+                _create_key(path)
+                return self._read_key(create=False)
             raise SecretsUnreadable(
                 f"the key of the secrets is missing: {path}",
                 hint=f"restore the file, or delete {HomeFolder(self._home).secrets} and set the secrets again"
@@ -100,13 +102,19 @@ class Cipher:
         return key
 
 
-def _create_key(path: Path) -> bytes:
-    key = os.urandom(_KEY_BYTES)
-    with replace_file(path, durable=True) as draft:  # without the key, everything sealed with it is lost
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+def _create_key(path: Path) -> None:
+    """Create the key, unless another thread has created it: values that are sealed with a replaced key are lost."""
+    draft = draft_path(path)
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with open(descriptor, "wb") as file:
-            file.write(base64.b64encode(key) + b"\n")
-    return key
+            file.write(base64.b64encode(os.urandom(_KEY_BYTES)) + b"\n")
+        flush_to_disk(draft)
+        with suppress(FileExistsError):
+            os.link(draft, path)  # unlike a rename, it does not replace an existing file
+    finally:
+        with suppress(OSError):
+            draft.unlink()
 
 
 def _key_id(key: bytes) -> bytes:
