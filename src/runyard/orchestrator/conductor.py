@@ -23,7 +23,7 @@ from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, RunState
 from runyard.lifecycle.step import step
 from runyard.lifecycle.warning import RunWarning, incomplete, notes
-from runyard.orchestrator import agent_control, agent_events, data, dataset_versions, finalize
+from runyard.orchestrator import agent_control, agent_events, client_runs, data, dataset_versions, finalize
 from runyard.orchestrator.activity import Activities
 from runyard.orchestrator.change_notifier import ChangeNotifier
 from runyard.orchestrator.components import Components
@@ -161,7 +161,8 @@ class Conductor:
 
     def recover(self) -> None:
         """After the start of the yard: resume every run that has not ended."""
-        for record in self.components.runs.unfinished():
+        unfinished = self.components.runs.unfinished()
+        for record in unfinished:
             if not record.life.managed:
                 self.live.add(record.run_id)
             try:
@@ -175,6 +176,8 @@ class Conductor:
                 self.post(record.run_id, on.MarkedFailed(End(EndReason.LAUNCH_FAILED, error.message)))
             except Exception:  # likewise
                 log.exception("run %s could not be resumed", record.run_id)
+        for creator in client_runs.ended_creators(self.components, unfinished):
+            self._end_client_runs(creator)
 
     def place_waiting(self, target: Target) -> None:
         """Start the waiting runs that fit now."""
@@ -244,6 +247,8 @@ class Conductor:
             self._submit(self._acting, run_id, lambda: finalize.clean_up(self.components, record))
         if has_ended:
             self._submit(self._acting, run_id, partial(describe_ended_run, self.components, record))
+        if has_ended and record.life.managed and not record.life.is_sweep:
+            self._submit(self._acting, run_id, partial(self._end_client_runs, record))
         for action in actions:
             self._actions[type(action)](record)
         if target is not None:
@@ -375,6 +380,10 @@ class Conductor:
         self.activities.set(record.run_id, "storing outputs")
         warnings = finalize.finalize(self.components, record, self._reporter(record))
         finalize.clean_up(self.components, self.post(record.run_id, on.Finalized(), warnings=warnings))
+
+    def _end_client_runs(self, creator: RunRecord) -> None:
+        for run_id, event in client_runs.ends_of_client_runs(self.components, creator):
+            self.post(run_id, event)
 
     def _reporter(self, record: RunRecord) -> ProgressCallback:
         return lambda text: self.report(record.run_id, text)

@@ -1,7 +1,8 @@
 """Token authentication of requests over TCP. The unix socket needs none: file permissions protect it.
 
 A browser opens `/?token=…` once and receives a cookie, so that the token stays neither in the address bar nor in the
-history. Programs send `Authorization: Bearer …`.
+history. Programs send `Authorization: Bearer …`. The script of a run has its own token with the same access, so that
+the yard knows which run sent a request.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ _Receive = Callable[[], Awaitable[_Message]]
 _Send = Callable[[_Message], Awaitable[None]]
 _App = Callable[[_Message, _Receive, _Send], Awaitable[None]]
 
+CALLING_RUN = "runyard.calling_run"  # in the scope: the id of the run whose script sent the request
 ON_AUTHENTICATED = "runyard.on_authenticated"  # in the scope's state: called with the first authenticated request
 
 _COOKIE_S = 30 * 24 * 3600
@@ -47,6 +49,11 @@ def load_token(home: Path) -> str:
         token = secrets.token_urlsafe(32)
         write_text(path, f"{token}\n")
     return token
+
+
+def run_token(token: str, run_id: str) -> str:
+    """The token for the script of a run."""
+    return f"{token}.{run_id}"
 
 
 class TokenAuth:
@@ -92,8 +99,11 @@ class TokenAuth:
             return self._sign_in_by_link(scope)  # the page itself is public; its data is not
         if path in _PUBLIC_PATHS and scope["method"] == "POST":
             return await self._sign_in(receive)
-        if self._has_token(headers):
+        token = _bearer_token(headers)
+        if self._is_token(token):
             pass
+        elif (run_id := self._calling_run(token)) is not None:
+            scope[CALLING_RUN] = run_id
         elif not self._has_cookie(headers):
             return error_response(
                 401,
@@ -152,9 +162,10 @@ class TokenAuth:
     def _set_cookie(self, response: Response) -> None:
         response.set_cookie(self._cookie, self._session, max_age=_COOKIE_S, httponly=True, samesite="strict", path="/")
 
-    def _has_token(self, headers: dict[str, str]) -> bool:
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        return scheme.lower() == "bearer" and self._is_token(token.strip())
+    def _calling_run(self, text: str) -> str | None:
+        """The id of the run that has this token; None if it is not the token of a run."""
+        token, run_id = text[: len(self._token)], text[len(run_token(self._token, "")) :]
+        return run_id if run_id and self._is_token(token) and text == run_token(token, run_id) else None
 
     def _is_token(self, text: str) -> bool:
         return hmac.compare_digest(text.encode(), self._token.encode())
@@ -165,6 +176,11 @@ class TokenAuth:
         except CookieError:
             return False
         return cookie is not None and hmac.compare_digest(cookie.value.encode(), self._session.encode())
+
+
+def _bearer_token(headers: dict[str, str]) -> str:
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _is_same_origin(headers: dict[str, str], host: str) -> bool:

@@ -18,7 +18,7 @@ import uvicorn
 
 from runyard.errors import UserErrorException
 from runyard.posix.atomic_write import write_text
-from runyard.server.auth import TokenAuth, load_token
+from runyard.server.auth import TokenAuth, load_token, run_token
 from runyard.server.security_headers import SecurityHeaders
 from runyard.spec.folder import HomeFolder
 from runyard.wire.yard import ListenOptions, StudioAddress
@@ -97,7 +97,7 @@ class TcpListener:
             is_needed: Listen until this run has ended; otherwise the address is returned only if a user requested it.
 
         Returns:
-            The URL and the token; None if the yard does not listen. A yard that cannot must not make a run fail.
+            The URL and the run's token; None if the yard does not listen. A yard that cannot must not make a run fail.
         """
         if not (is_needed or self._is_requested) or not self._started.wait(_TIMEOUT_S):
             return None
@@ -115,7 +115,7 @@ class TcpListener:
             ) as error:  # no port is free, the disk is full, or the yard is closing
                 log.warning("scripts cannot connect to the yard over TCP: %s", error)
                 return None
-        return address.url.rstrip("/"), address.token
+        return address.url.rstrip("/"), run_token(address.token, run_id)
 
     def close(self) -> None:
         """Stop listening on TCP, also after a restart of the yard."""

@@ -240,8 +240,10 @@ class Workspace(CloudWorkspace):
             with_auth: Set MLFLOW_TRACKING_TOKEN in this process, where MLflow's client reads the token.
         """
         address = self.connection.post("/api/studio", {})
-        if with_auth:
-            os.environ["MLFLOW_TRACKING_TOKEN"] = address["token"]
+        token = str(address["token"])
+        # the script of a run has a token that names its run: runs that it creates become children of this run
+        if with_auth and not os.environ.get("MLFLOW_TRACKING_TOKEN", "").startswith(f"{token}."):
+            os.environ["MLFLOW_TRACKING_TOKEN"] = token
         return str(address["url"]).rstrip("/")
 
     @property

@@ -11,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 
 from runyard.errors import RunyardException
 from runyard.orchestrator.conductor import Conductor
+from runyard.server.auth import CALLING_RUN
 from runyard.server.mlflow import artifacts, experiments, models, runs, search
 from runyard.server.mlflow.errors import INVALID, MlflowError, error_response
 from runyard.server.mlflow.validation import validate
@@ -82,6 +83,7 @@ def _endpoint(conductor: Conductor, handler: Handler) -> Callable[[Request], Any
     async def endpoint(request: Request) -> Response:
         try:
             fields = validate({**_query(request), **_body(await request.body()), **request.path_params})
+            fields[CALLING_RUN] = request.scope.get(CALLING_RUN)
             return json_response(await run_in_threadpool(handler, conductor, fields))
         except RunyardException as error:
             return error_response(error)

@@ -11,8 +11,10 @@ from runyard import clock
 from runyard.errors import RunNotFound
 from runyard.lifecycle import events as on
 from runyard.lifecycle.state import End, EndReason, Life
+from runyard.orchestrator.client_runs import CREATED_BY
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.resume import resume
+from runyard.server.auth import CALLING_RUN
 from runyard.server.mlflow import experiments, models, serializers
 from runyard.server.mlflow.constants import DEFAULT_ID, DELETED, NAME, PARENT, STAGE, USER, from_pairs
 from runyard.server.mlflow.errors import DOES_NOT_EXIST, INVALID, MlflowError, integer_field, require
@@ -33,6 +35,9 @@ def create(conductor: Conductor, fields: Fields) -> Any:
     if experiment.stage == DELETED:
         raise MlflowError(INVALID, f"experiment {experiment.title!r} is deleted; restore it first")
     tags: dict[str, str | None] = {**from_pairs(fields.get("tags"))}
+    creator = fields.get(CALLING_RUN)
+    if creator:  # everything that the script of a run logs is in this run or its children
+        tags.setdefault(PARENT, creator)
     started_at = integer_field(fields, "start_time", 0) / 1000 or clock.now()
     suffix = os.urandom(4).hex()
     name = str(fields.get("run_name") or tags.get(NAME) or f"run-{suffix}")
@@ -51,7 +56,8 @@ def create(conductor: Conductor, fields: Fields) -> Any:
         target="local",
         submitted_by=str(fields.get("user_id") or tags.get(USER) or ""),
     )
-    return {"run": serializers.run(conductor, conductor.admit(record, on.Opened(), tags, {}))}
+    properties: dict[str, str | None] = {CREATED_BY: creator} if creator else {}
+    return {"run": serializers.run(conductor, conductor.admit(record, on.Opened(), tags, properties))}
 
 
 def get(conductor: Conductor, fields: Fields) -> Any:
