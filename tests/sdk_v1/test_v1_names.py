@@ -32,6 +32,16 @@ def test_every_name_of_the_table_resolves(module: str) -> None:
         assert getattr(imported, name) is getattr(importlib.import_module(target[0]), target[1])
 
 
+def test_urllib_is_complete_after_the_import_of_azureml_core() -> None:
+    code = (
+        "import sys, azureml.core, urllib\n"
+        "assert 'urllib.request' not in sys.modules\n"
+        "print(urllib.request.urlopen.__name__, urllib.parse.quote('a b'), hasattr(urllib, 'nothing'))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (result.stdout, result.stderr) == ("urlopen a%20b False\n", "")
+
+
 def test_every_runyard_module_in_the_table_is_used() -> None:
     named = {name for names in MODULES.values() for name in names.split()}
     homes = [word.partition("=")[0] for names in LOCATIONS.values() for word in names.split()]

@@ -83,6 +83,8 @@ class _Loader:
 
     def exec_module(self, module: ModuleType) -> None:
         fill(module)
+        if module.__name__ == "azureml.core":
+            _load_urllib_on_use()
 
 
 def fill(module: ModuleType) -> None:
@@ -108,6 +110,20 @@ def fill(module: ModuleType) -> None:
         __doc__=f"{name} of the SDK v1, provided by Runyard.",
         __getattr__=resolve,
     )
+
+
+def _load_urllib_on_use() -> None:
+    """Make `import urllib; urllib.request` work: the real SDK imported these modules, and notebooks rely on it."""
+    import urllib
+
+    modules = ("error", "parse", "request", "response")
+
+    def resolve(attribute: str) -> Any:
+        if attribute in modules:
+            return import_module(f"urllib.{attribute}")
+        raise AttributeError(f"module 'urllib' has no attribute {attribute!r}")
+
+    vars(urllib).setdefault("__getattr__", resolve)
 
 
 def _missing_reason(module: str, name: str) -> str:
