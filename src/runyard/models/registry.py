@@ -213,8 +213,8 @@ class Models:
 
         def move_files(connection: Connection, version: int) -> None:
             owner = schema.artifacts.c.run_id
-            values = {"run_id": _file_owner(new_name, version)}
-            connection.execute(update(schema.artifacts).where(owner == _file_owner(name, version)).values(**values))
+            values = {"run_id": file_owner(new_name, version)}
+            connection.execute(update(schema.artifacts).where(owner == file_owner(name, version)).values(**values))
 
         return self._names.rename(title, new_name, new_title, move_files)
 
@@ -226,7 +226,7 @@ class Models:
         files = [file for model in models for file in self._artifacts.files(_owner(model))]
 
         def remove_files(connection: Connection, version: int) -> None:
-            delete_records(connection, _file_owner(name, version))
+            delete_records(connection, file_owner(name, version))
 
         self._names.remove(title, by, remove_files)
         self._artifacts.remove_unreferenced(files)
@@ -293,10 +293,10 @@ class Models:
 
 
 def _owner(model: ModelRecord) -> str:
-    return _file_owner(model.name, model.version)
+    return file_owner(model.name, model.version)
 
 
-def _file_owner(name: str, version: int) -> str:
+def file_owner(name: str, version: int) -> str:
     """The owner of a version's files; cannot equal a run id, which has no colon."""
     return f"model:{name}:{version}"
 

@@ -22,7 +22,7 @@ from runyard.errors import RunyardException, UserErrorException
 from runyard.models.webhook_request import WebhookResponse, WebhookUnreachable, check_url, post
 from runyard.secrets.vault import Vault
 from runyard.store.database import Database
-from runyard.store.webhooks import Delivery, Webhook, WebhookNotFound, WebhookStore
+from runyard.store.webhooks import Delivery, Webhook, WebhookNotFound, WebhookStore, event_content
 
 log = logging.getLogger(__name__)
 
@@ -96,13 +96,16 @@ class Webhooks:
     def remove(self, webhook_id: str) -> None:
         self._store.remove(webhook_id)
 
-    def send(self, webhook: Webhook, content: Mapping[str, Any], delivery_id: str | None = None) -> WebhookResponse:
-        """Send a signed request once.
+    def send_example(self, webhook: Webhook, entity: str, action: str, data: Mapping[str, Any]) -> WebhookResponse:
+        """Send an event once, without the queue.
 
         Raises:
             WebhookUnreachable: There was no response.
         """
-        id, timestamp, body = delivery_id or str(uuid.uuid4()), str(int(clock.now())), json.dumps(content)
+        return self._send(webhook, str(uuid.uuid4()), event_content(entity, action, data))
+
+    def _send(self, webhook: Webhook, id: str, content: Mapping[str, Any]) -> WebhookResponse:
+        timestamp, body = str(int(clock.now())), json.dumps(content)
         headers = {
             "Content-Type": "application/json",
             "User-Agent": f"runyard/{__version__}",
@@ -162,7 +165,7 @@ class Webhooks:
         try:
             webhook = self._store.get(webhook_id)
             if webhook.is_active:
-                response = self.send(webhook, delivery.content, delivery.id)
+                response = self._send(webhook, delivery.id, delivery.content)
                 if not response.is_success:
                     return f"{webhook.url} responded with status {response.status}"
         except WebhookNotFound:

@@ -102,7 +102,7 @@ def create_app(
         data.routes(conductor, transfers),
         sweeps.routes(conductor, driver),
         models.routes(conductor, registry),
-        mlflow_routes(conductor),
+        mlflow_routes(conductor, registry),
         services.routes(service_manager),
         images.routes(Images(components, registry)),
         network.routes(listener, table.page),

@@ -59,12 +59,18 @@ class Delivery:
 def queue_event(connection: Connection, entity: str, action: str, data: Mapping[str, Any]) -> None:
     """Queue an event for its webhooks in the transaction of the change, so that neither exists without the other."""
     event = [entity, action]
-    content = {"entity": entity, "action": action, "timestamp": _time_text(), "data": dict(data)}
+    content = event_content(entity, action, data)
     for webhook in _load_all(connection):
         if webhook.is_active and event in webhook.events:
             now = clock.now()
             values = {"delivery_id": str(uuid.uuid4()), "webhook_id": webhook.id, "content": content}
             connection.execute(insert(_deliveries).values(**values, created_at=now, due_at=now, attempts=0))
+
+
+def event_content(entity: str, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of a request to a webhook."""
+    timestamp = datetime.fromtimestamp(clock.now(), timezone.utc).isoformat()
+    return {"entity": entity, "action": action, "timestamp": timestamp, "data": dict(data)}
 
 
 class WebhookStore:
@@ -139,7 +145,3 @@ def _load_all(connection: Connection) -> list[Webhook]:
     query = select(_documents.c.content).where(_documents.c.kind == _KIND)
     rows = connection.execute(query.order_by(_documents.c.created_at.desc(), _documents.c.id)).scalars()
     return [Webhook(**content) for content in rows]
-
-
-def _time_text() -> str:
-    return datetime.fromtimestamp(clock.now(), timezone.utc).isoformat()

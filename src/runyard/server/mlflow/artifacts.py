@@ -1,4 +1,8 @@
-"""MLflow's artifact proxy: upload, download and listing. The first part of a path is the id of the owner."""
+"""MLflow's artifact proxy: upload, download and listing.
+
+The first part of a path is the id of the owner, a run or a logged model. `models/NAME/VERSION/` has the files of a
+registered version, which cannot be changed.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from runyard.errors import RunNotFound, RunyardException
+from runyard.models.registry import file_owner
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.run_files import find_file, list_files
 from runyard.server.file_responses import file_response
@@ -19,6 +24,7 @@ from runyard.store.documents import MODEL, Documents
 from runyard.tracking.artifacts import FileSource
 
 _PATH = "/2.0/mlflow-artifacts/artifacts"
+_REGISTERED = "models"
 
 
 def add(router: APIRouter, conductor: Conductor) -> None:
@@ -26,7 +32,7 @@ def add(router: APIRouter, conductor: Conductor) -> None:
 
     async def upload(path: str, request: Request) -> Response:
         try:
-            owner, name = await run_in_threadpool(_split_path, conductor, path)
+            owner, name = await run_in_threadpool(_split_changeable_path, conductor, path)
             stored = await store_upload(request, components.home, components.artifacts, owner, name)
         except RunyardException as error:
             return error_response(error)
@@ -47,14 +53,14 @@ def add(router: APIRouter, conductor: Conductor) -> None:
 
     def remove(path: str) -> Response:
         try:
-            components.artifacts.remove(*_split_path(conductor, path))
+            components.artifacts.remove(*_split_changeable_path(conductor, path))
         except RunyardException as error:
             return error_response(error)
         return json_response({})
 
     def listing(path: str = "") -> Response:
         try:
-            owner, _, folder = path.strip("/").partition("/")
+            owner, folder = _split(path)
             return json_response({"files": _folder_entries(_list_files(conductor, owner), folder, "")})
         except RunyardException as error:
             return error_response(error)
@@ -74,18 +80,39 @@ def list_artifacts(conductor: Conductor, fields: dict[str, Any]) -> Any:
 
 
 def _split_path(conductor: Conductor, path: str) -> tuple[str, str]:
-    owner, _, name = path.strip("/").partition("/")
+    owner, name = _split(path)
     if not name:
         raise MlflowError(INVALID, f"expected RUN_ID/FILE, got {path!r}")
     _check_owner(conductor, owner)
     return owner, name
 
 
+def _split_changeable_path(conductor: Conductor, path: str) -> tuple[str, str]:
+    if path.strip("/").startswith(f"{_REGISTERED}/"):
+        raise MlflowError(INVALID, "the files of a registered version cannot be changed", hint="register a new version")
+    return _split_path(conductor, path)
+
+
+def _split(path: str) -> tuple[str, str]:
+    """Split a path into the owner of files and a name."""
+    owner, _, name = path.strip("/").partition("/")
+    if ":" in owner:  # the owner of a version's files, or of uploads
+        raise MlflowError(INVALID, f"expected RUN_ID/FILE, got {path!r}")
+    if owner != _REGISTERED:
+        return owner, name
+    model, _, rest = name.partition("/")
+    version, _, name = rest.partition("/")
+    if not version.isascii() or not version.isdecimal() or len(version) > 15:
+        raise MlflowError(INVALID, f"expected {_REGISTERED}/NAME/VERSION/FILE, got {path!r}")
+    return file_owner(model, int(version)), name
+
+
 def _check_owner(conductor: Conductor, owner: str) -> None:
     try:
         conductor.components.runs.load(owner)
     except RunNotFound:
-        if Documents(conductor.components.database).get(MODEL, owner) is None:
+        is_registered = ":" in owner and bool(conductor.components.artifacts.files(owner))
+        if not is_registered and Documents(conductor.components.database).get(MODEL, owner) is None:
             raise
 
 

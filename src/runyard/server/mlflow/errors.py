@@ -8,7 +8,16 @@ from typing import Any
 import orjson
 from fastapi import Response
 
-from runyard.errors import HomeUnusable, RunNotFound, RunyardException, UserErrorException
+from runyard.errors import (
+    HomeUnusable,
+    ModelInUse,
+    RunNotFound,
+    RunyardException,
+    UserErrorException,
+    WebserviceException,
+)
+from runyard.store.model_names import ModelNameTaken, ModelNotFound
+from runyard.store.webhooks import WebhookNotFound
 
 DOES_NOT_EXIST, ALREADY_EXISTS, INVALID, INVALID_STATE = (
     "RESOURCE_DOES_NOT_EXIST",
@@ -38,11 +47,15 @@ class MlflowError(UserErrorException):
 def error_response(error: RunyardException) -> Response:
     if isinstance(error, MlflowError):
         code = error.code
-    elif isinstance(error, RunNotFound):
+    elif isinstance(error, (RunNotFound, ModelNotFound, WebhookNotFound)):
         code = DOES_NOT_EXIST
+    elif isinstance(error, ModelNameTaken):
+        code = ALREADY_EXISTS
+    elif isinstance(error, ModelInUse):
+        code = INVALID_STATE
     elif isinstance(error, HomeUnusable):
         code = "RESOURCE_EXHAUSTED"
-    elif isinstance(error, UserErrorException):
+    elif isinstance(error, (UserErrorException, WebserviceException)):
         code = INVALID
     else:
         code = "INTERNAL_ERROR"

@@ -10,10 +10,12 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from runyard.errors import RunyardException
+from runyard.models.registry import Models
 from runyard.orchestrator.conductor import Conductor
 from runyard.server.auth import CALLING_RUN
 from runyard.server.mlflow import artifacts, experiments, models, runs, search
 from runyard.server.mlflow.errors import INVALID, MlflowError, error_response
+from runyard.server.mlflow.registry import endpoints as registry
 from runyard.server.mlflow.validation import validate
 from runyard.server.responses import json_response
 
@@ -57,7 +59,7 @@ ENDPOINTS: dict[str, Handler] = {
     "DELETE /logged-models/{model_id}/tags/{tag_key}": models.delete_tag,
     "POST /logged-models/{model_id}/params": models.log_params,
 }
-_REPEATABLE = ("run_ids", "order_by", "experiment_ids")  # query parameters that may occur several times
+_REPEATABLE = ("run_ids", "order_by", "experiment_ids", "stages")  # query parameters that may occur several times
 _CAPABILITIES = {
     "store_type": None,
     "workspaces_enabled": False,
@@ -67,9 +69,9 @@ _CAPABILITIES = {
 }
 
 
-def routes(conductor: Conductor) -> APIRouter:
+def routes(conductor: Conductor, registered_models: Models) -> APIRouter:
     router = APIRouter(tags=["mlflow"], include_in_schema=False)  # documented by MLflow
-    for endpoint, handler in ENDPOINTS.items():
+    for endpoint, handler in {**ENDPOINTS, **registry.endpoints(registered_models)}.items():
         method, _, path = endpoint.partition(" ")
         router.add_api_route(f"/2.0/mlflow{path}", _endpoint(conductor, handler), methods=[method])
     artifacts.add(router, conductor)
@@ -82,7 +84,8 @@ def routes(conductor: Conductor) -> APIRouter:
 def _endpoint(conductor: Conductor, handler: Handler) -> Callable[[Request], Any]:
     async def endpoint(request: Request) -> Response:
         try:
-            fields = validate({**_query(request), **_body(await request.body()), **request.path_params})
+            fields = {**_query(request), **_body(await request.body()), **request.path_params}
+            fields = validate(fields, value_is_number=handler is runs.log_metric)
             fields[CALLING_RUN] = request.scope.get(CALLING_RUN)
             return json_response(await run_in_threadpool(handler, conductor, fields))
         except RunyardException as error:
@@ -117,6 +120,6 @@ async def _missing(request: Request) -> Response:
         MlflowError(
             "ENDPOINT_NOT_FOUND",
             f"the yard does not support MLflow's {endpoint!r}",
-            hint="it supports runs, metrics, artifacts and logged models, but no model registry and no traces",
+            hint="it supports runs, metrics, artifacts, logged models and the model registry, but no traces",
         )
     )

@@ -16,14 +16,15 @@ _STRINGS = frozenset(
         *("run_id", "run_uuid", "experiment_id", "experiment_name", "name", "new_name", "run_name", "user_id", "key"),
         *("metric_key", "filter", "page_token", "path", "model_json", "model_id", "model_type", "artifact_location"),
         *("source_run_id", "tag_key", "dataset_name", "dataset_digest", "digest", "source", "source_type"),
-        *("schema", "profile", "field_name"),
+        *("schema", "profile", "field_name", "version", "alias", "description", "stage", "run_link"),
+        *("url", "secret", "webhook_id"),
     }
 )
 _INTEGERS = frozenset({"start_time", "end_time", "timestamp", "step", "max_results", "start_step", "end_step"})
 _ENUMS = frozenset({"status", "view_type", "run_view_type"})  # names, or the numbers of protobuf
 _OBJECTS = frozenset({"metrics", "params", "tags", "datasets", "models"})
 _REQUIRED = {"metrics": ("key", "value", "timestamp"), "params": ("key",), "tags": ("key",)}
-_STRING_LISTS = frozenset({"experiment_ids", "run_ids"})
+_STRING_LISTS = frozenset({"experiment_ids", "run_ids", "stages"})
 
 
 def validate(fields: Fields, *, value_is_number: bool = False) -> Fields:

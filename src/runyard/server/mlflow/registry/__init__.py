@@ -1,0 +1,1 @@
+"""MLflow's model registry over the models of the yard."""
