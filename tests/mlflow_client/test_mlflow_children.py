@@ -14,8 +14,6 @@ from mlflow.entities import Run as MlflowRun
 from runyard import Experiment, PyTorchConfiguration, Run
 from support import eventually, stop_yard, with_this_python
 
-pytestmark = pytest.mark.real
-
 TWO_FITS = """
 import mlflow
 from mlflow import MlflowClient

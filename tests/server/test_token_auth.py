@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from fastapi import FastAPI
 
-from runyard.server.auth import TokenAuth, load_token
+from runyard.server.auth import TokenAuth, load_token, run_token
 
 TOKEN = "a-token-that-cannot-be-guessed"
 HOST = "127.0.0.1:8787"
@@ -77,6 +77,13 @@ def test_without_a_token_the_api_is_closed_with_a_hint(auth: TokenAuth) -> None:
 def test_a_program_sends_the_token(auth: TokenAuth) -> None:
     reply = request(auth, "/api/secret", authorization=f"Bearer {TOKEN}")
     assert (reply.status, reply.body) == (200, b'"the runs"')
+
+
+def test_the_script_of_a_run_sends_the_token_of_the_run(auth: TokenAuth) -> None:
+    reply = request(auth, "/api/secret", authorization=f"Bearer {run_token(TOKEN, 'digits_1_a.b')}")
+    assert (reply.status, reply.body) == (200, b'"the runs"')
+    for wrong in (f"{TOKEN}.", f"{TOKEN}x", f"{TOKEN}xdigits", f"{TOKEN[:-1]}.digits", ".digits"):
+        assert request(auth, "/api/secret", authorization=f"Bearer {wrong}").status == 401
 
 
 def test_a_browser_exchanges_the_token_for_a_cookie(auth: TokenAuth) -> None:
