@@ -140,7 +140,7 @@ def test_azureml_imports_load_no_more_than_runyard_imports(tmp_path: Path) -> No
     }
     # what finds modules is of Python itself, and loaded by `site` in any other Python than this bare one
     finding = loaded_by("import importlib.machinery", folder)
-    assert old - new - answering - finding == set()
+    assert old - new - answering - finding <= {"urllib"}  # an empty package; its modules are loaded on first use
 
 
 def test_the_names_work_from_the_node_package(tmp_path: Path) -> None:
