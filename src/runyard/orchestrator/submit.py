@@ -80,6 +80,8 @@ def submit(conductor: Conductor, request: SubmitRun, *, is_checked: bool = False
     )
     properties: Labels = {"ContentSnapshotId": request.snapshot_id, **request.properties}
     with new_folder(components, record.run_id) as run_folder:
+        if components.runs.has(record.run_id):
+            return _stored(components, record)
         ready = _existing_environment(conductor, record.run_id, spec, is_checked)
         run_folder.journal.mkdir(exist_ok=True)  # now: a script could not create it on a full disk
         store_values(components, record.run_id, values)
@@ -212,6 +214,8 @@ def open_run(conductor: Conductor, request: BeginRun) -> RunRecord:
     )
     properties: Labels = {"ContentSnapshotId": request.snapshot_id} if request.snapshot_id else {}
     with new_folder(components, record.run_id) as folder:
+        if components.runs.has(record.run_id):
+            return _stored(components, record)
         folder.journal.mkdir(exist_ok=True)
         if request.hold:
             folder.client_lock.touch()
@@ -219,6 +223,28 @@ def open_run(conductor: Conductor, request: BeginRun) -> RunRecord:
     if request.hold:
         conductor.live.add(record.run_id)
     return record
+
+
+def _stored(components: Components, record: RunRecord) -> RunRecord:
+    """The run that exists under this id: a client that received no response submits the same run again.
+
+    Raises:
+        UserErrorException: It is another run.
+    """
+    stored = components.runs.load(record.run_id)
+    if _identity(stored) != _identity(record):
+        kind = "a sweep" if stored.type == SWEEP else "another run"
+        raise UserErrorException(
+            f"run id {record.run_id!r} is in use: it is {kind} of the experiment {stored.experiment!r}",
+            hint="choose another run id, or omit it",
+        )
+    return stored
+
+
+def _identity(record: RunRecord) -> tuple[object, ...]:
+    """The part of a run that is equal when its submission is repeated. Code and data may have changed in between."""
+    spec = record.spec or {}
+    return record.type, record.experiment, record.parent_id, spec.get("script"), list(spec.get("arguments") or ())
 
 
 def attach_snapshot(conductor: Conductor, run_id: str, snapshot_id: str) -> RunRecord:
