@@ -77,15 +77,17 @@ def submit_sweep(
         warnings=notes((*request.warnings, *warnings)),
         submitted_by=request.submitted_by,
     )
-    store.add(request.run_id, spec)
-    if store.load(request.run_id) != spec:  # left by a submission that was interrupted, or that is running now
-        raise _id_in_use(request.run_id, "a sweep with other settings was submitted under this id")
     properties = {
         "ContentSnapshotId": request.snapshot_id,
         "primary_metric_name": spec.primary_metric,
         "primary_metric_goal": spec.goal,
     }
     with new_folder(components, record.run_id):
+        if components.runs.has(request.run_id):  # a concurrent submission was first
+            return _resubmitted(components.runs.load(request.run_id), store.load(request.run_id), request, spec)
+        store.add(request.run_id, spec)
+        if store.load(request.run_id) != spec:  # left by a submission that was interrupted
+            raise _id_in_use(request.run_id, "a sweep with other settings was submitted under this id")
         store_values(components, record.run_id, values)
         return conductor.admit(record, on.Opened(), request.tags, dict(properties))
 
