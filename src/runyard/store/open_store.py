@@ -20,7 +20,7 @@ from runyard.store.backups import back_up, list_backups
 from runyard.store.database import Database, sqlite_url
 from runyard.store.integrity import run_count
 
-HEAD = "0011"  # the newest file in migrations/versions; a test checks this
+HEAD = "0012"  # the newest file in migrations/versions; a test checks this
 _MAX_CHECKED_BYTES = 256 * 1024 * 1024  # a check reads the complete file: about a second for this size
 _MAX_SHOWN_BACKUPS = 3
 _MIGRATIONS = Path(__file__).parent / "migrations"

@@ -91,7 +91,11 @@ series = Table(
     Column("name", String, nullable=False),
     Column("kind", String, nullable=False),  # "scalar" (also lists), "row" (also tables), "image"
     Column("count", Integer, nullable=False),
-    Column("last", JSON),  # the newest value, for listings
+    Column("last", JSON),  # the value of the last point, for listings
+    # the point with the highest step and time: its index, step and time; only of scalars
+    Column("last_index", Integer),
+    Column("last_step", Integer),
+    Column("last_time", Float),
     Index("series_by_run", "run_id", "name", unique=True),
 )
 
@@ -106,6 +110,11 @@ blocks = Table(
     Column("maximum", Float),
     Column("summary", LargeBinary),  # the extremes of each range of points, as a small block: read by charts
     Column("data", LargeBinary, nullable=False),
+    # of scalars: by these, a point that is sent again is found without reading all blocks
+    Column("minimum_step", Integer),
+    Column("maximum_step", Integer),
+    Column("minimum_time", Float),
+    Column("maximum_time", Float),
 )
 
 # The read position in each journal file; saved in the transaction that stores its points, so each is stored once.

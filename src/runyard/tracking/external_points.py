@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sqlalchemy import Text, null, select, type_coerce
@@ -12,11 +12,11 @@ from runyard.context import format as layout
 from runyard.context.documents import SCALAR
 from runyard.context.values import validate_name
 from runyard.store import schema
-from runyard.store.database import Database
-from runyard.tracking.blocks import Columns, Floats, Integers, decode
-from runyard.tracking.series import Series, append, block_data, find_series
-
-_BATCH = 500  # below SQLite's limit of variables
+from runyard.store.database import Database, batches
+from runyard.tracking.blocks import Columns, Floats, Integers, as_float
+from runyard.tracking.series import all_series, append, find_scalars, find_series, read_last_point, to_number
+from runyard.tracking.stored_points import without_stored
+from runyard.wire.points import NO_STEP
 
 
 class Point(NamedTuple):
@@ -26,7 +26,11 @@ class Point(NamedTuple):
 
 
 def add_points(database: Database, run_id: str, points: Mapping[str, Sequence[Point]]) -> None:
-    """Append points to metrics in one transaction; they are on disk when this returns."""
+    """Append points to metrics in one transaction; they are on disk when this returns.
+
+    Points that are equal in step, time and value are stored once: a client sends a request again if it did not receive
+    the response.
+    """
     scalars = {
         validate_name(name): _columns(
             np.array([point.step for point in series], np.int64),
@@ -38,7 +42,9 @@ def add_points(database: Database, run_id: str, points: Mapping[str, Sequence[Po
     }
     if scalars:
         with database.write() as connection:
-            append(connection, run_id, scalars, {})
+            new = without_stored(connection, find_scalars(connection, run_id, scalars), scalars)
+            if new:
+                append(connection, run_id, new, {})
 
 
 def continue_points(
@@ -59,47 +65,36 @@ def continue_points(
         return count + len(values[new])
 
 
-def last_numbers(database: Database, run_ids: Sequence[str]) -> dict[str, dict[str, float]]:
-    """The last value of each numeric metric, by run and name."""
-    numbers: dict[str, dict[str, float]] = {run_id: {} for run_id in run_ids}
+def last_points_of_runs(database: Database, run_ids: Sequence[str]) -> dict[str, dict[str, Point]]:
+    """The last point of each numeric metric, by run and name, without reading blocks.
+
+    A point of a metric without steps has its index as its step.
+    """
+    points: dict[str, dict[str, Point]] = {run_id: {} for run_id in run_ids}
     table = schema.series.c
+    columns = table.run_id, table.name, table.last_index, table.last_step, table.last_time
+    query = select(*columns, type_coerce(table.last, Text)).where(table.kind == SCALAR, table.last.is_not(null()))
     with database.read() as connection:
-        for begin in range(0, len(run_ids), _BATCH):
-            query = select(table.run_id, table.name, type_coerce(table.last, Text))
-            query = query.where(table.kind == SCALAR, table.last.is_not(null()))
-            for run_id, name, last in connection.execute(
-                query.where(table.run_id.in_(run_ids[begin : begin + _BATCH]))
-            ):
-                number = _number(last)
+        for batch in batches(run_ids):
+            for run_id, name, index, step, time, last in connection.execute(query.where(table.run_id.in_(batch))):
+                number = to_number(last)
                 if number is not None:
-                    numbers[run_id][name] = number
-    return numbers
-
-
-def last_points(database: Database, run_id: str) -> dict[str, Point]:
-    """The last point of each numeric metric, by name."""
-    points: dict[str, Point] = {}
-    table = schema.series.c
-    with database.read() as connection:
-        query = select(table.series_id, table.name, table.kind, table.count)
-        for row in connection.execute(query.where(table.run_id == run_id, table.kind == SCALAR)).all():
-            series = Series(*row)
-            data: list[Any] = [data for _, _, data in block_data(connection, series, after=max(series.count - 1, 0))]
-            if data:
-                last = decode(data[-1])
-                value = last.take(slice(len(last) - 1, None)).plain()[0]
-                if isinstance(value, (int, float)):
-                    step = int(last.steps[-1])
-                    points[series.name] = Point(step, float(last.times[-1]), float(value))
+                    points[run_id][name] = Point(index if step == NO_STEP else step, time or 0.0, number)
     return points
 
 
-def _number(text: str) -> float | None:
-    """Parse a JSON number as Python writes it; None for other JSON values."""
-    try:
-        return float(text)  # accepts also NaN and Infinity
-    except ValueError:
-        return {"true": 1.0, "false": 0.0}.get(text)
+def last_points(database: Database, run_id: str) -> dict[str, Point]:
+    """The last point of each numeric metric, by name; a point without a step has its index as its step."""
+    points: dict[str, Point] = {}
+    with database.read() as connection:
+        for series in all_series(connection, run_id):
+            point = read_last_point(connection, series)
+            value = None if point is None else point.plain()[0]
+            if point is not None and isinstance(value, (int, float)):
+                step = int(point.steps[0])
+                step = (series.last_index or 0) if step == NO_STEP else step
+                points[series.name] = Point(step, float(point.times[0]), as_float(value))
+    return points
 
 
 def _columns(steps: Integers, times: Floats, values: Floats) -> Columns:

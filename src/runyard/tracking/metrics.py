@@ -14,7 +14,19 @@ from runyard.spec.data import run_file_path
 from runyard.store import schema
 from runyard.store.database import Database
 from runyard.tracking.blocks import BUCKET_POINTS, Columns, Floats, Integers, as_float, decode, extremes, join
-from runyard.tracking.series import IMAGE, ROW, Series, block_data, decode_entries, family, find_series, preview
+from runyard.tracking.series import (
+    IMAGE,
+    ROW,
+    SERIES_COLUMNS,
+    Series,
+    all_series,
+    block_data,
+    decode_entries,
+    family,
+    find_series,
+    preview,
+    read_last_point,
+)
 from runyard.wire.points import pack_points
 
 
@@ -40,7 +52,7 @@ def read_metrics(database: Database, run_ids: list[str], name: Optional[str] = N
     table = schema.series.c
     with database.read() as connection:
         for begin in range(0, len(run_ids), 500):  # below SQLite's limit of variables
-            query = select(table.run_id, table.series_id, table.name, table.kind, table.count)
+            query = select(table.run_id, *SERIES_COLUMNS)
             query = query.where(table.run_id.in_(run_ids[begin : begin + 500]))
             if name is not None:
                 query = query.where(table.name == name)
@@ -51,20 +63,18 @@ def read_metrics(database: Database, run_ids: list[str], name: Optional[str] = N
 
 
 def read_last(database: Database, run_id: str) -> dict[str, Any]:
-    """The last value of each metric by name, without reading earlier ones; for rows and tables the last row."""
+    """The last value of each metric by name, without reading all others; for rows and tables the last row."""
     values: dict[str, Any] = {}
-    table = schema.series.c
     with database.read() as connection:
-        query = select(table.series_id, table.name, table.kind, table.count).where(table.run_id == run_id)
-        for row in connection.execute(query.order_by(table.series_id)).all():
-            series = Series(*row)
-            data = [data for _, _, data in block_data(connection, series, after=max(series.count - 1, 0))]
-            if not data:
-                continue
+        for series in sorted(all_series(connection, run_id), key=lambda series: series.series_id):
             if series.kind == SCALAR:
-                values[series.name] = decode(data[-1]).plain()[-1]
+                point = read_last_point(connection, series)
+                if point is not None:
+                    values[series.name] = point.plain()[0]
                 continue
-            values[series.name] = preview(series.kind, decode_entries(data[-1])[-1].content)
+            data = [data for _, _, data in block_data(connection, series, after=max(series.count - 1, 0))]
+            if data:
+                values[series.name] = preview(series.kind, decode_entries(data[-1])[-1].content)
     return values
 
 

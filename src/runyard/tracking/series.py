@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Optional
 
 import numpy as np
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, Text, bindparam, delete, func, insert, select, type_coerce, update
 
 from runyard.context.documents import SCALAR
 from runyard.store import schema
+from runyard.store.database import batches
 from runyard.store.run_labels import record_change
 from runyard.tracking.blocks import BLOCK_POINTS, Columns, decode, encode, join, summarize
+from runyard.tracking.last_point import LastPoint, find_last
 
 ROW, TABLE, IMAGE = "row", "table", "image"  # in addition to those of runyard.context.documents
 _PREVIEW_CHARACTERS = 200
 
-_select_series = select(schema.series.c.series_id, schema.series.c.name, schema.series.c.kind, schema.series.c.count)
+_table = schema.series.c
+SERIES_COLUMNS = (
+    _table.series_id,
+    _table.name,
+    _table.kind,
+    _table.count,
+    _table.last_index,
+    _table.last_step,
+    _table.last_time,
+    type_coerce(_table.last, Text),
+)
+_select_series = select(*SERIES_COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -37,6 +51,26 @@ class Series:
     name: str
     kind: str
     count: int
+    # of the last point; None for other kinds than scalars
+    last_index: Optional[int]
+    last_step: Optional[int]
+    last_time: Optional[float]
+    last_json: Any  # SQLite returns JSON numbers as numbers
+
+    @property
+    def last(self) -> Optional[LastPoint]:
+        if self.last_index is None or self.last_step is None:
+            return None
+        number = to_number(self.last_json)
+        return LastPoint(self.last_index, self.last_step, self.last_time or 0.0, math.nan if number is None else number)
+
+
+def to_number(last: Any) -> Optional[float]:
+    """The last value of a series as a float, from JSON as Python writes it; None if it is not a number."""
+    try:
+        return float(last)  # accepts also NaN and Infinity
+    except (TypeError, ValueError):
+        return {"true": 1.0, "false": 0.0}.get(last)
 
 
 def family(kind: str) -> str:
@@ -64,6 +98,24 @@ def all_series(connection: Connection, run_id: str) -> list[Series]:
     return [Series(*row) for row in connection.execute(_select_series.where(schema.series.c.run_id == run_id))]
 
 
+def find_scalars(connection: Connection, run_id: str, names: Iterable[str]) -> dict[str, Series]:
+    """The series that contain the scalars of these names, as far as they exist."""
+    scalars: dict[str, Series] = {}
+    searched = {name: name for name in names}  # name of the series -> name of the metric
+    while searched:
+        others: dict[str, str] = {}
+        for batch in batches(searched):
+            query = _select_series.where(_table.run_id == run_id, _table.name.in_(batch))
+            for series in (Series(*row) for row in connection.execute(query)):
+                name = searched[series.name]
+                if series.kind == SCALAR:
+                    scalars[name] = series
+                else:
+                    others[_other_name(series.name, SCALAR)] = name
+        searched = others
+    return scalars
+
+
 def append(
     connection: Connection, run_id: str, scalars: Mapping[str, Columns], entries: Mapping[tuple[str, str], list[Entry]]
 ) -> None:
@@ -80,10 +132,7 @@ def append(
         connection.execute(_DELETE_BLOCKS, merged)
     rows = [row for plan in plans for row in _blocks(plan)]
     connection.execute(insert(schema.blocks), rows)
-    connection.execute(
-        _UPDATE_SERIES,
-        [{"of_series": plan.series.series_id, "added": len(plan.values), "newest": _last(plan)} for plan in plans],
-    )
+    _update_series(connection, plans)
     if "/" not in run_id:  # system metrics of the agents do not count as changes of the run
         record_change(connection, run_id)
 
@@ -105,6 +154,15 @@ def block_data(
     yield from connection.execute(query.order_by(table.number))
 
 
+def read_last_point(connection: Connection, series: Series) -> Optional[Columns]:
+    """The last point of a series; None for other kinds than scalars."""
+    index = series.last_index
+    if index is None:
+        return None
+    [(first, _, data)] = block_data(connection, series, after=index, before=index + 1)
+    return decode(data).take(slice(index - first, index - first + 1))
+
+
 @dataclass(frozen=True)
 class _AppendPlan:
     """The blocks to write for one series: numbers from ``number`` on, with the values and the merged small blocks."""
@@ -123,10 +181,14 @@ _DELETE_BLOCKS = delete(schema.blocks).where(
 _SELECT_DATA = select(_block_table.data).where(
     _block_table.series_id == bindparam("of_series"), _block_table.number == bindparam("of_number")
 )
-_UPDATE_SERIES = (
+_UPDATE_COUNT = (
     update(schema.series)
-    .where(schema.series.c.series_id == bindparam("of_series"))
-    .values(count=schema.series.c.count + bindparam("added"), last=bindparam("newest"))
+    .where(_table.series_id == bindparam("of_series"))
+    .values(count=_table.count + bindparam("added"))
+)
+_UPDATE_LAST = _UPDATE_COUNT.values(last=bindparam("newest"))
+_UPDATE_LAST_POINT = _UPDATE_LAST.values(
+    last_index=bindparam("newest_index"), last_step=bindparam("newest_step"), last_time=bindparam("newest_time")
 )
 
 
@@ -198,7 +260,7 @@ def _series_for(connection: Connection, run_id: str, keys: list[tuple[str, str]]
     for name, kind in keys:
         series_name = name
         while family(kinds.setdefault(series_name, kind)) != family(kind):
-            series_name = f"{series_name} ({family(kind)})"
+            series_name = _other_name(series_name, kind)
         names[name, kind] = series_name
     new = [{"run_id": run_id, "name": name, "kind": kinds[name], "count": 0} for name in kinds if name not in existing]
     if new:
@@ -207,18 +269,22 @@ def _series_for(connection: Connection, run_id: str, keys: list[tuple[str, str]]
     return {key: existing[series_name] for key, series_name in names.items()}
 
 
+def _other_name(name: str, kind: str) -> str:
+    return f"{name} ({family(kind)})"
+
+
 def _blocks(plan: _AppendPlan) -> Iterator[dict[str, Any]]:
     if isinstance(plan.values, Columns):
         points = join([*(decode(data) for data in plan.merged), plan.values])
         for number, start in enumerate(range(0, len(points), BLOCK_POINTS)):
             part = points.take(slice(start, start + BLOCK_POINTS))
-            yield _block(plan, number, start, len(part), encode(part), _range(part), summarize(part))
+            yield _block(plan, number, start, len(part), encode(part), summarize(part), _ranges(part))
         return
     entries = [entry for data in plan.merged for entry in decode_entries(data)] + plan.values
     for number, start in enumerate(range(0, len(entries), BLOCK_POINTS)):
         block = entries[start : start + BLOCK_POINTS]
         data = json.dumps([[e.step, e.time, e.rank, e.content] for e in block], separators=(",", ":")).encode()
-        yield _block(plan, number, start, len(block), data, (None, None), None)
+        yield _block(plan, number, start, len(block), data, None, _NO_RANGES)
 
 
 def _block(
@@ -227,29 +293,57 @@ def _block(
     start: int,
     count: int,
     data: bytes,
-    extent: tuple[Optional[float], Optional[float]],
     summary: Optional[bytes],
+    ranges: Mapping[str, Optional[float]],
 ) -> dict[str, Any]:
     return {
         "series_id": plan.series.series_id,
         "number": plan.number + number,
         "first": plan.first + start,
         "count": count,
-        "minimum": extent[0],
-        "maximum": extent[1],
         "summary": summary,
         "data": data,
+        **ranges,
     }
 
 
-def _range(columns: Columns) -> tuple[Optional[float], Optional[float]]:
+_NO_RANGES: dict[str, Optional[float]] = dict.fromkeys(
+    ("minimum", "maximum", "minimum_step", "maximum_step", "minimum_time", "maximum_time")
+)
+
+
+def _ranges(columns: Columns) -> dict[str, Optional[float]]:
     numbers = columns.numbers()
     numbers = numbers[~np.isnan(numbers)]
-    return (float(numbers.min()), float(numbers.max())) if len(numbers) else (None, None)
+    return {
+        "minimum": float(numbers.min()) if len(numbers) else None,
+        "maximum": float(numbers.max()) if len(numbers) else None,
+        "minimum_step": int(columns.steps.min()),
+        "maximum_step": int(columns.steps.max()),
+        "minimum_time": float(columns.times.min()),
+        "maximum_time": float(columns.times.max()),
+    }
 
 
-def _last(plan: _AppendPlan) -> Any:
-    values = plan.values
-    if isinstance(values, Columns):
-        return values.take(slice(len(values) - 1, None)).plain()[0]
-    return preview(plan.series.kind, values[-1].content)
+def _update_series(connection: Connection, plans: list[_AppendPlan]) -> None:
+    """Update the counts, and the last values where they have changed."""
+    counts: list[dict[str, Any]] = []
+    last_points: list[dict[str, Any]] = []
+    last_entries: list[dict[str, Any]] = []
+    for plan in plans:
+        series, values = plan.series, plan.values
+        row: dict[str, Any] = {"of_series": series.series_id, "added": len(values)}
+        if not isinstance(values, Columns):
+            last_entries.append({**row, "newest": preview(series.kind, values[-1].content)})
+            continue
+        last = find_last(series.last, values, series.count)
+        index = last.index - series.count
+        if index < 0:  # an earlier point
+            counts.append(row)
+            continue
+        value = values.take(slice(index, index + 1)).plain()[0]
+        point = {"newest_index": last.index, "newest_step": last.step, "newest_time": last.time}
+        last_points.append({**row, "newest": value, **point})
+    for statement, rows in ((_UPDATE_COUNT, counts), (_UPDATE_LAST_POINT, last_points), (_UPDATE_LAST, last_entries)):
+        if rows:
+            connection.execute(statement, rows)

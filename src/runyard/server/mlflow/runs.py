@@ -23,7 +23,6 @@ from runyard.store.run_search import MLFLOW_STATUS
 from runyard.store.runs import RunRecord
 from runyard.tracking.external_points import Point, add_points
 from runyard.tracking.ingest import ingest
-from runyard.tracking.metrics import read_points
 
 Fields = dict[str, Any]
 _CONTEXT = "mlflow.data.context"
@@ -200,9 +199,7 @@ def _log(
     record = conductor.components.runs.load(run_id)
     points: dict[str, list[Point]] = {}
     for metric in metrics:
-        name, point = require(metric, "key"), _point(metric)
-        if not (metric.get("model_id") and _is_stored(conductor, run_id, name, point)):
-            points.setdefault(name, []).append(point)
+        points.setdefault(require(metric, "key"), []).append(_point(metric))
     if params:
         # script arguments are parameters, which a script may log in another format
         conductor.components.runs.add_params(run_id, params, serializers.script_arguments(record))
@@ -225,13 +222,6 @@ def _point(fields: Fields) -> Point:
     if not -(2**63) < step < 2**63:
         raise MlflowError(INVALID, f"step {step} of metric {fields.get('key')!r} does not fit 64 bits")
     return Point(step, integer_field(fields, "timestamp", 0) / 1000 or clock.now(), value)
-
-
-def _is_stored(conductor: Conductor, run_id: str, name: str, point: Point) -> bool:
-    """Detect duplicates: when a client logs a model, it sends the metrics of the run again as the model's."""
-    stored = read_points(conductor.components.database, run_id, name)
-    equal = (stored.steps == point.step) & (stored.times == point.time) & (stored.values == point.value)
-    return bool(equal.any())
 
 
 def _tag(conductor: Conductor, run_id: str, tags: dict[str, str], remove: list[str] | None = None) -> None:

@@ -22,16 +22,14 @@ from runyard.spec.parameters import parse_parameters
 from runyard.store.documents import INPUTS, Documents
 from runyard.store.run_search import MLFLOW_STATUS
 from runyard.store.runs import RunRecord
-from runyard.tracking.external_points import Point, last_numbers, last_points
+from runyard.tracking.external_points import Point, last_points, last_points_of_runs
 from runyard.wire.points import NO_STEP
 
 JsonObject = dict[str, Any]
 
 
 def runs(conductor: Conductor, records: Sequence[RunRecord]) -> list[JsonObject]:
-    """Serialize search results; the steps of the last values are omitted, because clients do not use them."""
-    numbers = last_numbers(conductor.components.database, [record.run_id for record in records])
-    metrics = {run_id: {name: Point(NO_STEP, 0.0, v) for name, v in last.items()} for run_id, last in numbers.items()}
+    metrics = last_points_of_runs(conductor.components.database, [record.run_id for record in records])
     return _serialize(conductor, records, metrics)
 
 
