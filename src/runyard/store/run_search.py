@@ -28,6 +28,7 @@ from runyard.store import schema
 from runyard.store.run_labels import Labels
 
 METRIC, PARAM, TAG, ATTRIBUTE, DATASET = "metric", "param", "tag", "attribute", "dataset"
+ARTIFACT_URI = "mlflow.artifactUri"  # the property of a run whose artifacts are stored outside the yard
 _runs = schema.runs.c
 
 
@@ -172,7 +173,9 @@ def _attribute(key: str) -> ColumnElement[Any]:
     if key == "user_id":
         return func.coalesce(_runs.submitted_by, "")
     if key == "artifact_uri":
-        return literal("mlflow-artifacts:/") + _runs.run_id
+        labels = schema.properties.c
+        uri = select(labels.value).where(labels.run_id == _runs.run_id, labels.key == ARTIFACT_URI)
+        return func.coalesce(uri.correlate(schema.runs).scalar_subquery(), literal("mlflow-artifacts:/") + _runs.run_id)
     return _runs.run_id
 
 

@@ -185,6 +185,14 @@ class RunStore(RunLabels):
             rows = connection.execute(select(*columns).where(condition))
             return {run_id: (state, started or created) for run_id, state, started, created in rows}
 
+    def set_end_time(self, run_id: str, ended_at: float) -> bool:
+        """Replace the time at which a run ended; False if it has not ended."""
+        has_ended = _runs.c.state.in_([state.value for state in TERMINAL])
+        with self._database.write() as connection:
+            touch(connection, run_id)
+            ended = update(_runs).where(_runs.c.run_id == run_id, has_ended).values(ended_at=ended_at)
+            return bool(connection.execute(ended).rowcount)
+
     def rename(self, run_id: str, name: str) -> None:
         with self._database.write() as connection:
             touch(connection, run_id)
@@ -277,6 +285,6 @@ def with_life(record: RunRecord, life: Life) -> RunRecord:
         record,
         life=life,
         timeline=timeline,
-        started_at=record.started_at or (now if life.state is RunState.RUNNING else None),
+        started_at=now if record.started_at is None and life.state is RunState.RUNNING else record.started_at,
         ended_at=now if life.state.is_terminal else None,
     )

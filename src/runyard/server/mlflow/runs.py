@@ -15,31 +15,34 @@ from runyard.orchestrator.client_runs import CREATED_BY
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.resume import resume
 from runyard.server.auth import CALLING_RUN
-from runyard.server.mlflow import experiments, models, serializers
+from runyard.server.mlflow import experiments, limits, models, serializers
 from runyard.server.mlflow.constants import DEFAULT_ID, DELETED, NAME, PARENT, STAGE, USER, from_pairs
-from runyard.server.mlflow.errors import DOES_NOT_EXIST, INVALID, MlflowError, integer_field, require
+from runyard.server.mlflow.errors import DOES_NOT_EXIST, INVALID, MlflowError, integer_field, invalid_value, require
 from runyard.store.documents import INPUTS, Documents
-from runyard.store.run_search import MLFLOW_STATUS
+from runyard.store.run_search import ARTIFACT_URI, MLFLOW_STATUS
 from runyard.store.runs import RunRecord
 from runyard.tracking.external_points import Point, add_points
 from runyard.tracking.ingest import ingest
+from runyard.wire.points import NO_STEP
 
 Fields = dict[str, Any]
 _CONTEXT = "mlflow.data.context"
 _MODELS = "mlflow.log-model.history"
+_MODEL_FIELDS = {"artifact_path", "flavors", "utc_time_created", "run_id"}
 
 
 def create(conductor: Conductor, fields: Fields) -> Any:
     experiment = experiments.by_id(conductor, str(fields.get("experiment_id") or DEFAULT_ID))
-    if experiment.stage == DELETED:
-        raise MlflowError(INVALID, f"experiment {experiment.title!r} is deleted; restore it first")
+    experiments.check_active(experiment)
     tags: dict[str, str | None] = {**from_pairs(fields.get("tags"))}
     creator = fields.get(CALLING_RUN)
     if creator:  # everything that the script of a run logs is in this run or its children
         tags.setdefault(PARENT, creator)
-    started_at = integer_field(fields, "start_time", 0) / 1000 or clock.now()
+    started_at = _start_time(fields)
     suffix = os.urandom(4).hex()
     name = str(fields.get("run_name") or tags.get(NAME) or f"run-{suffix}")
+    if tags.get(NAME, name) != name:
+        raise MlflowError(INVALID, f"run_name is {name!r}, but the tag {NAME!r} is {tags[NAME]!r}")
     tags[NAME] = name
     parent = _parent(conductor, tags.get(PARENT))
     run_id = f"{experiment.name[:200]}_{int(started_at)}_{suffix}"
@@ -56,6 +59,8 @@ def create(conductor: Conductor, fields: Fields) -> Any:
         submitted_by=str(fields.get("user_id") or tags.get(USER) or ""),
     )
     properties: dict[str, str | None] = {CREATED_BY: creator} if creator else {}
+    if experiment.artifact_location:
+        properties[ARTIFACT_URI] = f"{experiment.artifact_location}/{run_id}/artifacts"
     return {"run": serializers.run(conductor, conductor.admit(record, on.Opened(), tags, properties))}
 
 
@@ -67,21 +72,28 @@ def get(conductor: Conductor, fields: Fields) -> Any:
 
 
 def update(conductor: Conductor, fields: Fields) -> Any:
-    """Update status and name. The status of a submitted run is ignored: the end of its process decides."""
-    run_id = require(fields, "run_id", "run_uuid")
-    record = conductor.components.runs.load(run_id)
-    status = str(fields.get("status") or "").upper()
-    if status in (_RUNNING, *_ENDS) and not record.life.managed:
+    """Update status, end time and name.
+
+    The status and end time of a submitted run are ignored: the end of its process decides.
+    """
+    record = _load_active(conductor, fields)
+    run_id, status = record.run_id, _status(fields)
+    if status and not record.life.managed:
         if status != MLFLOW_STATUS[record.life.state]:  # a request that is sent again does not change the end
             resume(conductor, run_id)
         if status in _ENDS:
             conductor.post(run_id, _ENDS[status])
+    if "end_time" in fields and status != _RUNNING and not record.life.managed:  # clients resume with the last end time
+        end_time = integer_field(fields, "end_time", 0)
+        if not conductor.components.runs.set_end_time(run_id, end_time / 1000):
+            raise invalid_value("end_time", end_time, f"run {run_id} has not ended; send a status such as FINISHED")
+        conductor.notifier.notify(run_id)
     name = fields.get("run_name")
     if name:
         conductor.components.runs.rename(run_id, str(name))
         _tag(conductor, run_id, {NAME: str(name)})
-    tags = conductor.components.runs.labels([run_id])[run_id][0]
-    return {"run_info": serializers.info(conductor.components.runs.load(run_id), tags)}
+    labels = conductor.components.runs.labels([run_id])[run_id]
+    return {"run_info": serializers.info(conductor.components.runs.load(run_id), *labels)}
 
 
 def delete(conductor: Conductor, fields: Fields) -> Any:
@@ -95,42 +107,48 @@ def restore(conductor: Conductor, fields: Fields) -> Any:
 
 
 def log_metric(conductor: Conductor, fields: Fields) -> Any:
-    _log(conductor, require(fields, "run_id", "run_uuid"), metrics=[fields])
+    for name in ("key", "value", "timestamp"):
+        require(fields, name)
+    limits.check_metric(fields)
+    _log(conductor, fields, metrics=[fields])
     return {}
 
 
 def log_parameter(conductor: Conductor, fields: Fields) -> Any:
-    _log(conductor, require(fields, "run_id", "run_uuid"), params={require(fields, "key"): _text(fields)})
+    key = require(fields, "key")
+    limits.check_key(key)
+    _log(conductor, fields, params={key: str(fields.get("value", ""))})
     return {}
 
 
 def set_tag(conductor: Conductor, fields: Fields) -> Any:
-    _log(conductor, require(fields, "run_id", "run_uuid"), tags={require(fields, "key"): _text(fields)})
+    key = require(fields, "key")
+    limits.check_key(key)
+    _log(conductor, fields, tags={key: str(fields.get("value", ""))})
     return {}
 
 
 def delete_tag(conductor: Conductor, fields: Fields) -> Any:
-    run_id, key = require(fields, "run_id"), require(fields, "key")
+    key = require(fields, "key")
+    run_id = _load_active(conductor, fields).run_id
     if not conductor.components.runs.remove_tag(run_id, key):
-        raise MlflowError(DOES_NOT_EXIST, f"run {run_id} has no tag {key!r}")
+        raise MlflowError(DOES_NOT_EXIST, f"No tag with name: {key} in run with id {run_id}")
     conductor.notifier.notify(run_id)
     return {}
 
 
 def log_batch(conductor: Conductor, fields: Fields) -> Any:
-    _log(
-        conductor,
-        require(fields, "run_id"),
-        metrics=fields.get("metrics") or [],
-        params=from_pairs(fields.get("params")),
-        tags=from_pairs(fields.get("tags")),
-    )
+    limits.check_run_id(require(fields, "run_id"))
+    metrics, params, tags = (fields.get(name) or [] for name in ("metrics", "params", "tags"))
+    limits.check_batch(metrics, params, tags)
+    _log(conductor, fields, metrics=metrics, params=from_pairs(params), tags=from_pairs(tags))
     return {}
 
 
 def log_inputs(conductor: Conductor, fields: Fields) -> Any:
-    run_id = require(fields, "run_id")
-    conductor.components.runs.load(run_id)
+    for index, item in enumerate(fields.get("datasets") or ()):
+        limits.check_dataset_input(item, f"datasets[{index}]")
+    run_id = _load_active(conductor, fields).run_id
     datasets = [_dataset_input(item) for item in fields.get("datasets") or ()]
 
     def add(content: dict[str, Any]) -> dict[str, Any]:
@@ -145,8 +163,7 @@ def log_inputs(conductor: Conductor, fields: Fields) -> Any:
 
 
 def log_outputs(conductor: Conductor, fields: Fields) -> Any:
-    run_id = require(fields, "run_id")
-    conductor.components.runs.load(run_id)
+    run_id = _load_active(conductor, fields).run_id
 
     def add(content: dict[str, Any]) -> dict[str, Any]:
         return {**content, "model_outputs": _merge(content.get("model_outputs", []), fields.get("models") or [])}
@@ -157,11 +174,14 @@ def log_outputs(conductor: Conductor, fields: Fields) -> Any:
 
 def log_model(conductor: Conductor, fields: Fields) -> Any:
     """Record the models of a run in a tag, for clients before MLflow 3."""
-    run_id = require(fields, "run_id")
     try:
         model = json.loads(require(fields, "model_json"))
     except ValueError as error:
         raise MlflowError(INVALID, f"model_json is not valid JSON: {error}") from None
+    missing = sorted(_MODEL_FIELDS - set(model)) if isinstance(model, dict) else sorted(_MODEL_FIELDS)
+    if missing:
+        raise MlflowError(INVALID, f"Model json is missing mandatory fields: {', '.join(missing)}")
+    run_id = _load_active(conductor, fields).run_id
     conductor.components.runs.change_tag(run_id, _MODELS, lambda history: _with_model(history, model))
     conductor.notifier.notify(run_id)
     return {}
@@ -174,6 +194,7 @@ def ingest_journals(conductor: Conductor, run_ids: Iterable[str]) -> None:
 
 
 _RUNNING = "RUNNING"
+_STATUS_NUMBERS = {"1": _RUNNING, "3": "FINISHED", "4": "FAILED", "5": "KILLED"}
 _ENDS: dict[str, on.Event] = {
     "FINISHED": on.MarkedComplete(),
     "FAILED": on.MarkedFailed(End(EndReason.MARKED_FAILED, "its MLflow client reported a failure")),
@@ -189,14 +210,28 @@ def _parent(conductor: Conductor, run_id: str | None) -> RunRecord | None:
         return None
 
 
+def _load_active(conductor: Conductor, fields: Fields) -> RunRecord:
+    """Load the run of a request; a deleted run cannot be changed."""
+    run_id = require(fields, "run_id", "run_uuid")
+    record = conductor.components.runs.load(run_id)
+    if conductor.components.runs.labels([run_id])[run_id][0].get(STAGE) == DELETED:
+        raise MlflowError(
+            INVALID,
+            f"The run {run_id} must be in the 'active' state. Current state is deleted.",
+            hint="restore it first",
+        )
+    return record
+
+
 def _log(
     conductor: Conductor,
-    run_id: str,
+    fields: Fields,
     metrics: Sequence[Fields] = (),
     params: dict[str, str] | None = None,
     tags: dict[str, str] | None = None,
 ) -> None:
-    record = conductor.components.runs.load(run_id)
+    record = _load_active(conductor, fields)
+    run_id = record.run_id
     points: dict[str, list[Point]] = {}
     for metric in metrics:
         points.setdefault(require(metric, "key"), []).append(_point(metric))
@@ -205,6 +240,8 @@ def _log(
         conductor.components.runs.add_params(run_id, params, serializers.script_arguments(record))
     if tags:
         _tag(conductor, run_id, tags)
+        if tags.get(NAME):
+            conductor.components.runs.rename(run_id, tags[NAME])
     if metrics:
         add_points(conductor.components.database, run_id, points)
         models.add_metrics(conductor, run_id, [metric for metric in metrics if metric.get("model_id")])
@@ -212,25 +249,33 @@ def _log(
 
 
 def _point(fields: Fields) -> Point:
-    try:
-        value = float(fields["value"])
-    except (KeyError, TypeError, ValueError):
-        raise MlflowError(
-            INVALID, f"metric {fields.get('key')!r}: expected a number, got {fields.get('value')!r}"
-        ) from None
     step = integer_field(fields, "step", 0)
-    if not -(2**63) < step < 2**63:
-        raise MlflowError(INVALID, f"step {step} of metric {fields.get('key')!r} does not fit 64 bits")
-    return Point(step, integer_field(fields, "timestamp", 0) / 1000 or clock.now(), value)
+    if step == NO_STEP:
+        raise invalid_value("step", step, "the yard reserves this number for values without a step")
+    return Point(step, integer_field(fields, "timestamp", 0) / 1000, float(fields["value"]))
+
+
+def _start_time(fields: Fields) -> float:
+    if "start_time" not in fields:
+        return clock.now()
+    start_time = integer_field(fields, "start_time", 0)
+    if start_time < 0:
+        raise invalid_value("start_time", start_time, "expected milliseconds since 1970, not negative")
+    return start_time / 1000
+
+
+def _status(fields: Fields) -> str:
+    """The status in a request, which is a name or a number of protobuf; empty if there is none."""
+    text = str(fields.get("status") or "").upper()
+    status = _STATUS_NUMBERS.get(text, text)
+    if status not in ("", _RUNNING, *_ENDS):
+        raise invalid_value("status", text, f"expected {', '.join((_RUNNING, *_ENDS))}")
+    return status
 
 
 def _tag(conductor: Conductor, run_id: str, tags: dict[str, str], remove: list[str] | None = None) -> None:
     conductor.components.runs.set_tags(run_id, tags, remove or [])
     conductor.notifier.notify(run_id)
-
-
-def _text(fields: Fields) -> str:
-    return str(fields.get("value") if fields.get("value") is not None else "")
 
 
 def _with_model(history: str | None, model: Any) -> str:
@@ -241,11 +286,8 @@ def _with_model(history: str | None, model: Any) -> str:
 
 
 def _dataset_input(fields: Fields) -> Fields:
-    dataset = fields.get("dataset")
-    if not isinstance(dataset, dict) or not {"name", "digest"} <= set(dataset):
-        raise MlflowError(INVALID, "an input of a run needs a dataset with a name and a digest")
     context = next((tag.get("value") for tag in fields.get("tags") or () if tag["key"] == _CONTEXT), None)
-    return {"dataset": dataset, "tags": fields.get("tags") or [], "context": context}
+    return {"dataset": fields["dataset"], "tags": fields.get("tags") or [], "context": context}
 
 
 def _merge(stored: list[Fields], items: list[Fields]) -> list[Fields]:

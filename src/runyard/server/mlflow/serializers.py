@@ -20,7 +20,7 @@ from runyard.server.mlflow.constants import (
 )
 from runyard.spec.parameters import parse_parameters
 from runyard.store.documents import INPUTS, Documents
-from runyard.store.run_search import MLFLOW_STATUS
+from runyard.store.run_search import ARTIFACT_URI, MLFLOW_STATUS
 from runyard.store.runs import RunRecord
 from runyard.tracking.external_points import Point, last_points, last_points_of_runs
 from runyard.wire.points import NO_STEP
@@ -38,8 +38,8 @@ def run(conductor: Conductor, record: RunRecord) -> JsonObject:
     return _serialize(conductor, [record], {record.run_id: points})[0]
 
 
-def info(record: RunRecord, tags: Mapping[str, str | None]) -> JsonObject:
-    started = record.started_at or record.created_at
+def info(record: RunRecord, tags: Mapping[str, str | None], properties: Mapping[str, str | None]) -> JsonObject:
+    started = record.created_at if record.started_at is None else record.started_at
     shape: JsonObject = {
         "run_id": record.run_id,
         "run_uuid": record.run_id,
@@ -48,7 +48,7 @@ def info(record: RunRecord, tags: Mapping[str, str | None]) -> JsonObject:
         "user_id": record.submitted_by or "",
         "status": MLFLOW_STATUS.get(record.life.state, "RUNNING"),
         "start_time": milliseconds(started),
-        "artifact_uri": f"mlflow-artifacts:/{record.run_id}",
+        "artifact_uri": properties.get(ARTIFACT_URI) or f"mlflow-artifacts:/{record.run_id}",
         "lifecycle_stage": tags.get(STAGE) or ACTIVE,
     }
     if record.ended_at is not None:
@@ -78,11 +78,11 @@ def _serialize(
     }
     results = []
     for record in records:
-        tags = labels[record.run_id][0]
+        tags, properties = labels[record.run_id]
         content = logged.get(record.run_id, {})
         results.append(
             {
-                "info": info(record, tags),
+                "info": info(record, tags, properties),
                 "data": {
                     "metrics": [metric(name, point) for name, point in metrics[record.run_id].items()],
                     "params": to_pairs(params[record.run_id]),
