@@ -45,6 +45,7 @@ class HomeFolder:
     artifacts = _Entry("artifacts")
     services = _Entry("services")
     data = _Entry("data")  # the default datastore, the data cache and the mount links
+    mlflow_page = _Entry("mlflow-ui")  # a package `mlflow`, of which only the web page is used
     node_package = _Entry("kit")  # the part of Runyard on the PYTHONPATH of training scripts
 
     def __init__(self, root: Path) -> None:

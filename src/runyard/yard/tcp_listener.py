@@ -19,6 +19,7 @@ import uvicorn
 from runyard.errors import UserErrorException
 from runyard.posix.atomic_write import write_text
 from runyard.server.auth import TokenAuth, load_token, run_token
+from runyard.server.mlflow.ui.paths import MlflowPaths
 from runyard.server.security_headers import SecurityHeaders
 from runyard.spec.folder import HomeFolder
 from runyard.wire.yard import ListenOptions, StudioAddress
@@ -171,7 +172,7 @@ class TcpListener:
         assert self._server is not None
         port, token = listening_socket.getsockname()[1], load_token(self._home)
         self._auth = TokenAuth(self._app, token, port, (options.host, *options.names))
-        config = uvicorn_config(SecurityHeaders(self._auth), proxy_headers=False, interface="asgi3")
+        config = uvicorn_config(SecurityHeaders(MlflowPaths(self._auth)), proxy_headers=False, interface="asgi3")
         config.load()
         self.stop()
         # shares the state of the unix socket's server: these connections are closed on shutdown, too

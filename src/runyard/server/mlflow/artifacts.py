@@ -30,24 +30,12 @@ _REGISTERED = "models"
 def add(router: APIRouter, conductor: Conductor) -> None:
     components = conductor.components
 
-    async def upload(path: str, request: Request) -> Response:
-        try:
-            owner, name = await run_in_threadpool(_split_changeable_path, conductor, path)
-            stored = await store_upload(request, components.home, components.artifacts, owner, name)
-        except RunyardException as error:
-            return error_response(error)
-        if stored is None:
-            return Response(status_code=CLIENT_CLOSED_REQUEST)
-        conductor.notifier.notify(owner)
-        return json_response({})
+    async def put(path: str, request: Request) -> Response:
+        return await upload(conductor, path, request)
 
-    def download(path: str) -> Response:
+    def get(path: str) -> Response:
         try:
-            owner, name = _split_path(conductor, path)
-            file = _locate(conductor, owner, name)
-            if file is None:
-                raise MlflowError(DOES_NOT_EXIST, f"{owner} has no file {name!r}")
-            return file_response(file, Path(name).name)
+            return download(conductor, path)
         except RunyardException as error:
             return error_response(error)
 
@@ -60,15 +48,42 @@ def add(router: APIRouter, conductor: Conductor) -> None:
 
     def listing(path: str = "") -> Response:
         try:
-            owner, folder = _split(path)
-            return json_response({"files": _folder_entries(_list_files(conductor, owner), folder, "")})
+            return json_response({"files": list_folder(conductor, path)})
         except RunyardException as error:
             return error_response(error)
 
     router.add_api_route(_PATH, listing, methods=["GET"])
-    router.add_api_route(f"{_PATH}/{{path:any}}", download, methods=["GET"])
-    router.add_api_route(f"{_PATH}/{{path:any}}", upload, methods=["PUT"])
+    router.add_api_route(f"{_PATH}/{{path:any}}", get, methods=["GET"])
+    router.add_api_route(f"{_PATH}/{{path:any}}", put, methods=["PUT"])
     router.add_api_route(f"{_PATH}/{{path:any}}", remove, methods=["DELETE"])
+
+
+async def upload(conductor: Conductor, path: str, request: Request) -> Response:
+    """Store the body of a request as the file at ``path``."""
+    components = conductor.components
+    try:
+        owner, name = await run_in_threadpool(_split_changeable_path, conductor, path)
+        stored = await store_upload(request, components.home, components.artifacts, owner, name)
+    except RunyardException as error:
+        return error_response(error)
+    if stored is None:
+        return Response(status_code=CLIENT_CLOSED_REQUEST)
+    conductor.notifier.notify(owner)
+    return json_response({})
+
+
+def download(conductor: Conductor, path: str) -> Response:
+    owner, name = _split_path(conductor, path)
+    file = _locate(conductor, owner, name)
+    if file is None:
+        raise MlflowError(DOES_NOT_EXIST, f"{owner} has no file {name!r}")
+    return file_response(file, Path(name).name)
+
+
+def list_folder(conductor: Conductor, path: str, prefix: str = "") -> list[dict[str, Any]]:
+    """The files and folders directly in the folder at ``path``, with ``prefix`` before their names."""
+    owner, folder = _split(path)
+    return _folder_entries(_list_files(conductor, owner), folder.rstrip("/"), prefix)
 
 
 def list_artifacts(conductor: Conductor, fields: dict[str, Any]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import orjson
@@ -16,6 +17,8 @@ from runyard.server.auth import CALLING_RUN
 from runyard.server.mlflow import artifacts, experiments, models, runs, search
 from runyard.server.mlflow.errors import INVALID, MlflowError, error_response
 from runyard.server.mlflow.registry import endpoints as registry
+from runyard.server.mlflow.ui import endpoints as ui
+from runyard.server.mlflow.ui import files as ui_files
 from runyard.server.mlflow.validation import validate
 from runyard.server.responses import json_response
 
@@ -67,14 +70,18 @@ _CAPABILITIES = {
     "multipart_uploads_enabled": False,
     "multipart_downloads_enabled": False,
 }
+_NO_TELEMETRY = {"disable_ui_telemetry": True, "disable_ui_events": [], "ui_rollout_percentage": 0}
 
 
 def routes(conductor: Conductor, registered_models: Models) -> APIRouter:
     router = APIRouter(tags=["mlflow"], include_in_schema=False)  # documented by MLflow
-    for endpoint, handler in {**ENDPOINTS, **registry.endpoints(registered_models)}.items():
+    registry_endpoints, ui_endpoints = registry.endpoints(registered_models), ui.endpoints(registered_models)
+    for endpoint, handler in {**ENDPOINTS, **registry_endpoints, **ui_endpoints}.items():
         method, _, path = endpoint.partition(" ")
         router.add_api_route(f"/2.0/mlflow{path}", _endpoint(conductor, handler), methods=[method])
     artifacts.add(router, conductor)
+    router.add_api_route("/2.0/mlflow/upload-artifact", partial(ui_files.upload, conductor), methods=["POST"])
+    router.add_api_route("/3.0/mlflow/ui-telemetry", lambda: json_response(_NO_TELEMETRY), methods=["GET", "POST"])
     router.add_api_route("/3.0/mlflow/server-info", lambda: json_response(_CAPABILITIES), methods=["GET"])
     for rest in ("/2.0/mlflow/{path:any}", "/3.0/mlflow/{path:any}"):
         router.add_api_route(rest, _missing, methods=["GET", "POST", "PATCH", "PUT", "DELETE"])
@@ -87,7 +94,8 @@ def _endpoint(conductor: Conductor, handler: Handler) -> Callable[[Request], Any
             fields = {**_query(request), **_body(await request.body()), **request.path_params}
             fields = validate(fields, value_is_number=handler is runs.log_metric)
             fields[CALLING_RUN] = request.scope.get(CALLING_RUN)
-            return json_response(await run_in_threadpool(handler, conductor, fields))
+            result = await run_in_threadpool(handler, conductor, fields)
+            return result if isinstance(result, Response) else json_response(result)
         except RunyardException as error:
             return error_response(error)
 

@@ -1,0 +1,1 @@
+"""Routes that only MLflow's own web page uses, and the page itself."""
