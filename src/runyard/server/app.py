@@ -16,6 +16,7 @@ from runyard.models.registry import Models
 from runyard.orchestrator.conductor import Conductor
 from runyard.run_table.table import RunTable
 from runyard.server import error_handlers, openapi, studio_files
+from runyard.server.mlflow import probes as mlflow_probes
 from runyard.server.mlflow.routes import routes as mlflow_routes
 from runyard.server.mlflow.ui import page as mlflow_page
 from runyard.server.network import Network
@@ -117,6 +118,7 @@ def create_app(
         return json_response(Health(__version__, os.getpid(), home, len(conductor.live), package, url, stays))
 
     openapi.install(app)
+    mlflow_probes.install(app)
     mlflow_page.install(app, components.home)
     studio_files.install(app)
     app.add_middleware(_RequestGate, on_request=on_request)

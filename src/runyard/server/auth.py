@@ -24,6 +24,8 @@ from fastapi import Response
 from runyard import clock
 from runyard.posix.atomic_write import write_text
 from runyard.server.error_handlers import error_response
+from runyard.server.mlflow import errors as mlflow_errors
+from runyard.server.mlflow.errors import PERMISSION_DENIED, UNAUTHENTICATED, MlflowError
 from runyard.spec.folder import HomeFolder
 
 _Message = MutableMapping[str, Any]
@@ -38,6 +40,7 @@ _COOKIE_S = 30 * 24 * 3600
 _TICKET_S = 60.0
 _PUBLIC_PATHS = ("/api/sign-in",)
 _OWNER_PATHS = ("/api/studio",)  # clients over TCP must not change the address that the yard listens on
+_MLFLOW_PATHS = ("/api/2.0/mlflow", "/api/3.0/mlflow")
 _MAX_SIGN_IN_BYTES = 4096
 
 
@@ -105,15 +108,17 @@ class TokenAuth:
         elif (run_id := self._calling_run(token)) is not None:
             scope[CALLING_RUN] = run_id
         elif not self._has_cookie(headers):
-            return error_response(
-                401,
-                "UserErrorException",
-                "authentication required",
-                "`runyard studio` opens a signed-in page; programs send `Authorization: Bearer TOKEN`",
-            )
+            hint = "`runyard studio` opens a signed-in page; programs send `Authorization: Bearer TOKEN`"
+            if path.startswith(_MLFLOW_PATHS):  # MLflow's clients report an error in another format as an internal one
+                hint = "set MLFLOW_TRACKING_TOKEN to the content of the file `token` in the yard's home folder"
+                return mlflow_errors.error_response(MlflowError(UNAUTHENTICATED, "authentication required", hint=hint))
+            return error_response(401, "UserErrorException", "authentication required", hint)
         elif not _is_same_origin(headers, host):
             # browsers treat another port of this machine as the same site, and would send the cookie
-            return error_response(403, "UserErrorException", "cross-origin requests are not allowed")
+            message = "cross-origin requests are not allowed"
+            if path.startswith(_MLFLOW_PATHS):
+                return mlflow_errors.error_response(MlflowError(PERMISSION_DENIED, message))
+            return error_response(403, "UserErrorException", message)
         scope.get("state", {}).get(ON_AUTHENTICATED, _ignore)()
         if path in _OWNER_PATHS:
             return error_response(403, "UserErrorException", f"{path} is available over the yard's unix socket only")

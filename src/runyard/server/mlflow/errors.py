@@ -19,6 +19,7 @@ from runyard.errors import (
 from runyard.store.model_names import ModelNameTaken, ModelNotFound
 from runyard.store.webhooks import WebhookNotFound
 
+UNAUTHENTICATED, PERMISSION_DENIED = "UNAUTHENTICATED", "PERMISSION_DENIED"
 DOES_NOT_EXIST, ALREADY_EXISTS, INVALID, INVALID_STATE = (
     "RESOURCE_DOES_NOT_EXIST",
     "RESOURCE_ALREADY_EXISTS",
@@ -30,8 +31,8 @@ _STATUS = {
     ALREADY_EXISTS: 400,
     INVALID: 400,
     INVALID_STATE: 400,  # 500 in MLflow's own server, but then clients repeat the request for minutes
-    "UNAUTHENTICATED": 401,
-    "PERMISSION_DENIED": 403,
+    UNAUTHENTICATED: 401,
+    PERMISSION_DENIED: 403,
     "ENDPOINT_NOT_FOUND": 404,
     "INTERNAL_ERROR": 500,
     "RESOURCE_EXHAUSTED": 507,

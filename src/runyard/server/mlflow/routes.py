@@ -98,6 +98,8 @@ def _endpoint(conductor: Conductor, handler: Handler) -> Callable[[Request], Any
             return result if isinstance(result, Response) else json_response(result)
         except RunyardException as error:
             return error_response(error)
+        except (UnicodeError, OverflowError, RecursionError) as error:  # of the database or of JSON
+            return error_response(MlflowError(INVALID, f"the request contains an invalid value: {error}"))
 
     return endpoint
 
