@@ -189,6 +189,16 @@ def test_a_truncated_wandb_file_is_read_up_to_its_end(tmp_path: Path) -> None:
     assert 0 < len(next(series for series in run.series() if series.name == "loss").values) <= 10
 
 
+def test_a_link_that_the_log_does_not_name_is_not_followed(tmp_path: Path) -> None:
+    folder = tmp_path / "wandb" / "offline-run-20261116_005408-abc123"
+    (folder / "files").mkdir(parents=True)
+    shutil.copy(DATA / "run-abc123.wandb", folder)
+    (tmp_path / "secret").write_text("secret")
+    (folder / "files" / "link").symlink_to(tmp_path / "secret")
+    (run,) = find_runs("wandb-offline", tmp_path)
+    assert list(run.files) == []
+
+
 def test_an_import_never_overwrites_a_run_of_the_yard(workspace: Workspace, experiment: Experiment) -> None:
     run = experiment.start_logging(snapshot_directory=None)
     run.complete()

@@ -25,6 +25,7 @@ COMMANDS = {
     "compute": "Add, show, test or remove compute targets.",
     "export": "Export runs and their metrics for other programs.",
     "import": "Import runs of another program: MLflow, TensorBoard, W&B.",
+    "watch": "Import runs of W&B while they are running.",
     "migrate": "Check which scripts for the retired SDK run unchanged.",
     "data": "Manage datastores: add, list, upload, download.",
     "datasets": "Manage datasets and their versions.",

@@ -12,15 +12,17 @@ from typing import NamedTuple, Optional
 
 COMPLETED, FAILED, CANCELED = "Completed", "Failed", "Canceled"
 NOT_ENDED = "NotEnded"  # it may continue and be imported again
+RUNNING = "Running"  # it is being watched
 
 
 class MetricSeries(NamedTuple):
-    """All points of one metric in the order of logging."""
+    """The points of one metric in the order of logging."""
 
     name: str
     steps: array[int]
     times: array[float]  # seconds
     values: array[float]
+    start: int = 0  # index of the first point in the metric
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,11 @@ class ForeignRun:
     tags: dict[str, str] = field(default_factory=dict)
     params: dict[str, str] = field(default_factory=dict)
     files: Sequence[tuple[str, Path]] = ()
+    missing_files: Sequence[str] = ()  # descriptions of files that the run had, and that no longer exist
 
 
-def new_series(name: str) -> MetricSeries:
-    return MetricSeries(name, array("q"), array("d"), array("d"))
+def new_series(name: str, start: int = 0) -> MetricSeries:
+    return MetricSeries(name, array("q"), array("d"), array("d"), start)
 
 
 def add_point(series: MetricSeries, step: int, time: float, value: float) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 from runyard.client.connection import Connection
 from runyard.exchange.foreign_run import ForeignRun, MetricSeries
@@ -21,30 +23,90 @@ class ImportCounts:
     unchanged: int = 0
     points: int = 0
     files: int = 0
+    missing_files: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by name of the run
+
+
+class PointsMissing(Exception):
+    """The yard lacks points before the first one of a series: they were sent, and the run was deleted since."""
 
 
 def import_runs(
     connection: Connection, runs: Iterable[ForeignRun], on_run: Callable[[ForeignRun], None] = lambda run: None
 ) -> ImportCounts:
     """Send runs with their points and files to the yard. ``on_run`` is called before each run."""
-    counts = ImportCounts()
+    importer = Importer(connection)
     for run in runs:
         on_run(run)
-        result = connection.post("/api/runs/import", asdict(_request(run)))
-        points = _send_points(connection, run, result["points"])
-        files = _send_files(connection, run, result["files"])
-        if run.source == TENSORBOARD and files:
-            after = connection.post("/api/runs/import", asdict(_request(run)))
+        importer.send(run)
+    return importer.counts
+
+
+class Importer:
+    """Sends runs to the yard, each as often as there is new data."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.counts = ImportCounts()
+        self._connection = connection
+        self._digests: dict[Path, tuple[tuple[int, int], str]] = {}  # with size and modification time
+
+    def send(self, run: ForeignRun) -> tuple[int, int]:
+        """Send a run and return the number of new points and files.
+
+        Raises:
+            PointsMissing: The yard lacks points before those of the run.
+            UserErrorException: The yard refused the run.
+        """
+        result = self._connection.post("/api/runs/import", asdict(_request(run)))
+        points = self._send_points(run, result["points"])
+        files = self._send_files(run, result["files"])
+        if run.source == TENSORBOARD and files:  # the yard has read the points from them
+            after = self._connection.post("/api/runs/import", asdict(_request(run)))
             points = sum(after["points"].values()) - sum(result["points"].values())
+        counts = self.counts
         counts.points += points
         counts.files += files
+        if run.missing_files:
+            counts.missing_files[run.name] = tuple(run.missing_files)
         if result["created"]:
             counts.created += 1
         elif result["changed"] or points or files:
             counts.updated += 1
         else:
             counts.unchanged += 1
-    return counts
+        return points, files
+
+    def _send_points(self, run: ForeignRun, stored_counts: dict[str, int]) -> int:
+        sent = 0
+        for series in run.series():
+            start = stored_counts.get(series.name, 0) - series.start
+            if start < 0:
+                raise PointsMissing(series.name)
+            while start < len(series.values):
+                end = min(start + _MAX_POINTS_PER_REQUEST, len(series.values))
+                path = f"/api/runs/{run.run_id}/metrics/{series.name}"
+                self._connection.put(path, _pack(series, start, end), at=series.start + start)
+                sent += end - start
+                start = end
+        return sent
+
+    def _send_files(self, run: ForeignRun, stored_digests: dict[str, str]) -> int:
+        sent = 0
+        for name, path in run.files:
+            with suppress(FileNotFoundError):  # a running script replaces or deletes its files
+                if stored_digests.get(name) != self._digest(path):
+                    with open(path, "rb") as stream:
+                        self._connection.upload(f"/api/runs/{run.run_id}/files/{name}", stream)
+                    sent += 1
+        return sent
+
+    def _digest(self, path: Path) -> str:
+        """Return the SHA-256 of a file; it is computed again if the file has changed."""
+        stat = path.stat()
+        state = (stat.st_size, stat.st_mtime_ns)
+        entry = self._digests.get(path)
+        if entry is None or entry[0] != state:
+            entry = self._digests[path] = (state, sha256.of_file(path))
+        return entry[1]
 
 
 def _request(run: ForeignRun) -> ImportRun:
@@ -64,29 +126,6 @@ def _request(run: ForeignRun) -> ImportRun:
     )
 
 
-def _send_points(connection: Connection, run: ForeignRun, stored_counts: dict[str, int]) -> int:
-    sent = 0
-    for series in run.series():
-        start = stored_counts.get(series.name, 0)
-        while start < len(series.values):
-            end = min(start + _MAX_POINTS_PER_REQUEST, len(series.values))
-            path = f"/api/runs/{run.run_id}/metrics/{series.name}"
-            connection.put(path, _pack(series, start, end), at=start)
-            sent += end - start
-            start = end
-    return sent
-
-
 def _pack(series: MetricSeries, start: int, end: int) -> bytes:
     columns = (series.steps[start:end], series.times[start:end], series.values[start:end])
-    return pack_points(end - start, end, *(column.tobytes() for column in columns))
-
-
-def _send_files(connection: Connection, run: ForeignRun, stored_digests: dict[str, str]) -> int:
-    sent = 0
-    for name, path in run.files:
-        if stored_digests.get(name) != sha256.of_file(path):
-            with open(path, "rb") as stream:
-                connection.upload(f"/api/runs/{run.run_id}/files/{name}", stream)
-            sent += 1
-    return sent
+    return pack_points(end - start, series.start + end, *(column.tobytes() for column in columns))

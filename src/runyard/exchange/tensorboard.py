@@ -33,11 +33,11 @@ def runs(root: Path) -> Iterator[ForeignRun]:
     for folder, log in logs.items():
         if log.has_session and folder.parent in logs:
             sessions.setdefault(folder.parent, []).append(folder)
-    merged = {folders[0] for folders in sessions.values() if len(folders) == 1}
+    merged_folders = {folders[0] for folders in sessions.values() if len(folders) == 1}
     for folder, log in logs.items():
-        if folder in merged:
+        if folder in merged_folders:
             continue
-        parts = [folder, *(part for part in sessions.get(folder, ()) if part in merged)]
+        parts = [folder, *(part for part in sessions.get(folder, ()) if part in merged_folders)]
         is_child = log.has_session and folder.parent in logs
         parent_id = _run_id(root, folder.parent, logs[folder.parent]) if is_child else None
         yield _run(root, folder, {part: logs[part] for part in parts}, parent_id)

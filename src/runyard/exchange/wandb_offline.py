@@ -1,90 +1,183 @@
-"""Reads the offline runs of W&B: `run-….wandb`, a log of records in blocks that contain small protocol buffers."""
+"""Reads the offline runs of W&B: folders with a log `run-….wandb` and the files of the run."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
-import math
+import os
+import re
 import struct
-import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Optional, Union
+from pathlib import Path, PurePosixPath
+from typing import Any, Optional
 
 from runyard.errors import UserErrorException
-from runyard.exchange.foreign_run import (
-    COMPLETED,
-    FAILED,
-    NOT_ENDED,
-    ForeignRun,
-    MetricSeries,
-    add_point,
-    list_files,
-    new_series,
-    stable_id,
-)
-from runyard.wire.event_records import fields, signed
+from runyard.exchange.foreign_run import COMPLETED, FAILED, NOT_ENDED, ForeignRun, list_files, stable_id
+from runyard.exchange.wandb_log import LogReader
+from runyard.exchange.wandb_records import ArtifactFile, RunRecords
+from runyard.posix.sha256 import CHUNK_BYTES
 
-_MAGIC = b":W&B\xe1\xbe\x00"
-_BLOCK = 32768
-_HEAD = struct.Struct("<IHB")
-_FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
-_DOUBLE = struct.Struct("<d")
-
-# field numbers of W&B's records
-_HISTORY, _SUMMARY, _CONFIG, _RUN, _EXIT, _ENVIRONMENT = 2, 3, 5, 17, 18, 26
-Value = Union[int, bytes]
+SOURCE = "wandb"
+RunKey = tuple[str, str]
+_NAME = re.compile(r"run-.+\.wandb")
+_NOT_SEARCHED = ("files", "logs", "tmp")  # folders of a run, which may contain anything
 
 
 def runs(root: Path) -> Iterator[ForeignRun]:
-    paths = [root] if root.is_file() else sorted(root.rglob("run-*.wandb"))
+    paths = [root] if root.is_file() else find_logs(root)
     if not paths:
         raise UserErrorException(f"no run-….wandb at or below {root}", hint="pass the folder `wandb` of your project")
+    by_run: dict[RunKey, list[Path]] = {}
     for path in paths:
-        metadata = _read(path)
-        if metadata.run_id:
-            yield _run(path, metadata)
+        key = read_key(path)
+        if key is not None:
+            by_run.setdefault(key, []).append(path)
+    for run_paths in by_run.values():
+        run = OfflineRun(run_paths)
+        run.read_new()
+        yield run.to_foreign_run()
 
 
-@dataclass
-class _Metadata:
-    run_id: str = ""
-    project: str = ""
-    name: str = ""
-    group: str = ""
-    job_type: str = ""
-    notes: str = ""
-    user: str = ""
-    host: str = ""
-    labels: list[str] = field(default_factory=list)
-    started_at: float = 0.0
-    config: dict[str, Any] = field(default_factory=dict)
-    exit_code: Optional[int] = None
-    last_at: float = 0.0
+def find_logs(root: Path) -> list[Path]:
+    """Return the logs at or below a folder, oldest first: the names of the runs' folders contain the time."""
+    paths = []
+    for folder, subfolders, names in os.walk(root):
+        logs = [Path(folder) / name for name in names if _NAME.fullmatch(name)]
+        paths += logs
+        if logs:
+            subfolders[:] = [name for name in subfolders if name not in _NOT_SEARCHED]
+    return sorted(paths, key=lambda path: (path.parent.name, path))
 
 
-def _run(path: Path, metadata: _Metadata) -> ForeignRun:
-    tags = {"wandb.id": metadata.run_id}
-    for key in ("group", "job_type", "notes", "host"):
-        if value := getattr(metadata, key):
-            tags[f"wandb.{key}"] = value
-    tags.update(dict.fromkeys(metadata.labels, ""))
-    status = NOT_ENDED if metadata.exit_code is None else COMPLETED if metadata.exit_code == 0 else FAILED
-    return ForeignRun(
-        run_id=stable_id("wandb", metadata.project or "uncategorized", metadata.run_id),
-        experiment=metadata.project or "uncategorized",
-        name=metadata.name or metadata.run_id,
-        status=status,
-        created_at=metadata.started_at,
-        ended_at=max(metadata.last_at, metadata.started_at) if metadata.exit_code is not None else None,
-        source="wandb",
-        series=lambda: _read_series(path, metadata.started_at),
-        user=metadata.user,
-        message=f"exit code {metadata.exit_code}" if metadata.exit_code else "",
-        tags=tags,
-        params=dict(_params("", metadata.config)),
-        files=list_files(path.parent / "files"),
-    )
+def read_key(path: Path) -> Optional[RunKey]:
+    """Return project and id of the run, which several logs have if it was resumed; None if they are not there yet.
+
+    Raises:
+        UserErrorException: The log is damaged.
+    """
+    records = RunRecords()
+    for record in LogReader(path).read_new():
+        _add(records, record, path)
+        if records.run_id:
+            return records.project, records.run_id
+    return None
+
+
+class OfflineRun:
+    """A run of W&B that may still grow."""
+
+    def __init__(self, paths: list[Path]) -> None:
+        self.records = RunRecords()
+        self._logs: list[LogReader] = []
+        self._verified: dict[ArtifactFile, tuple[int, int]] = {}  # size and modification time of intact copies
+        self.add_logs(paths)
+
+    def add_logs(self, paths: list[Path]) -> None:
+        """Add the logs of processes that have resumed the run. A copy of a folder is not another process."""
+        for path in paths:
+            if path.parent.name not in {log.path.parent.name for log in self._logs}:
+                self._logs.append(LogReader(path))
+
+    def read_new(self) -> bool:
+        """Read the records that were added since the last call; False if there are none.
+
+        Raises:
+            UserErrorException: A log is damaged.
+        """
+        has_new = False
+        for log in self._logs:
+            for record in log.read_new():
+                has_new = True
+                _add(self.records, record, log.path)
+        return has_new
+
+    def to_foreign_run(self, status: Optional[str] = None, *, with_files: bool = True) -> ForeignRun:
+        """Describe the run. ``status`` is that of a run that has not ended."""
+        records = self.records
+        tags = {"wandb.id": records.run_id}
+        for key in ("group", "job_type", "notes", "host"):
+            if value := getattr(records, key):
+                tags[f"wandb.{key}"] = value
+        tags.update(dict.fromkeys(records.labels, ""))
+        files, missing_files = self._files() if with_files else ([], [])
+        return ForeignRun(
+            run_id=stable_id(SOURCE, records.project or "uncategorized", records.run_id),
+            experiment=records.project or "uncategorized",
+            name=records.name or records.run_id,
+            status=_status(records.exit_code) or status or NOT_ENDED,
+            created_at=records.started_at,
+            ended_at=max(records.last_at, records.started_at) if records.exit_code is not None else None,
+            source=SOURCE,
+            series=lambda: iter(list(records.series.values())),
+            user=records.user,
+            message=f"exit code {records.exit_code}" if records.exit_code else "",
+            tags=tags,
+            params=dict(_params("", records.config)),
+            files=files,
+            missing_files=missing_files,
+        )
+
+    def _files(self) -> tuple[list[tuple[str, Path]], list[str]]:
+        """Return the files of the run, and descriptions of those that no longer exist.
+
+        `wandb.save` stores links to the original files. Links that the log does not mention are not followed.
+        """
+        files: dict[str, Path] = {}
+        for log in self._logs:
+            files.update(list_files(log.path.parent / "files"))
+        missing_files = []
+        for name in self.records.saved_files:
+            if name in files or PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+                continue
+            paths = [log.path.parent / "files" / name for log in reversed(self._logs)]
+            path = next((path for path in paths if path.exists()), None)
+            if path is None:
+                missing_files.append(_missing_text(name, paths[0]))
+            elif path.is_dir():
+                files.update(list_files(path, f"{name}/"))
+            elif path.is_file():
+                files[name] = path
+        for entry in self.records.artifact_files:
+            if self._is_intact(entry):
+                files[entry.name] = Path(entry.path)
+            else:
+                missing_files.append(f"{entry.name} (was at {entry.path})")
+        return sorted(files.items()), missing_files
+
+    def _is_intact(self, entry: ArtifactFile) -> bool:
+        """Compare an artifact with its checksum: the log names an arbitrary path, whose file may be another one."""
+        try:
+            stat = Path(entry.path).stat()
+            state = (stat.st_size, stat.st_mtime_ns)
+            if self._verified.get(entry) != state:
+                hashing = hashlib.md5(usedforsecurity=False)
+                with open(entry.path, "rb") as file:
+                    while chunk := file.read(CHUNK_BYTES):
+                        hashing.update(chunk)
+                if base64.b64encode(hashing.digest()).decode() != entry.md5:
+                    return False
+                self._verified[entry] = state
+        except (OSError, ValueError):
+            return False
+        return True
+
+
+def _add(records: RunRecords, record: bytes, path: Path) -> None:
+    try:
+        records.add(record)
+    except (ValueError, ArithmeticError, struct.error) as error:
+        raise UserErrorException(
+            f"{path} contains a record that is not W&B's: {error}", hint="move it away and import the rest"
+        ) from error
+
+
+def _status(exit_code: Optional[int]) -> Optional[str]:
+    return None if exit_code is None else COMPLETED if exit_code == 0 else FAILED
+
+
+def _missing_text(name: str, path: Path) -> str:
+    return f"{name} (was at {path.readlink()})" if path.is_symlink() else name
 
 
 def _params(prefix: str, config: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -94,162 +187,3 @@ def _params(prefix: str, config: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield from _params(f"{prefix}{key}.", value)
         else:
             yield prefix + key, value if isinstance(value, str) else json.dumps(value)
-
-
-def _read(path: Path) -> _Metadata:
-    metadata = _Metadata()
-    for number, message in _records(path):
-        if number == _RUN:
-            _read_run(metadata, message)
-        elif number == _CONFIG:
-            _read_config(metadata, message)
-        elif number == _EXIT:
-            metadata.exit_code = next((signed(int(value)) for n, value in _fields(message) if n == 1), 0)
-        elif number == _ENVIRONMENT:
-            metadata.user = metadata.user or next((_text(value) for n, value in _fields(message) if n == 13), "")
-        elif number == _HISTORY:
-            metadata.last_at = _history(message)[1].get("_timestamp", metadata.last_at)
-    return metadata
-
-
-def _read_run(metadata: _Metadata, message: bytes) -> None:
-    """Read a run record. It is written again when the script changes the run."""
-    texts = {1: "run_id", 3: "project", 6: "group", 7: "job_type", 8: "name", 9: "notes", 13: "host"}
-    labels = []
-    for number, value in _fields(message):
-        if number in texts:
-            setattr(metadata, texts[number], _text(value))
-        elif number == 10:
-            labels.append(_text(value))
-        elif number == 4:
-            _read_config(metadata, _bytes(value))
-        elif number == 17:
-            parts = {n: int(v) for n, v in _fields(_bytes(value))}
-            metadata.started_at = parts.get(1, 0) + parts.get(2, 0) / 1e9
-    metadata.labels = labels or metadata.labels
-
-
-def _read_config(metadata: _Metadata, message: bytes) -> None:
-    for number, value in _fields(message):
-        key, content = _item(_bytes(value))
-        if key.startswith("_wandb"):
-            continue
-        if number == 1:
-            metadata.config[key] = content
-        elif number == 2:
-            metadata.config.pop(key, None)
-
-
-def _read_series(path: Path, started_at: float) -> Iterator[MetricSeries]:
-    """Read the history: each row contains several values with a common step and time."""
-    by_name: dict[str, MetricSeries] = {}
-    for number, message in _records(path):
-        if number != _HISTORY:
-            continue
-        step, values = _history(message)
-        time = values.get("_timestamp", started_at)
-        for key, value in values.items():
-            if not key.startswith("_"):
-                add_point(by_name.setdefault(key, new_series(key)), step, time, value)
-    yield from by_name.values()
-
-
-def _history(message: bytes) -> tuple[int, dict[str, float]]:
-    step = 0
-    values: dict[str, float] = {}
-    for number, value in _fields(message):
-        if number == 2:
-            step = next((signed(int(v)) for n, v in _fields(_bytes(value)) if n == 1), 0)
-        elif number == 1:
-            key, content = _item(_bytes(value))
-            if key == "_step" and isinstance(content, (int, float)):
-                step = int(content)
-            values.update(_flatten(key, content))
-    return step, values
-
-
-def _flatten(key: str, content: Any) -> Iterator[tuple[str, float]]:
-    """Yield numbers, also from nested dicts; other values (images, tables) are among the files."""
-    if isinstance(content, (bool, int, float)) or content in ("NaN", "Infinity", "-Infinity"):
-        yield key, float(content)
-    elif isinstance(content, dict) and "_type" not in content:
-        for part, inner in content.items():
-            yield from _flatten(f"{key}.{part}", inner)
-
-
-def _item(message: bytes) -> tuple[str, Any]:
-    """Return the key, or the parts of a nested one, and the value: JSON, or a typed field in newer versions."""
-    key, nested, content = "", [], None
-    for number, value in _fields(message):
-        if number == 1:
-            key = _text(value)
-        elif number == 2:
-            nested.append(_text(value))
-        elif number in (8, 16):
-            content = _json(_text(value))
-        elif number == 4:
-            content = bool(value)
-        elif number == 5:
-            zigzag = int(value)
-            content = zigzag >> 1 ^ -(zigzag & 1)
-        elif number == 6:
-            (content,) = _DOUBLE.unpack(_bytes(value))
-        elif number == 7:
-            content = _text(value)
-    return key or ".".join(nested), content
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return math.nan if text == "NaN" else None
-
-
-def _records(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the type of each record and its message."""
-    for data in _read_log(path):
-        for number, value in _fields(data):
-            if isinstance(value, bytes) and number != 19:
-                yield number, value
-
-
-def _read_log(path: Path) -> Iterator[bytes]:
-    """Yield complete records, which may be split at the ends of blocks. An incomplete last record is ignored."""
-    data = path.read_bytes()
-    if data[: len(_MAGIC)] != _MAGIC:
-        raise UserErrorException(
-            f"{path} is not a supported W&B file", hint="it should start with ':W&B' and version 0"
-        )
-    position, record = len(_MAGIC), b""
-    while position + _HEAD.size <= len(data):
-        remaining = _BLOCK - position % _BLOCK
-        if remaining < _HEAD.size:
-            position += remaining
-            continue
-        checksum, length, kind = _HEAD.unpack_from(data, position)
-        position += _HEAD.size
-        piece = data[position : position + length]
-        position += length
-        if kind == 0 or len(piece) < length:
-            return
-        if zlib.crc32(bytes([kind]) + piece) != checksum:
-            raise UserErrorException(
-                f"{path} is damaged at byte {position - length:,}", hint="move it away and import the rest"
-            )
-        record = piece if kind in (_FULL, _FIRST) else record + piece
-        if kind in (_FULL, _LAST):
-            yield record
-
-
-def _fields(message: bytes) -> Iterator[tuple[int, Value]]:
-    for number, _, value in fields(message):
-        yield number, value
-
-
-def _text(value: Value) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
-def _bytes(value: Value) -> bytes:
-    return value if isinstance(value, bytes) else b""

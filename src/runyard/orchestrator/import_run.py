@@ -1,4 +1,4 @@
-"""Imports finished runs from other tracking systems."""
+"""Imports runs from other tracking systems."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ _ENDS = {
     "Canceled": EndReason.CANCELED,
     "NotEnded": EndReason.PROCESS_LOST,
 }
+_RUNNING = "Running"  # of a run whose source is watched
 
 
 def import_finished_run(conductor: Conductor, request: ImportRun) -> ImportResult:
@@ -57,13 +58,37 @@ def import_finished_run(conductor: Conductor, request: ImportRun) -> ImportResul
 def _check(request: ImportRun) -> None:
     if not RUN_ID.fullmatch(request.run_id):
         raise UserErrorException(f"invalid run id {request.run_id!r}")
-    if request.status not in _ENDS:
+    if request.status not in (_RUNNING, *_ENDS):
         raise UserErrorException(
-            f"invalid status {request.status!r} of an imported run", hint=f"one of {', '.join(_ENDS)}"
+            f"invalid status {request.status!r} of an imported run", hint=f"one of {', '.join((_RUNNING, *_ENDS))}"
         )
 
 
 def _record(conductor: Conductor, request: ImportRun) -> RunRecord:
+    life, ended_at = _life(request), None
+    timeline = {RunState.RUNNING.value: request.created_at}
+    if life.end is not None:
+        ended_at = request.ended_at if request.ended_at is not None else request.created_at
+        timeline[life.state.value] = ended_at
+    return RunRecord(
+        run_id=request.run_id,
+        experiment=to_experiment_name(request.experiment),
+        life=life,
+        created_at=request.created_at,
+        parent_id=request.parent_id,
+        root_id=_root(conductor, request.parent_id) or request.run_id,
+        name=request.name,
+        target="local",
+        timeline=timeline,
+        submitted_by=request.submitted_by,
+        started_at=request.created_at,
+        ended_at=ended_at,
+    )
+
+
+def _life(request: ImportRun) -> Life:
+    if request.status == _RUNNING:
+        return Life(RunState.RUNNING, managed=False)
     reason = _ENDS[request.status]
     message = request.message
     if reason is EndReason.PROCESS_LOST:
@@ -71,21 +96,7 @@ def _record(conductor: Conductor, request: ImportRun) -> RunRecord:
     elif reason is EndReason.SCRIPT_FAILED and not message:
         message = f"the run failed, according to {request.source}"
     end = End(reason, message)
-    ended_at = request.ended_at if request.ended_at is not None else request.created_at
-    return RunRecord(
-        run_id=request.run_id,
-        experiment=to_experiment_name(request.experiment),
-        life=Life(end.state, end, managed=False),
-        created_at=request.created_at,
-        parent_id=request.parent_id,
-        root_id=_root(conductor, request.parent_id) or request.run_id,
-        name=request.name,
-        target="local",
-        timeline={RunState.RUNNING.value: request.created_at, end.state.value: ended_at},
-        submitted_by=request.submitted_by,
-        started_at=request.created_at,
-        ended_at=ended_at,
-    )
+    return Life(end.state, end, managed=False)
 
 
 def _root(conductor: Conductor, parent_id: str | None) -> str | None:
@@ -109,11 +120,19 @@ def _update(conductor: Conductor, existing: RunRecord | None, record: RunRecord,
     new_tags = {key: value for key, value in request.tags.items() if key not in tags}
     if new_tags:
         store.set_tags(run_id, new_tags)
-    was_unfinished = existing.life.end is not None and existing.life.end.reason is EndReason.PROCESS_LOST
-    has_ended = was_unfinished and (existing.life.end != record.life.end or existing.ended_at != record.ended_at)
-    if has_ended:
+    # a run that a user has canceled in the yard stays canceled
+    may_change = existing.life.state is RunState.RUNNING or (
+        existing.life.end is not None and existing.life.end.reason is EndReason.PROCESS_LOST
+    )
+    is_different = (existing.life.state, existing.life.end, existing.ended_at) != (
+        record.life.state,
+        record.life.end,
+        record.ended_at,
+    )
+    has_changed = may_change and is_different
+    if has_changed:
         store.save(replace(store.load(run_id), life=record.life, ended_at=record.ended_at, timeline=record.timeline))
-    return bool(new_params or new_tags or has_ended)
+    return bool(new_params or new_tags or has_changed)
 
 
 def _points(conductor: Conductor, run_id: str) -> dict[str, int]:

@@ -183,9 +183,11 @@ def _is_storable(value: SummaryValue) -> bool:
 def _add_parameters(connection: Connection, run_id: str, folder: str, parameters: dict[str, str]) -> None:
     """Set parameters. If the run has another value under a name, the folder of the file becomes part of the name."""
     table = schema.params.c
-    stored = dict(connection.execute(select(table.key, table.value).where(table.run_id == run_id)).tuples().all())
+    stored_params = dict(
+        connection.execute(select(table.key, table.value).where(table.run_id == run_id)).tuples().all()
+    )
     names = {
-        key: key if stored.get(key) in (None, mask_label(key, value)) else _join(folder, key)
+        key: key if stored_params.get(key) in (None, mask_label(key, value)) else _join(folder, key)
         for key, value in parameters.items()
     }
     set_params(connection, run_id, {names[key]: value for key, value in parameters.items()})

@@ -17,7 +17,7 @@ class ImportRun:
     run_id: str
     experiment: str  # any text; the yard converts it to a valid name
     name: str
-    status: str  # Completed, Failed, Canceled or NotEnded
+    status: str  # Running, Completed, Failed, Canceled or NotEnded
     source: str
     created_at: float
     ended_at: Optional[float] = None

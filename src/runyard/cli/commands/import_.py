@@ -15,6 +15,7 @@ from runyard.client.connection import Connection
 from runyard.errors import UserErrorException
 
 app = new_app()
+_MAX_NAMES = 5
 
 
 @app.command(cls=Command)
@@ -40,4 +41,7 @@ def import_(
     parts = [count_text(tally.created, "new run")]
     parts += [f"{tally.updated:,} updated"] if tally.updated else []
     parts += [f"{tally.unchanged:,} unchanged"] if tally.unchanged else []
+    for name, missing in tally.missing_files.items():
+        more = f" and {len(missing) - _MAX_NAMES:,} more" if len(missing) > _MAX_NAMES else ""
+        print_status(f"warning: {name} lacks files that no longer exist: {', '.join(missing[:_MAX_NAMES])}{more}")
     print_status(f"{', '.join(parts)}; {count_text(tally.points, 'point')}, {count_text(tally.files, 'file')}")
