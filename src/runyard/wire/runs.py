@@ -123,6 +123,13 @@ class Labels:
 
 
 @dataclass(frozen=True)
+class Params:
+    """Parameters of a run, by name."""
+
+    params: dict[str, str]
+
+
+@dataclass(frozen=True)
 class FileView:
     name: str
     size: int

@@ -1,4 +1,4 @@
-"""Labels of runs and models: tags and properties."""
+"""Labels of runs and models: tags, properties and parameters."""
 
 from __future__ import annotations
 
@@ -14,6 +14,23 @@ def as_labels(labels: Any, parameter: str) -> dict[str, str | None]:
     if not isinstance(labels, dict):
         raise UserErrorException(f"{parameter} must be a dict, got {type(labels).__name__} {labels!r}")
     return {str(key): None if value is None else str(value) for key, value in labels.items()}
+
+
+def as_params(params: Any) -> dict[str, str]:
+    """Convert the values of parameters to text; nested dicts become names such as ``optimizer/lr``."""
+    from collections.abc import Mapping
+
+    if not isinstance(params, Mapping):
+        raise UserErrorException(f"params must be a dict, got {type(params).__name__} {params!r}")
+    flat: dict[str, str] = {}
+    for name, value in params.items():
+        if not isinstance(name, str) or not name:
+            raise UserErrorException(f"the name of a parameter must be text, got {name!r}")
+        if isinstance(value, Mapping) and value:
+            flat.update((f"{name}/{key}", text) for key, text in as_params(value).items())
+        else:
+            flat[name] = str(value)
+    return flat
 
 
 def label_query(labels: Any, parameter: str) -> str | None:

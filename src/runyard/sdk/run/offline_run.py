@@ -74,6 +74,12 @@ class OfflineRun:
         for key, value in tags.items():
             self.tag(key, value)
 
+    def log_params(self, params: Any) -> None:
+        from runyard.sdk.core.labels import as_params
+
+        for name, value in as_params(params).items():
+            _print("parameter", name, value)
+
     def add_properties(self, properties: dict[str, Any]) -> None:
         for key, value in properties.items():
             _print("property", key, value)

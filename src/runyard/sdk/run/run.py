@@ -9,6 +9,7 @@ import os
 
 from runyard.errors import RunEnvironmentException, RunNotFound, UserErrorException
 from runyard.sdk.run.files import RunFiles
+from runyard.sdk.run.labels import RunLabels
 from runyard.sdk.run.listing import RunListing
 from runyard.sdk.run.metric_logging import MetricLogging
 
@@ -24,10 +25,9 @@ if TYPE_CHECKING:
     from runyard.sdk.run.offline_run import OfflineRun
 
 _contexts: dict[tuple[int, str], Run] = {}
-_DESCRIPTION = "mlflow.note.content"  # the tag that MLflow's clients show as a run's description
 
 
-class Run(RunFiles, RunListing, MetricLogging):
+class Run(RunFiles, RunLabels, RunListing, MetricLogging):
     """One run. ``Run(experiment, run_id)`` opens an existing one; ``Run.get_context()`` is the run of this script.
 
     Args:
@@ -299,49 +299,6 @@ class Run(RunFiles, RunListing, MetricLogging):
         else:
             self.fail(error_details=f"{kind.__name__}: {value}")
 
-    @property
-    def tags(self) -> dict[str, str | None]:
-        """The tags of the last request; :meth:`get_tags` requests them again."""
-        return dict(self._view["tags"])
-
-    @property
-    def properties(self) -> dict[str, str | None]:
-        """The properties of the last request; :meth:`get_properties` requests them again."""
-        return dict(self._view["properties"])
-
-    @property
-    def description(self) -> Optional[str]:
-        text: Optional[str] = self._view["tags"].get(_DESCRIPTION)
-        return text
-
-    @description.setter
-    def description(self, text: str) -> None:
-        self.set_tags({_DESCRIPTION: text})
-
-    def tag(self, key: str, value: Any = None) -> None:
-        """Set one tag."""
-        self.set_tags({key: value})
-
-    def set_tags(self, tags: dict[str, Any]) -> None:
-        """Set tags; values are converted to text, None stays None."""
-        self._change_labels("tags", tags)
-
-    def remove_tags(self, tags: list[str]) -> None:
-        """Remove tags by name."""
-        self._view = self._connection.patch(f"/api/runs/{self.id}/tags", {"set": {}, "remove": list(tags)})
-
-    def get_tags(self) -> dict[str, str | None]:
-        """Request the current tags."""
-        return dict(self._refresh()["tags"])
-
-    def add_properties(self, properties: dict[str, Any]) -> None:
-        """Add properties. They are immutable: another value for an existing key raises UserErrorException."""
-        self._change_labels("properties", properties)
-
-    def get_properties(self) -> dict[str, str | None]:
-        """Request the current properties."""
-        return dict(self._refresh()["properties"])
-
     def get_metrics(
         self, name: str | None = None, recursive: bool = False, run_type: str | None = None, populate: bool = False
     ) -> dict[str, Any]:
@@ -381,12 +338,6 @@ class Run(RunFiles, RunListing, MetricLogging):
 
     def __hash__(self) -> int:
         return hash(self.id)
-
-    def _change_labels(self, kind: str, labels: dict[str, Any]) -> None:
-        from runyard.sdk.core.labels import as_labels
-
-        body = {"set": as_labels(labels, kind), "remove": []}
-        self._view = self._connection.patch(f"/api/runs/{self.id}/{kind}", body)
 
     def _end_session(self) -> None:
         if self._session is not None:

@@ -16,6 +16,7 @@ from runyard.wire.runs import (
     BeginRun,
     FailRun,
     Labels,
+    Params,
     RenameRun,
     RunPage,
     RunView,
@@ -121,6 +122,19 @@ def routes(conductor: Conductor) -> APIRouter:
     def add_properties(run_id: str, request: Labels) -> Response:
         store.add_properties(run_id, request.set)
         return json_response(run_view(conductor, store.load(run_id)))
+
+    @router.get("/runs/{run_id}/params", response_model=Params)
+    def get_params(run_id: str) -> Response:
+        """Return the parameters of a run: the arguments of its script, and those that it recorded."""
+        store.load(run_id)
+        return json_response(Params(store.params([run_id])[run_id]))
+
+    @router.patch("/runs/{run_id}/params", response_model=Params)
+    def set_params(run_id: str, request: Params) -> Response:
+        """Record parameters; an existing one gets the new value."""
+        store.set_params(run_id, request.params)
+        conductor.notifier.notify(run_id)
+        return json_response(Params(store.params([run_id])[run_id]))
 
     return router
 
