@@ -7,9 +7,14 @@ from typing import Any
 
 from runyard.cli.formatting import value_text
 from runyard.cli.table import print_table
-from runyard.spec.sweep import child_label
+from runyard.spec.sweep import STUDY_PROPERTY, child_label
 
 _MAX_BEST, _MAX_UNSUCCESSFUL = 10, 5
+
+
+def is_sweep(view: dict[str, Any]) -> bool:
+    """True for a sweep of the yard, and for a run whose script runs an Optuna study."""
+    return view["type"] == "hyperdrive" or STUDY_PROPERTY in view["properties"]
 
 
 def print_leaderboard(sweep: dict[str, Any], *, show_all: bool = False) -> None:

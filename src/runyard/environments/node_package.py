@@ -19,6 +19,7 @@ PACKAGE_FILES = (
     "runyard/clock.py",
     "runyard/context",
     "runyard/errors.py",
+    "runyard/integrations",
     "runyard/launch",
     "runyard/lifecycle",
     "runyard/onnx",

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 RANDOM, GRID, BAYESIAN, SOBOL, POPULATION = "Random", "Grid", "BayesianOptimization", "Sobol", "Population"
+OPTUNA = "Optuna"  # an Optuna study inside a run: the yard records its trials and does not sample
+STUDY_PROPERTY = "runyard.study"  # of a run whose script runs an Optuna study: the study's name
 MAXIMIZE, MINIMIZE = "maximize", "minimize"
 
 
@@ -20,7 +22,7 @@ class Population:
 
 @dataclass(frozen=True)
 class Sampling:
-    name: str  # one of the five constants above
+    name: str  # one of the constants above
     space: dict[str, Any]  # name -> expression; see spec/space.py
     seed: int = 0
     population: Optional[Population] = None
@@ -57,6 +59,16 @@ class Observation:
 
 
 @dataclass(frozen=True)
+class Study:
+    """The Optuna study whose trials are the children of a sweep."""
+
+    key: str  # the same for all runs that continue the study
+    name: str
+    host: str  # the run whose processes run the trials
+    objectives: dict[str, str]  # metric -> goal; children are ranked by the first one
+
+
+@dataclass(frozen=True)
 class SweepSpec:
     sampling: Sampling
     primary_metric: str
@@ -70,6 +82,7 @@ class SweepSpec:
     known: tuple[Observation, ...] = ()
     resume_from: tuple[str, ...] = ()  # ids of the sweeps that `known` was taken from
     most_failures_in_a_row: int = 10
+    study: Optional[Study] = None
 
     @property
     def sign(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -46,6 +47,17 @@ class SweepStore:
         with self._database.write() as connection:
             connection.execute(update(_sweeps).where(_sweeps.c.sweep_id == sweep_id).values(going=0))
 
+    def of_study(self, key: str) -> list[str]:
+        """Ids of the sweeps that have trials of an Optuna study, oldest first."""
+        query = select(_sweeps.c.sweep_id).where(_sweeps.c.spec["study"]["key"].as_string() == key)
+        with self._database.read() as connection:
+            return list(connection.execute(query.order_by(_sweeps.c.created_at)).scalars())
+
+    def put_trial(self, sweep_id: str, trial: Trial) -> None:
+        """Add a trial, or replace it."""
+        with self._database.write() as connection:
+            connection.execute(insert(_trials).prefix_with("OR REPLACE"), {"sweep_id": sweep_id, **_columns(trial)})
+
     def add_trial(self, sweep_id: str, trial: Trial) -> None:
         with self._database.write() as connection:
             connection.execute(insert(_trials), {"sweep_id": sweep_id, **_columns(trial)})
@@ -69,9 +81,12 @@ class SweepStore:
                 ],
             )
 
-    def trials(self, sweep_id: str) -> list[Trial]:
+    def trials(self, sweep_id: str, numbers: Sequence[int] | None = None) -> list[Trial]:
+        """The trials of a sweep, or those of them with the given numbers."""
         names = [field.name for field in fields(Trial)]
         query = select(*(_trials.c[name] for name in names)).where(_trials.c.sweep_id == sweep_id)
+        if numbers is not None:
+            query = query.where(_trials.c.number.in_(numbers))
         with self._database.read() as connection:
             rows = connection.execute(query.order_by(_trials.c.number)).all()
         return [Trial(**dict(zip(names, row))) for row in rows]

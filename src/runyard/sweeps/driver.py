@@ -15,6 +15,7 @@ from runyard.orchestrator.conductor import Conductor
 from runyard.store.database import is_disk_full
 from runyard.store.runs import SWEEP, RunRecord
 from runyard.store.sweeps import SweepStore
+from runyard.sweeps.study import RecordedStudy
 from runyard.sweeps.sweep import Sweep
 
 log = logging.getLogger(__name__)
@@ -27,6 +28,8 @@ class SweepDriver(threading.Thread):
         super().__init__(name="sweeps", daemon=True)
         self._conductor, self._store = conductor, store
         self._active: dict[str, Sweep] = {}
+        self._studies: dict[str, RecordedStudy] = {}
+        self._hosts: set[str] = set()  # runs whose scripts run a study
         self._retry: set[str] = set()  # to be reloaded at the next poll
         self._running: set[str] = set()  # children whose scripts are running; only these have reports
         self._events: queue.SimpleQueue[tuple[str, str] | None] = queue.SimpleQueue()  # (sweep, ended child or "")
@@ -58,6 +61,10 @@ class SweepDriver(threading.Thread):
 
     def _on_change(self, record: RunRecord) -> None:
         """Called during every state change of any run: only records it."""
+        if record.life.state.is_terminal and record.run_id in self._hosts:
+            for study in tuple(self._studies.values()):
+                if study.study.host == record.run_id:
+                    self._events.put((study.sweep_id, ""))
         if record.type == SWEEP:
             self._events.put((record.run_id, ""))
         elif record.parent_id is not None:
@@ -86,7 +93,7 @@ class SweepDriver(threading.Thread):
         self._retry.discard(sweep_id)
         try:
             if sweep is None:
-                if sweep_id not in self._store.active():
+                if sweep_id not in self._store.active() or self._advance_study(sweep_id):
                     return
                 # the yard was killed during the submission; the record stays, because the client may submit again
                 if not self._conductor.components.runs.has(sweep_id):
@@ -116,6 +123,24 @@ class SweepDriver(threading.Thread):
             except Exception:  # otherwise the thread would end, and with it every other sweep
                 log.exception("sweep %s could not be aborted", sweep_id)
                 self._retry_later(sweep_id)
+
+    def _advance_study(self, sweep_id: str) -> bool:
+        """Advance the sweep if it is an Optuna study; an error must not fail the run, which trains on its own."""
+        study = self._studies.get(sweep_id)
+        if study is None:
+            spec = self._store.load(sweep_id)
+            if spec is None or spec.study is None:
+                return False
+            study = self._studies[sweep_id] = RecordedStudy(self._conductor, self._store, sweep_id, spec.study)
+            self._hosts.add(spec.study.host)  # before its state is read: an end after that is an event
+        try:
+            if study.advance():
+                self._store.end(sweep_id)
+                del self._studies[sweep_id]
+        except Exception:
+            log.exception("study of run %s", sweep_id)
+            self._retry.add(sweep_id)
+        return True
 
     def _end_unreadable(self, sweep_id: str, end: End) -> None:
         """End a sweep that cannot be loaded; otherwise every event about it would trigger another attempt."""

@@ -94,6 +94,11 @@ def submit_sweep(
 
 def rerun_children(conductor: Conductor, store: SweepStore, sweep_id: str, request: RerunChildren) -> RunRecord:
     spec, parent = store.load(sweep_id), conductor.components.runs.load(sweep_id)
+    if spec is not None and spec.study is not None:
+        raise HyperDriveConfigException(
+            f"{sweep_id} is an Optuna study, whose trials cannot be repeated by the yard",
+            hint="study.enqueue_trial(parameters) in its script repeats one",
+        )
     children = {trial.run_id: trial for trial in store.trials(sweep_id)}
     unknown = [run_id for run_id in request.run_ids if run_id not in children]
     if spec is None or unknown or not request.run_ids:

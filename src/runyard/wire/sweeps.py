@@ -28,6 +28,38 @@ class RerunChildren:
 
 
 @dataclass(frozen=True)
+class StudyTrial:
+    """The current state of one trial of an Optuna study."""
+
+    number: int
+    state: str  # "running", "complete", "pruned" or "failed"
+    parameters: dict[str, Any] = field(default_factory=dict)
+    values: list[float] = field(default_factory=list)  # of a complete trial: one per objective
+    steps: list[int] = field(default_factory=list)  # of the intermediate values
+    intermediate: list[float] = field(default_factory=list)
+    attributes: dict[str, str] = field(default_factory=dict)
+    message: str = ""  # the reason of a failure
+    started_at: Optional[float] = None
+    ended_at: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class StudyReport:
+    """Record trials of an Optuna study as children of a run. Idempotent: equal reports are recorded once."""
+
+    key: str  # identifies the study in all runs that continue it
+    name: str
+    metrics: list[str]  # the names of the objectives
+    directions: list[str]  # "maximize" or "minimize", one per objective
+    trials: list[StudyTrial]
+
+
+@dataclass(frozen=True)
+class StudyRecorded:
+    sweep_id: str  # the run that has the trials: the run itself, or its child for a further study
+
+
+@dataclass(frozen=True)
 class TrialView:
     number: int
     run_id: str
@@ -57,6 +89,7 @@ class SweepView:
     children: list[TrialView]
     resume_from: list[str]
     target: Optional[str]
+    study: str = ""  # the name of the Optuna study whose trials are the children
 
 
 @dataclass(frozen=True)

@@ -366,6 +366,11 @@ export interface components {
             a: string | null;
             b: string | null;
         };
+        Params: {
+            params: {
+                [key: string]: string;
+            };
+        };
         Phase: {
             phase: string;
             from: number;
@@ -608,6 +613,9 @@ export interface components {
             token: string;
             ticket: string;
         };
+        StudyRecorded: {
+            sweep_id: string;
+        };
         SweepPopulation: {
             size: number;
         };
@@ -637,6 +645,7 @@ export interface components {
             children: components["schemas"]["TrialView"][];
             resume_from: string[];
             target: string | null;
+            study: string;
         };
         TablePage: {
             total: number;

@@ -22,6 +22,7 @@ function sweep(children: Child[], changes: Partial<Sweep> = {}): Sweep {
     children,
     resume_from: [],
     target: "local",
+    study: "",
     ...changes,
   };
 }
@@ -74,4 +75,5 @@ test("a population is shown with its size", () => {
   const sampling = { name: "Population", space: {}, seed: 2, population: { size: 4 } };
   expect(samplingLabel(sweep([], { sampling }))).toBe("Population of 4, seed 2");
   expect(samplingLabel(sweep([]))).toBe("Random, seed 1");
+  expect(samplingLabel(sweep([], { study: "tune" }))).toBe("Optuna, study tune");
 });

@@ -35,7 +35,8 @@ export function resultsKey(sweep: Sweep): string {
 }
 
 /** The sampling method in one line. */
-export function samplingLabel({ sampling }: Sweep): string {
+export function samplingLabel({ sampling, study }: Sweep): string {
+  if (study) return `Optuna, study ${study}`;
   const population = sampling.population ? ` of ${sampling.population.size}` : "";
   return `${sampling.name}${population}, seed ${sampling.seed}`;
 }

@@ -11,7 +11,7 @@ from runyard import clock
 from runyard.cli.command import Command, new_app
 from runyard.cli.data_text import data_lines
 from runyard.cli.formatting import age_text, count_text, short_duration, size_text, value_text
-from runyard.cli.leaderboard import print_leaderboard
+from runyard.cli.leaderboard import is_sweep, print_leaderboard
 from runyard.cli.run_lookup import Json, RunArgument, find_run, print_json
 from runyard.cli.run_summary import environment_text, outcome
 from runyard.client.connection import Connection
@@ -33,7 +33,7 @@ def show(
     connection = Connection()
     view = find_run(connection, run)
     summary = connection.get(f"/api/runs/{view['run_id']}/summary")
-    sweep = connection.get(f"/api/sweeps/{view['run_id']}") if view["type"] == "hyperdrive" else None
+    sweep = connection.get(f"/api/sweeps/{view['run_id']}") if is_sweep(view) else None
     if as_json:
         sweep_part = {} if sweep is None else {"sweep": sweep}
         print_json({**view, **summary, "time_budget": time_budget(view, clock.now()), **sweep_part})
@@ -63,7 +63,7 @@ def time_budget(view: dict[str, Any], now: float) -> dict[str, float]:
 
 
 def _children(connection: Connection, view: dict[str, Any]) -> str:
-    if view["type"] == "hyperdrive":  # shown in the leaderboard
+    if is_sweep(view):  # shown in the leaderboard
         return ""
     page = connection.get("/api/runs", parent=view["run_id"], include_children=True, limit=_MAX_CHILDREN)
     if not page["runs"]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Optional
 from runyard.errors import HyperDriveException
 from runyard.sdk.core import validation
 from runyard.sdk.run.run import Run
+from runyard.spec.sweep import STUDY_PROPERTY
 
 if TYPE_CHECKING:
     from runyard.sdk.core.experiment import Experiment
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 class HyperDriveRun(Run):
     """The run of a sweep, returned by ``experiment.submit(HyperDriveConfig(...))``.
+
+    ``HyperDriveRun(experiment, run_id)`` also opens a run whose script runs an Optuna study: its trials are children.
 
     Args:
         experiment: The experiment of the sweep.
@@ -39,7 +42,7 @@ class HyperDriveRun(Run):
         **_: Any,
     ) -> None:
         super().__init__(experiment, run_id, _view=_view)
-        if self.type != self.RUN_TYPE:
+        if self.type != self.RUN_TYPE and STUDY_PROPERTY not in self.properties:
             raise HyperDriveException(f"run {run_id} is not a sweep", hint="Run(experiment, run_id) opens it")
         self._hyperdrive_config = hyperdrive_config
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fastapi import APIRouter, Response
 
 from runyard.errors import RunNotFound
@@ -12,14 +14,24 @@ from runyard.spec.sweep import SweepSpec, Trial
 from runyard.store.sweeps import SweepStore
 from runyard.sweeps.driver import SweepDriver
 from runyard.sweeps.importance import importance
+from runyard.sweeps.study import StudyRecorder
 from runyard.sweeps.submit import rerun_children, submit_sweep
 from runyard.wire.runs import RunView
-from runyard.wire.sweeps import Importance, RerunChildren, SubmitSweep, SweepView, TrialView
+from runyard.wire.sweeps import (
+    Importance,
+    RerunChildren,
+    StudyRecorded,
+    StudyReport,
+    SubmitSweep,
+    SweepView,
+    TrialView,
+)
 
 
 def routes(conductor: Conductor, driver: SweepDriver) -> APIRouter:
     router = APIRouter(tags=["sweeps"])
     store = SweepStore(conductor.components.database)
+    recorder = StudyRecorder(conductor, store)
 
     @router.post("/sweeps", response_model=RunView)
     def submit(request: SubmitSweep) -> Response:
@@ -35,6 +47,13 @@ def routes(conductor: Conductor, driver: SweepDriver) -> APIRouter:
         driver.add(record.run_id)
         return json_response(run_view(conductor, record))
 
+    @router.post("/sweeps/{run_id}/study", response_model=StudyRecorded)
+    def record_study(run_id: str, report: StudyReport) -> Response:
+        """Record trials of an Optuna study that the script of a run runs. Idempotent."""
+        sweep_id = recorder.record(run_id, report)
+        driver.add(sweep_id)
+        return json_response(StudyRecorded(sweep_id))
+
     @router.get("/sweeps")
     def listing() -> Response:
         """List the sweeps with the number of their children, newest first."""
@@ -42,7 +61,11 @@ def routes(conductor: Conductor, driver: SweepDriver) -> APIRouter:
 
     @router.get("/sweeps/{sweep_id}", response_model=SweepView)
     def sweep(sweep_id: str) -> Response:
-        return json_response(_view(conductor, sweep_id, _load_spec(store, sweep_id), store.trials(sweep_id)))
+        spec = _load_spec(store, sweep_id)
+        if spec.study is not None:  # other runs that continued the study
+            others = tuple(other for other in store.of_study(spec.study.key) if other != sweep_id)
+            spec = replace(spec, resume_from=others)
+        return json_response(_view(conductor, sweep_id, spec, store.trials(sweep_id)))
 
     @router.get("/sweeps/{sweep_id}/importance", response_model=Importance)
     def importances(sweep_id: str) -> Response:
@@ -88,11 +111,12 @@ def _view(conductor: Conductor, sweep_id: str, spec: SweepSpec, trials: list[Tri
         goal=spec.goal,
         sampling=to_json(spec.sampling),
         policy=to_json(spec.policy) if spec.policy else None,
-        max_total_runs=spec.max_total_runs,
+        max_total_runs=spec.max_total_runs or len(children),
         max_concurrent_runs=spec.max_concurrent_runs,
         max_duration_minutes=spec.max_duration_minutes,
         best=best,
         children=children,
         resume_from=list(spec.resume_from),
         target=record.target,
+        study=spec.study.name if spec.study else "",
     )
