@@ -7,6 +7,8 @@ import io
 import json
 import logging
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,25 @@ def test_a_secret_is_encrypted_at_rest_and_readable_after_a_restart(named: Named
         assert base64.b64encode(VALUE.encode()) not in path.read_bytes()
         assert path.stat().st_mode & 0o077 == 0
     assert NamedSecrets(tmp_path, Cipher(tmp_path)).values(["hf-token"]) == {"hf-token": VALUE}
+
+
+def test_the_first_uses_of_a_key_at_once_create_one_key(tmp_path: Path) -> None:
+    """The credentials of datastores and the secrets of users have their own ciphers, of one key file."""
+    clients = 8
+    for number in range(20):
+        home = tmp_path / str(number)
+        home.mkdir()
+        barrier = threading.Barrier(clients)
+
+        def seal(client: int, home: Path = home, barrier: threading.Barrier = barrier) -> bytes:
+            cipher = Cipher(home)
+            barrier.wait(timeout=60)
+            return cipher.seal(str(client), "a race")
+
+        with ThreadPoolExecutor(clients) as pool:
+            sealed = list(pool.map(seal, range(clients)))
+        assert [Cipher(home).open(value, "a race") for value in sealed] == [str(client) for client in range(clients)]
+        assert [path.name for path in home.iterdir()] == ["secrets.key"]
 
 
 def test_two_encryptions_of_one_value_differ(tmp_path: Path) -> None:
