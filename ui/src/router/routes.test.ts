@@ -33,5 +33,8 @@ it("translates the links that MLflow's client prints", () => {
   expect(hrefFromMlflow("#/experiments/digits/runs/digits_1_a")).toBe("/runs/digits_1_a");
   expect(hrefFromMlflow("#/experiments/digits")).toBe(`/runs?q=${encodeURIComponent('experiment:"digits"')}`);
   expect(hrefFromMlflow("#/experiments/0")).toBe(`/runs?q=${encodeURIComponent('experiment:"Default"')}`);
+  expect(hrefFromMlflow("#/models/net/versions/3?tab=x")).toBe("/models/net?version=3");
+  expect(hrefFromMlflow("#/models/net")).toBe("/models/net");
+  expect(hrefFromMlflow("#/models")).toBe("/models");
   for (const other of ["", "#", "#logs", "#/elsewhere"]) expect(hrefFromMlflow(other)).toBeNull();
 });

@@ -71,12 +71,14 @@ export function datasetHref(dataset: { name?: string | null; version?: number | 
   return `/data/datasets/${encodeURIComponent(dataset.name)}${dataset.version ? `?version=${dataset.version}` : ""}`;
 }
 
-/** Translates the links that MLflow's client prints: `#/experiments/{experiment}/runs/{run}`. */
+/** Translates the links that MLflow's client prints, and those of its own page: `#/experiments/{experiment}/runs/{run}`. */
 export function hrefFromMlflow(hash: string): string | null {
-  const [start, experiments, experiment, runs, run] = hash.split("/").map(decode);
-  if (start !== "#" || experiments !== "experiments" || !experiment) return null;
-  if (runs === "runs" && run) return runHref(run);
-  return runsHref(`experiment:"${experiment === "0" ? "Default" : experiment}"`);
+  const [start, page, name, part, id] = (hash.split("?")[0] ?? "").split("/").map(decode);
+  if (start !== "#") return null;
+  if (page === "models") return name ? modelHref(name, part === "versions" ? id : null) : "/models";
+  if (page !== "experiments" || !name) return null;
+  if (part === "runs" && id) return runHref(id);
+  return runsHref(`experiment:"${name === "0" ? "Default" : name}"`);
 }
 
 function decode(segment: string): string {
