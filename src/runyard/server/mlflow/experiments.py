@@ -225,8 +225,7 @@ def _unused_default(conductor: Conductor) -> ExperimentRecord:
 
 def _title_in_use(conductor: Conductor, title: str) -> MlflowError:
     record = _store(conductor).find_by_title(title)
-    document = record and Documents(conductor.components.database).get(EXPERIMENT, record.name)
-    is_deleted = record is not None and _experiment(record, document).stage == DELETED
+    is_deleted = record is not None and by_id(conductor, record.name).stage == DELETED
     advice = " (it was deleted; restore it, or choose another name)" if is_deleted else ""
     return MlflowError(ALREADY_EXISTS, f"an experiment {title!r} already exists{advice}")
 
