@@ -37,6 +37,11 @@ def at_once(work: Callable[[int], Any]) -> list[Any]:
         return list(pool.map(start, range(CLIENTS)))
 
 
+def model_request(run_id: str, path: str) -> dict[str, object]:
+    model = {"artifact_path": path, "run_id": run_id, "flavors": {}, "utc_time_created": "2026-01-01 00:00:00"}
+    return {"run_id": run_id, "model_json": json.dumps(model)}
+
+
 @pytest.mark.parametrize("kind", ["log-parameter", "log-batch"])
 def test_one_of_many_clients_writes_a_parameter(client: MlflowClient, run_id: str, kind: str) -> None:
     def write(key: str, value: str) -> str:
@@ -80,8 +85,7 @@ def test_models_that_are_logged_at_once_are_all_recorded(client: MlflowClient, t
     for trial in range(3):
 
         def log_model(number: int, trial: int = trial) -> int:
-            model = json.dumps({"artifact_path": f"model-{trial}-{number}", "run_id": run_id})
-            return post(tracking, "runs/log-model", {"run_id": run_id, "model_json": model}).status_code
+            return post(tracking, "runs/log-model", model_request(run_id, f"model-{trial}-{number}")).status_code
 
         assert at_once(log_model) == [200] * CLIENTS
     history = json.loads(client.get_run(run_id).data.tags["mlflow.log-model.history"])
@@ -94,8 +98,9 @@ def test_a_history_of_models_that_a_client_overwrote_is_an_error(
     client: MlflowClient, tracking: str, run_id: str
 ) -> None:
     client.set_tag(run_id, "mlflow.log-model.history", "none")
-    response = post(tracking, "runs/log-model", {"run_id": run_id, "model_json": "{}"})
+    response = post(tracking, "runs/log-model", model_request(run_id, "model"))
     assert (response.status_code, response.json()["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+    assert "'mlflow.log-model.history' is not a JSON list: 'none'" in response.json()["message"]
     assert client.get_run(run_id).data.tags["mlflow.log-model.history"] == "none"
 
 

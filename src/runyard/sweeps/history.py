@@ -13,7 +13,6 @@ class History:
 
     def __init__(self, goal: str, values: Iterable[float] = ()) -> None:
         self._better = max if goal == MAXIMIZE else min
-        self.last: float | None = None  # None: no report yet, or it is not finite
         self._bests: list[float] = []  # after each report; NaN before the first finite value
         self._sums: list[float] = []
         self.extend(values)
@@ -27,7 +26,6 @@ class History:
         for value in values:
             if math.isfinite(value):  # a diverged value is never the best
                 best = value if math.isnan(best) else self._better(best, value)
-            self.last = value if math.isfinite(value) else None
             total += value
             self._bests.append(best)
             self._sums.append(total)

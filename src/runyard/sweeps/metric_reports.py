@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from runyard.orchestrator.components import Components
 from runyard.spec.sweep import SweepSpec, Trial
 from runyard.sweeps.history import History
 from runyard.tracking.ingest import ingest
 from runyard.tracking.metrics import read_points
+from runyard.tracking.series import find_series
 
 
 class MetricReports:
@@ -25,3 +28,10 @@ class MetricReports:
         before = len(self.histories.get(trial.number, ()))
         ingest(self._components.database, trial.run_id, self._components.folder(trial.run_id).journal)
         return range(before + 1, len(self.read(trial)) + 1)
+
+    def last(self, trial: Trial) -> float | None:
+        """The last value of a child; None if it has no report, or the value is not finite."""
+        with self._components.database.read() as connection:
+            series = find_series(connection, trial.run_id, self._metric)
+        point = None if series is None else series.last
+        return point.number if point is not None and math.isfinite(point.number) else None

@@ -235,8 +235,8 @@ class Sweep:
     def _tell_sampler(self, trial: Trial) -> None:
         value = self._score(trial)
         if self.spec.sampling.population is not None:  # the next generation resumes from the final model
-            history = self._reports.histories.get(trial.number)
-            value = None if history is None or history.last is None else self.spec.sign * history.last
+            last = self._reports.last(trial)
+            value = None if last is None else self.spec.sign * last
         self._sampler.tell(trial.number, value, trial.state == RunState.COMPLETED.value)
 
     def _score(self, trial: Trial) -> float | None:

@@ -48,9 +48,11 @@ def metrics(
     elif not values:
         print_status(f"run {run_id} logged no metrics")
     else:
+        # not the last of the values: they are in the order in which the yard received them
+        last: dict[str, Any] = connection.get(f"/api/runs/{run_id}/summary")["metrics"]
         print_table(
             ("METRIC", "VALUES", "LAST", "MIN", "MAX"),
-            [(key, *_summary(value)) for key, value in values.items()],
+            [(key, *_summary(value, last.get(key))) for key, value in values.items()],
             right=("VALUES", "LAST", "MIN", "MAX"),
         )
 
@@ -64,7 +66,7 @@ def _print_values(value: Any) -> None:
         print(json.dumps(replace_non_finite(item)) if isinstance(item, dict) else item)
 
 
-def _summary(value: Any) -> tuple[str, str, str, str]:
+def _summary(value: Any, last: Any) -> tuple[str, str, str, str]:
     if isinstance(value, dict) and not _is_document(value):
         longest = max((len(item) if isinstance(item, list) else 1 for item in value.values()), default=0)
         return f"{longest}", f"columns {', '.join(value)}", "", ""
@@ -73,8 +75,8 @@ def _summary(value: Any) -> tuple[str, str, str, str]:
     if isinstance(values[-1], dict):
         return str(len(values)), str(values[-1].get("schema_type", "histogram")).replace("_", " "), "", ""
     if not numbers:
-        return str(len(values)), value_text(" ".join(str(values[-1]).split())), "", ""
-    return str(len(values)), value_text(values[-1]), value_text(min(numbers)), value_text(max(numbers))
+        return str(len(values)), value_text(" ".join(str(last).split())), "", ""
+    return str(len(values)), value_text(last), value_text(min(numbers)), value_text(max(numbers))
 
 
 def _is_document(value: Any) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from math import inf, isnan
 from typing import Any
 
 from runyard import clock
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.mlflow import experiments, filters
+from runyard.server.mlflow import experiments, filters, limits
 from runyard.server.mlflow.constants import from_pairs, milliseconds, to_experiment_id, to_pairs
-from runyard.server.mlflow.errors import DOES_NOT_EXIST, MlflowError, require
+from runyard.server.mlflow.errors import DOES_NOT_EXIST, MlflowError, integer_field, require
 from runyard.store.documents import MODEL, Document, Documents
 from runyard.store.run_search import ATTRIBUTE, METRIC, PARAM, TAG
 
@@ -25,6 +26,7 @@ _TIMES = {
 
 def create(conductor: Conductor, fields: Fields) -> Any:
     experiment = experiments.by_id(conductor, require(fields, "experiment_id"))
+    limits.check_model_name(fields.get("name", ""))
     run_id = fields.get("source_run_id") or None
     if run_id:
         conductor.components.runs.load(run_id)
@@ -91,7 +93,10 @@ def add_metrics(conductor: Conductor, run_id: str, metrics: Sequence[Fields]) ->
             continue  # a model of another server; the run has the metric nevertheless
 
         def merge(content: Fields, added: list[Fields] = added) -> Fields:
-            newest = {_metric_key(metric): metric for metric in [*content["metrics"], *added]}
+            newest: dict[tuple[Any, ...], Fields] = {}
+            for metric in [*content["metrics"], *added]:
+                other = newest.setdefault(_metric_key(metric), metric)
+                newest[_metric_key(metric)] = max(other, metric, key=_recency)
             return {**content, "metrics": list(newest.values())}
 
         _change(conductor, {"model_id": model_id}, merge)
@@ -123,6 +128,12 @@ def location(document: Document) -> tuple[str, str]:
 
 def _metric_key(metric: Fields) -> tuple[Any, ...]:
     return metric.get("key"), metric.get("dataset_name"), metric.get("dataset_digest")
+
+
+def _recency(metric: Fields) -> tuple[int, int, float]:
+    """The order of points as in a run: by step, time and value."""
+    value = float(metric["value"])
+    return integer_field(metric, "step", 0), integer_field(metric, "timestamp", 0), -inf if isnan(value) else value
 
 
 def _values(document: Document) -> Callable[[str, str], Any]:
