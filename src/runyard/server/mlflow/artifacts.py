@@ -76,7 +76,7 @@ def download(conductor: Conductor, path: str) -> Response:
     owner, name = _split_path(conductor, path)
     file = _locate(conductor, owner, name)
     if file is None:
-        raise MlflowError(DOES_NOT_EXIST, f"{owner} has no file {name!r}")
+        raise MlflowError(DOES_NOT_EXIST, f"there is no file {path!r}")
     return file_response(file, Path(name).name)
 
 
@@ -134,8 +134,9 @@ def _check_owner(conductor: Conductor, owner: str) -> None:
 def _locate(conductor: Conductor, owner: str, name: str) -> FileSource | None:
     try:
         return find_file(conductor.components, conductor.components.runs.load(owner), name)
-    except RunNotFound:  # a model without a run
-        return conductor.components.artifacts.source_of(owner, name)
+    except RunNotFound:  # a registered version, or a logged model without a run
+        artifacts = conductor.components.artifacts
+        return artifacts.source_of(owner, name) if any(file.path == name for file in artifacts.files(owner)) else None
 
 
 def _list_files(conductor: Conductor, owner: str) -> list[tuple[str, int]]:
