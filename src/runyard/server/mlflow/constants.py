@@ -16,6 +16,10 @@ def to_experiment_id(experiment: str) -> str:
     return DEFAULT_ID if experiment == DEFAULT else experiment
 
 
+def to_experiment_name(experiment_id: str) -> str:
+    return DEFAULT if experiment_id == DEFAULT_ID else experiment_id
+
+
 def to_json_number(value: float) -> float | str:
     """Encode NaN and infinities as strings, as the JSON of protobuf does."""
     if math.isfinite(value):

@@ -13,12 +13,12 @@ from runyard.server.mlflow import filters, limits
 from runyard.server.mlflow.constants import (
     ACTIVE,
     DEFAULT,
-    DEFAULT_ID,
     DELETED,
     STAGE,
     from_pairs,
     milliseconds,
     to_experiment_id,
+    to_experiment_name,
     to_pairs,
 )
 from runyard.server.mlflow.errors import (
@@ -69,7 +69,7 @@ class Experiment:
 
 
 def by_id(conductor: Conductor, experiment_id: str) -> Experiment:
-    name = DEFAULT if experiment_id == DEFAULT_ID else experiment_id
+    name = to_experiment_name(experiment_id)
     record = _store(conductor).find(name)
     if record is None and name != DEFAULT:
         raise MlflowError(DOES_NOT_EXIST, f"No experiment with id={experiment_id} exists")

@@ -40,11 +40,12 @@ Value = Union[str, float, "tuple[str, ...]", None]
 
 @dataclass(frozen=True)
 class Grammar:
-    """The attributes of the searched objects, those of them that are numbers, and the kinds of names."""
+    """The names that a filter may contain: attributes, those of them that are numbers, and kinds of other names."""
 
     attributes: Collection[str]
     numbers: Collection[str] = ()
     kinds: Collection[str] = (METRIC, PARAM, TAG, ATTRIBUTE, DATASET)
+    in_lists: Collection[str] = (ATTRIBUTE, DATASET)  # kinds that can be compared with IN
 
 
 RUNS = Grammar(
@@ -54,7 +55,9 @@ _EXPERIMENT_TIMES = ("creation_time", "last_update_time")
 EXPERIMENTS = Grammar(("name", *_EXPERIMENT_TIMES), _EXPERIMENT_TIMES, (ATTRIBUTE, TAG))
 EXPERIMENT_ORDERS = Grammar(("name", "experiment_id", *_EXPERIMENT_TIMES), _EXPERIMENT_TIMES, (ATTRIBUTE,))
 _TIMES = ("creation_timestamp", "creation_time", "last_updated_timestamp", "last_updated_time")
-MODELS = Grammar(("name", "model_id", "model_type", "status", "source_run_id", *_TIMES), _TIMES)
+_MODEL_ATTRIBUTES = ("name", "model_id", "model_type", "status", "source_run_id", *_TIMES)
+MODELS = Grammar(_MODEL_ATTRIBUTES, _TIMES, (METRIC, PARAM, TAG, ATTRIBUTE), (PARAM, TAG, ATTRIBUTE))
+MODEL_ORDERS = Grammar(_MODEL_ATTRIBUTES, _TIMES, (METRIC, ATTRIBUTE))
 
 
 def parse(text: str | None, grammar: Grammar) -> list[Comparison]:
@@ -81,7 +84,7 @@ def parse_orders(texts: Sequence[str], grammar: Grammar) -> list[Order]:
 
 def matches(comparisons: list[Comparison], get_value: Callable[[str, str], Any]) -> bool:
     """Evaluate comparisons outside the database; ``get_value(kind, key)`` returns the value or None."""
-    return all(_is_satisfied(test, get_value(test.kind, test.key)) for test in comparisons)
+    return all(is_satisfied(test, get_value(test.kind, test.key)) for test in comparisons)
 
 
 class _Parser:
@@ -126,7 +129,11 @@ class _Parser:
     def _allowed(self, kind: str, key: str) -> set[str]:
         if kind == METRIC or (kind == ATTRIBUTE and key in self._grammar.numbers):
             return _NUMERIC
-        return _TEXTUAL | (_PRESENCE if kind in (PARAM, TAG) else _LISTED)
+        return (
+            _TEXTUAL
+            | (_PRESENCE if kind in (PARAM, TAG) else set())
+            | (_LISTED if kind in self._grammar.in_lists else set())
+        )
 
     def _value(self, kind: str, key: str, operator: str) -> Value:
         if operator in _PRESENCE:
@@ -198,7 +205,7 @@ def _unquote(text: str) -> str:
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "`\"'" else text
 
 
-def _is_satisfied(test: Comparison, value: Any) -> bool:
+def is_satisfied(test: Comparison, value: Any) -> bool:
     if test.operator in _PRESENCE:
         return (value is None) == (test.operator == "IS NULL")
     if value is None:

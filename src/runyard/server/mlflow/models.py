@@ -9,24 +9,19 @@ from typing import Any
 
 from runyard import clock
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.mlflow import experiments, filters, limits
+from runyard.server.mlflow import experiments, limits
 from runyard.server.mlflow.constants import from_pairs, milliseconds, to_experiment_id, to_pairs
-from runyard.server.mlflow.errors import DOES_NOT_EXIST, MlflowError, integer_field, require
+from runyard.server.mlflow.errors import DOES_NOT_EXIST, MlflowError, integer_field, invalid_value, require
 from runyard.store.documents import MODEL, Document, Documents
-from runyard.store.run_search import ATTRIBUTE, METRIC, PARAM, TAG
 
 Fields = dict[str, Any]
-_TIMES = {
-    "creation_time": "creation_timestamp_ms",
-    "creation_timestamp": "creation_timestamp_ms",
-    "last_updated_time": "last_updated_timestamp_ms",
-    "last_updated_timestamp": "last_updated_timestamp_ms",
-}
+_STATUS_NUMBERS = {"1": "LOGGED_MODEL_PENDING", "2": "LOGGED_MODEL_READY", "3": "LOGGED_MODEL_UPLOAD_FAILED"}
 
 
 def create(conductor: Conductor, fields: Fields) -> Any:
     experiment = experiments.by_id(conductor, require(fields, "experiment_id"))
     limits.check_model_name(fields.get("name", ""))
+    experiments.check_active(experiment)
     run_id = fields.get("source_run_id") or None
     if run_id:
         conductor.components.runs.load(run_id)
@@ -41,20 +36,23 @@ def create(conductor: Conductor, fields: Fields) -> Any:
         "metrics": [],
         "changed_at": clock.now(),
     }
+    if experiment.artifact_location:
+        content["artifact_uri"] = f"{experiment.artifact_location}/models/{model_id}/artifacts"
     document = Documents(conductor.components.database).change(MODEL, model_id, experiment.name, lambda _: content)
-    return {"model": _to_json(document)}
+    return {"model": to_json(document)}
 
 
 def get(conductor: Conductor, fields: Fields) -> Any:
-    document = _load(conductor, fields)
-    if document.content.get("deleted") and str(fields.get("allow_deleted")).lower() != "true":
-        raise MlflowError(DOES_NOT_EXIST, f"the logged model {document.id!r} was deleted")
-    return {"model": _to_json(document)}
+    allow_deleted = str(fields.get("allow_deleted")).lower() == "true"
+    return {"model": to_json(_load(conductor, fields, allow_deleted))}
 
 
 def finalize(conductor: Conductor, fields: Fields) -> Any:
-    status = str(fields.get("status") or "LOGGED_MODEL_READY")
-    return {"model": _to_json(_change(conductor, fields, lambda content: {**content, "status": status}))}
+    text = require(fields, "status")
+    status = _STATUS_NUMBERS.get(text, text)
+    if status not in _STATUS_NUMBERS.values():
+        raise invalid_value("status", text, f"expected {', '.join(_STATUS_NUMBERS.values())}")
+    return {"model": to_json(_change(conductor, fields, lambda content: {**content, "status": status}))}
 
 
 def delete(conductor: Conductor, fields: Fields) -> Any:
@@ -65,16 +63,18 @@ def delete(conductor: Conductor, fields: Fields) -> Any:
 def set_tags(conductor: Conductor, fields: Fields) -> Any:
     tags = from_pairs(fields.get("tags"))
     document = _change(conductor, fields, lambda content: {**content, "tags": {**content["tags"], **tags}})
-    return {"model": _to_json(document)}
+    return {"model": to_json(document)}
 
 
 def delete_tag(conductor: Conductor, fields: Fields) -> Any:
     tag_key = require(fields, "tag_key")
 
     def remove(content: Fields) -> Fields:
+        if tag_key not in content["tags"]:
+            raise MlflowError(DOES_NOT_EXIST, f"No tag with key {tag_key!r} found for model {fields['model_id']!r}.")
         return {**content, "tags": {key: value for key, value in content["tags"].items() if key != tag_key}}
 
-    return {"model": _to_json(_change(conductor, fields, remove))}
+    return {"model": to_json(_change(conductor, fields, remove))}
 
 
 def log_params(conductor: Conductor, fields: Fields) -> Any:
@@ -102,24 +102,6 @@ def add_metrics(conductor: Conductor, run_id: str, metrics: Sequence[Fields]) ->
         _change(conductor, {"model_id": model_id}, merge)
 
 
-def search(conductor: Conductor, fields: Fields) -> Any:
-    names = [experiments.by_id(conductor, id).name for id in fields.get("experiment_ids") or ()]
-    comparisons = filters.parse(fields.get("filter"), filters.MODELS)
-    results = []
-    for document in Documents(conductor.components.database).find(MODEL, names):
-        if not document.content.get("deleted") and filters.matches(comparisons, _values(document)):
-            results.append(document)
-    results.sort(key=lambda document: -document.created_at)
-    for order in reversed(fields.get("order_by") or []):
-        order = order if isinstance(order, dict) else {"field_name": order}
-        field = filters.parse_order(require(order, "field_name"), filters.MODELS)
-        ascending = order.get("ascending", True) in (True, "true")
-        values = {document.id: _values(document)(field.kind, field.key) for document in results}
-        results.sort(key=lambda document, values=values: values[document.id] or 0, reverse=not ascending)  # type: ignore[misc]
-        results.sort(key=lambda document, values=values: values[document.id] is None)  # type: ignore[misc]
-    return experiments.page("models", [_to_json(document) for document in results], fields, 50)
-
-
 def location(document: Document) -> tuple[str, str]:
     """The owner and folder of the model's files: its run, or the model itself if it has no run."""
     run_id = document.content.get("run_id")
@@ -136,29 +118,17 @@ def _recency(metric: Fields) -> tuple[int, int, float]:
     return integer_field(metric, "step", 0), integer_field(metric, "timestamp", 0), -inf if isnan(value) else value
 
 
-def _values(document: Document) -> Callable[[str, str], Any]:
-    attributes, content = _to_json(document)["info"], document.content
-
-    def value(kind: str, key: str) -> Any:
-        if kind == ATTRIBUTE:
-            return attributes.get(_TIMES.get(key, key))
-        if kind == METRIC:
-            return next((float(metric["value"]) for metric in content["metrics"] if metric["key"] == key), None)
-        return {PARAM: content["params"], TAG: content["tags"]}.get(kind, {}).get(key)
-
-    return value
-
-
-def _load(conductor: Conductor, fields: Fields) -> Document:
+def _load(conductor: Conductor, fields: Fields, allow_deleted: bool = False) -> Document:
     model_id = require(fields, "model_id")
     document = Documents(conductor.components.database).get(MODEL, model_id)
-    if document is None:
-        raise MlflowError(DOES_NOT_EXIST, f"no logged model {model_id!r}")
+    if document is None or (document.content.get("deleted") and not allow_deleted):
+        reason = "" if document is None else " It was deleted."
+        raise MlflowError(DOES_NOT_EXIST, f"Logged model with ID {model_id!r} not found.{reason}")
     return document
 
 
 def _change(conductor: Conductor, fields: Fields, change: Callable[[Fields], Fields]) -> Document:
-    document = _load(conductor, fields)
+    document = _load(conductor, fields, allow_deleted=True)
 
     def apply(content: Fields) -> Fields:
         return {**change(content), "changed_at": clock.now()}
@@ -166,7 +136,7 @@ def _change(conductor: Conductor, fields: Fields, change: Callable[[Fields], Fie
     return Documents(conductor.components.database).change(MODEL, document.id, document.owner, apply)
 
 
-def _to_json(document: Document) -> dict[str, Any]:
+def to_json(document: Document) -> dict[str, Any]:
     content = document.content
     owner, folder = location(document)
     return {
@@ -176,7 +146,7 @@ def _to_json(document: Document) -> dict[str, Any]:
             "name": content["name"],
             "creation_timestamp_ms": milliseconds(document.created_at),
             "last_updated_timestamp_ms": milliseconds(content["changed_at"]),
-            "artifact_uri": f"mlflow-artifacts:/{owner}/{folder}".rstrip("/"),
+            "artifact_uri": content.get("artifact_uri") or f"mlflow-artifacts:/{owner}/{folder}".rstrip("/"),
             "status": content["status"],
             "model_type": content["model_type"],
             "source_run_id": content["run_id"] or "",

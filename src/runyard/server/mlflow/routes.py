@@ -14,7 +14,7 @@ from runyard.errors import RunyardException
 from runyard.models.registry import Models
 from runyard.orchestrator.conductor import Conductor
 from runyard.server.auth import CALLING_RUN
-from runyard.server.mlflow import artifacts, experiments, models, runs, search
+from runyard.server.mlflow import artifacts, experiments, model_search, models, runs, search
 from runyard.server.mlflow.errors import INVALID, MlflowError, error_response
 from runyard.server.mlflow.registry import endpoints as registry
 from runyard.server.mlflow.ui import endpoints as ui
@@ -54,7 +54,7 @@ ENDPOINTS: dict[str, Handler] = {
     "GET /metrics/get-history-bulk-interval": search.histories,
     "GET /artifacts/list": artifacts.list_artifacts,
     "POST /logged-models": models.create,
-    "POST /logged-models/search": models.search,
+    "POST /logged-models/search": model_search.search,
     "GET /logged-models/{model_id}": models.get,
     "PATCH /logged-models/{model_id}": models.finalize,
     "DELETE /logged-models/{model_id}": models.delete,

@@ -8,7 +8,7 @@ import numpy as np
 
 from runyard.orchestrator.conductor import Conductor
 from runyard.server.mlflow import experiments, filters, serializers
-from runyard.server.mlflow.constants import DEFAULT, DEFAULT_ID, DELETED, STAGE
+from runyard.server.mlflow.constants import DELETED, STAGE, to_experiment_name
 from runyard.server.mlflow.errors import INVALID, MlflowError, integer_field, invalid_value, require
 from runyard.server.mlflow.runs import ingest_journals
 from runyard.store.run_search import TAG, Comparison, condition, ordering
@@ -22,7 +22,8 @@ _MAX_HISTORIES = 100
 
 
 def runs(conductor: Conductor, fields: Fields) -> Any:
-    names = [_experiment_name(experiment_id) for experiment_id in fields.get("experiment_ids") or ()]
+    # unknown ids are not an error: as in MLflow's own server, such an experiment has no runs
+    names = [to_experiment_name(experiment_id) for experiment_id in fields.get("experiment_ids") or ()]
     comparisons = filters.parse(fields.get("filter"), filters.RUNS)
     orders = filters.parse_orders(fields.get("order_by") or (), filters.RUNS)
     offset = experiments.page_offset(fields)
@@ -84,8 +85,3 @@ def _history(conductor: Conductor, run_id: str, name: str, after: int = 0, limit
     order = np.lexsort((steps, np.round(points.times * 1000)))[after : None if limit is None else after + limit]
     columns = (column[order].tolist() for column in (points.steps, points.times, points.values))
     return [serializers.metric(name, Point(*point), index) for index, point in zip(order.tolist(), zip(*columns))]
-
-
-def _experiment_name(experiment_id: Any) -> str:
-    """Unknown ids are not an error: like in MLflow's own server, such an experiment has no runs."""
-    return DEFAULT if str(experiment_id) == DEFAULT_ID else str(experiment_id)
