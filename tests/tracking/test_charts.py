@@ -41,6 +41,39 @@ def test_a_downsampled_series_contains_its_peak(long: Database) -> None:
     assert points.next == LONG
 
 
+@pytest.mark.parametrize("max_points", [100, 1000])  # from summaries, and from all points
+def test_a_downsampled_series_contains_the_first_point_of_each_nan_and_infinity(
+    database: Database, max_points: int
+) -> None:
+    steps = np.arange(LONG, dtype=np.int64)
+    values = np.sin(steps / 100.0)
+    values[10_007] = np.nan
+    values[20_003:20_903] = np.inf
+    values[30_001] = -np.inf
+    values[30_002] = np.nan
+    with database.write() as connection:
+        append(connection, "r", {"loss": columns_of(steps, values, STARTED_AT)}, {})
+    points = read_series(database, "r", "loss", UNBOUNDED, max_points=max_points)
+    marks = dict(zip(points.steps[~np.isfinite(points.values)].tolist(), points.values[~np.isfinite(points.values)]))
+    assert {10_007, 20_003, 30_001, 30_002} <= set(marks)
+    assert np.isnan(marks[10_007])
+    assert marks[20_003] == np.inf
+    assert marks[30_001] == -np.inf
+    assert max_points / 2 < len(points) <= max_points
+    finite = points.values[np.isfinite(points.values)]
+    assert finite.max() > 0.99
+    zoomed = read_series(database, "r", "loss", Window("step", 29_000, 31_000), max_points=100)
+    assert {30_001, 30_002} <= set(zoomed.steps[~np.isfinite(zoomed.values)].tolist())
+
+
+def test_a_series_that_alternates_with_nan_is_downsampled(database: Database) -> None:
+    steps = np.arange(LONG, dtype=np.int64)
+    values = np.where(steps % 2 == 0, np.nan, steps.astype(np.float64))
+    with database.write() as connection:
+        append(connection, "r", {"loss": columns_of(steps, values, STARTED_AT)}, {})
+    assert len(read_series(database, "r", "loss", UNBOUNDED, max_points=1000)) <= 1000
+
+
 @pytest.mark.parametrize(
     "window",
     [

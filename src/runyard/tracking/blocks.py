@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from runyard.context.values import Plain
 
 BLOCK_POINTS = 4096
-BUCKET_POINTS = 256  # a block's summary has the minimum and maximum of each bucket of this size
+BUCKET_POINTS = 256  # a block's summary has the minimum and maximum of each bucket of this size, and NaN
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -153,7 +153,8 @@ def decode(data: bytes) -> Columns:
 def extremes(numbers: Floats, buckets: int) -> Indices:
     """Ascending indices of the minimum and maximum in each of ``buckets`` intervals of equal length.
 
-    NaN is ignored; an interval that contains only NaN is represented by its first point.
+    They are those of the finite numbers; the first point of each stretch of NaN, infinity or negative infinity is
+    included, too, because users look for it. An interval without finite numbers is represented by its first point.
     """
     count = len(numbers)
     if count <= 2 * buckets:
@@ -163,11 +164,30 @@ def extremes(numbers: Floats, buckets: int) -> Indices:
     # one row per interval; shorter ones repeat their last number
     grid = np.minimum(edges[:-1, None] + np.arange(size), edges[1:, None] - 1)
     rows = numbers[grid]
-    missing = np.isnan(rows)
-    minima = np.where(missing, np.inf, rows).argmin(axis=1)
-    maxima = np.where(missing, -np.inf, rows).argmax(axis=1)
+    finite = np.isfinite(rows)
+    minima = np.where(finite, rows, np.inf).argmin(axis=1)
+    maxima = np.where(finite, rows, -np.inf).argmax(axis=1)
     indices = np.arange(buckets)
-    return np.unique(np.concatenate([grid[indices, minima], grid[indices, maxima]]))
+    parts = [grid[indices, minima], grid[indices, maxima]]
+    if not finite.all():
+        parts.append(_non_finite_starts(numbers, edges))
+    return np.unique(np.concatenate(parts))
+
+
+def _non_finite_starts(numbers: Floats, edges: Indices) -> Indices:
+    """Indices of the first point of each stretch of equal non-finite numbers.
+
+    Of more stretches than intervals, those that are the first of their kind in an interval: a series in which every
+    other number is NaN must not be returned completely.
+    """
+    kinds = np.where(np.isnan(numbers), 1, np.where(numbers == np.inf, 2, np.where(numbers == -np.inf, 3, 0)))
+    starts = np.flatnonzero((kinds != 0) & (np.diff(kinds, prepend=0) != 0))
+    if len(starts) < len(edges):
+        return starts
+    intervals = np.searchsorted(edges, starts, side="right")
+    _, first = np.unique(intervals * 4 + kinds[starts], return_index=True)
+    chosen: Indices = starts[first]
+    return chosen
 
 
 def summarize(columns: Columns) -> bytes | None:

@@ -122,10 +122,15 @@ def read_chart(database: Database, run_id: str, name: str, target: int = 1000) -
 
 
 def downsample(points: Points, target: int) -> Points:
-    """At most ``target`` of the points: the minimum and maximum of each of ``target // 2`` equal intervals."""
+    """At most ``target`` of the points: the extremes of equal intervals, and the start of NaN and infinity in them."""
     if len(points) <= max(target, 2):
         return points
-    indices = extremes(points.values, max(target // 2, 1))
+    buckets = max(target // 2, 1)
+    indices = extremes(points.values, buckets)
+    if len(indices) > target:  # some are not finite: use fewer intervals, which have at most five points each
+        indices = extremes(points.values, max(buckets - (len(indices) - target), target // 5, 1))
+    if len(indices) > target:
+        indices = extremes(points.values, max(target // 5, 1))
     return Points(points.steps[indices], points.times[indices], points.values[indices], points.next)
 
 

@@ -51,7 +51,20 @@ describe("downsampling", () => {
   it("keeps short series unchanged and buckets without numbers as gaps", () => {
     const short = points([1, NaN, 3]);
     expect(downsample(short, 10)).toBe(short);
-    expect([...downsample(points([1, 2, NaN, NaN, 5, 6]), 4).values].some(Number.isNaN)).toBe(false);
     expect([...downsample(points([1, 2, NaN, NaN, NaN, NaN, 5, 6]), 6).values].some(Number.isNaN)).toBe(true);
+  });
+
+  it("keeps the first point of NaN and infinity, and the finite extremes beside them", () => {
+    const values = Array.from({ length: 100_000 }, (_, i) => i % 10);
+    values.fill(NaN, 20_005, 20_009);
+    values[50_005] = Infinity;
+    values[70_005] = -Infinity;
+    const sampled = downsample(points(values), 1000);
+    const marks = [...sampled.steps].filter((_, i) => !Number.isFinite(sampled.values[i]));
+    expect(marks).toEqual([20_005, 50_005, 70_005]);
+    expect(Math.max(...[...sampled.values].filter(Number.isFinite))).toBe(9);
+    expect([...sampled.steps]).toEqual([...sampled.steps].sort((a, b) => a - b));
+    const alternating = downsample(points(values.map((value, i) => (i % 2 ? NaN : value))), 1000);
+    expect(alternating.values.length).toBeLessThan(2000);
   });
 });

@@ -14,7 +14,7 @@ export function append(old: Points, added: Points, limit: number): Points {
   return joined.values.length > 2 * limit ? downsample(joined, limit) : joined;
 }
 
-/** At most `limit` points: minimum and maximum of each bucket, in order, and the last point. */
+/** About `limit` points: the extremes of each bucket, the start of NaN and infinity in it, and the last point. */
 export function downsample(points: Points, limit: number): Points {
   const indices = extremes(points.values, limit);
   if (indices.length === points.values.length) return points;
@@ -37,22 +37,27 @@ function extremes(values: Float64Array, limit: number): Float64Array {
   const count = values.length;
   if (count <= Math.max(limit, 2)) return Float64Array.from(values.keys());
   const buckets = Math.max(1, Math.floor(limit / 2));
-  const indices: number[] = [];
+  const indices = new Set<number>();
   for (let bucket = 0; bucket < buckets; bucket++) {
     const begin = Math.floor((bucket * count) / buckets);
     const end = Math.floor(((bucket + 1) * count) / buckets);
     let min = -1;
     let max = -1;
+    const marked = new Set<number>(); // NaN, infinity and its negative: the first of each in a bucket is shown
     for (let i = begin; i < end; i++) {
       const value = values[i]!;
-      if (Number.isNaN(value)) continue;
+      if (!Number.isFinite(value)) {
+        if (!marked.has(value) && !(i > 0 && Object.is(values[i - 1], value))) indices.add(i);
+        marked.add(value);
+        continue;
+      }
       if (min < 0 || value < values[min]!) min = i;
       if (max < 0 || value >= values[max]!) max = i;
     }
-    if (min < 0) indices.push(begin); // a bucket without a number remains visible as a gap
-    else if (min === max) indices.push(min);
-    else indices.push(Math.min(min, max), Math.max(min, max));
+    // a bucket without a number remains visible as a gap
+    if (min < 0) indices.add(begin);
+    else indices.add(min).add(max);
   }
-  if (indices[indices.length - 1] !== count - 1) indices[indices.length - 1] = count - 1;
-  return Float64Array.from(indices);
+  indices.add(count - 1);
+  return Float64Array.from(indices).sort();
 }
