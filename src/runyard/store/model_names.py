@@ -142,13 +142,18 @@ def next_version(connection: Connection, name: str, *, must_exist: bool) -> int:
     return int(number)
 
 
+def touch_name(connection: Connection, name: str) -> None:
+    """Record that the versions of a name have changed."""
+    connection.execute(update(_names).where(_names.c.name == name).values(changed_at=clock.now()))
+
+
 def title_of(connection: Connection, name: str) -> str:
     title: str | None = connection.execute(select(_names.c.title).where(_names.c.name == name)).scalar_one_or_none()
     return title or name
 
 
 def not_found(title: str) -> ModelNotFound:
-    return ModelNotFound(f"no model named {title!r} is registered", model=title)
+    return ModelNotFound(f"Registered Model with name={title} not found", model=title)
 
 
 def _by_title(connection: Connection, title: str) -> ModelName:
@@ -162,7 +167,7 @@ def _by_title(connection: Connection, title: str) -> ModelName:
 def _check_free(connection: Connection, name: str, title: str) -> None:
     is_same = (_names.c.name == name) | (_names.c.title == title)
     if connection.execute(select(_names.c.name).where(is_same, _names.c.deleted_at.is_(None))).first() is not None:
-        raise ModelNameTaken(f"a registered model {title!r} already exists")
+        raise ModelNameTaken(f"Registered Model (name={title}) already exists.")
 
 
 def _move(connection: Connection, name: str, new_name: str, move_files: MoveFiles) -> None:

@@ -12,7 +12,7 @@ from runyard import clock
 from runyard.errors import ModelInUse
 from runyard.store import schema
 from runyard.store.database import MAX_INTEGER, Database
-from runyard.store.model_names import ModelNotFound, delete_name, next_version, not_found, title_of
+from runyard.store.model_names import ModelNotFound, delete_name, next_version, title_of, touch_name
 from runyard.store.webhooks import CREATED, DELETED, MODEL_VERSION, SET, VERSION_ALIAS, VERSION_TAG, queue_event
 
 _models, _aliases, _history = schema.models, schema.model_aliases, schema.model_history
@@ -164,6 +164,7 @@ class ModelStore:
                     _write(connection, other, {"stage": archive})
                     reason = f"version {version} is at this stage now"
                     _add_history(connection, name, other.version, "stage", stage, archive, reason, by)
+            touch_name(connection, name)
             return self._load(connection, name, version)
 
     def set_alias(self, name: str, alias: str, version: int, by: str | None) -> None:
@@ -223,7 +224,9 @@ class ModelStore:
             remove_files(connection)
             _add_history(connection, name, version, "deleted", record.stage, by=by)
             has_versions = connection.execute(_ALL.where(_models.c.name == name).limit(1)).first() is not None
-            if not has_versions and not keep_name:
+            if has_versions or keep_name:
+                touch_name(connection, name)
+            else:
                 delete_name(connection, name)
 
     def _load(self, connection: Connection, name: str, version: int) -> ModelRecord:
@@ -287,11 +290,7 @@ def _queue_tags(connection: Connection, before: ModelRecord, after: ModelRecord)
 
 def _write(connection: Connection, record: ModelRecord, changes: Mapping[str, Any]) -> None:
     is_version = (_models.c.name == record.name) & (_models.c.version == record.version)
-    now = clock.now()
-    connection.execute(update(_models).where(is_version).values(changed_at=now, **changes))
-    connection.execute(
-        update(schema.model_names).where(schema.model_names.c.name == record.name).values(changed_at=now)
-    )
+    connection.execute(update(_models).where(is_version).values(changed_at=clock.now(), **changes))
 
 
 def _add_history(
@@ -327,4 +326,4 @@ def _not_found(connection: Connection, name: str, version: int | str | None) -> 
     hint = "add one with Model.register(ws, model_path, model_name) or runyard models register NAME PATH"
     if names:
         hint = f"registered: {', '.join(names[:10])}" + (", …" if len(names) > 10 else "")
-    return ModelNotFound(not_found(name).message, hint=hint, model=name)
+    return ModelNotFound(f"no model named {name!r} is registered", hint=hint, model=name)

@@ -9,9 +9,9 @@ from typing import Any
 
 from runyard.models.registry import Models
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.mlflow.errors import INVALID, MlflowError, require
+from runyard.server.mlflow.errors import DOES_NOT_EXIST, INVALID, MlflowError, require
 from runyard.server.mlflow.registry import names, serializers, sources, stages
-from runyard.store.model_names import ModelName
+from runyard.store.model_names import ModelName, ModelNotFound
 from runyard.store.models import ModelRecord
 from runyard.tracking.artifacts import Artifact, Artifacts
 from runyard.wire.models import ChangeModel, RegisterModel
@@ -103,8 +103,12 @@ def delete_tag(models: Models, fields: Fields) -> Any:
 
 
 def _find(models: Models, fields: Fields) -> tuple[ModelName, ModelRecord]:
-    name = models.named(names.model_title(fields))
-    return name, models.get(name.name, names.version_number(fields))
+    name, version = models.named(names.model_title(fields)), names.version_number(fields)
+    try:
+        return name, models.get(name.name, version)
+    except ModelNotFound as error:
+        message = f"Model Version (name={name.title}, version={version}) not found"
+        raise MlflowError(DOES_NOT_EXIST, message, hint=error.hint) from None
 
 
 def _response(models: Models, name: ModelName, model: ModelRecord) -> Fields:
