@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
@@ -115,19 +114,6 @@ def test_points_that_arrive_out_of_order_are_sorted_by_time(client: MlflowClient
     page = client._tracking_client.store.get_metric_history(run_id, "loss", max_results=2)
     assert [metric.step for metric in page] == [1, 2]
     client.set_terminated(run_id)
-
-
-def test_histories_of_several_runs_in_one_request(client: MlflowClient, experiment_id: str, tracking: str) -> None:
-    run_ids = []
-    for offset in (0, 100):
-        with mlflow.start_run() as started:
-            client.log_batch(
-                started.info.run_id, metrics=[Metric("loss", offset + step, 1000, step) for step in range(50)]
-            )
-        run_ids.append(started.info.run_id)
-    response = get(tracking, "metrics/get-history-bulk-interval", run_ids=run_ids, metric_key="loss", start_step=10)
-    points = [(metric["run_id"], metric["value"]) for metric in response["metrics"]]
-    assert points == [(run_ids[0], value) for value in range(10, 50)] + [(run_ids[1], 100 + v) for v in range(10, 50)]
 
 
 def test_nested_runs_are_children(client: MlflowClient, experiment_id: str, workspace: Workspace) -> None:
@@ -279,10 +265,3 @@ def auth_headers() -> dict[str, str]:
     from mlflow.environment_variables import MLFLOW_TRACKING_TOKEN
 
     return {"Authorization": f"Bearer {MLFLOW_TRACKING_TOKEN.get()}"}
-
-
-def get(tracking: str, endpoint: str, **query: object) -> dict[str, list[dict[str, object]]]:
-    response = requests.get(f"{tracking}/api/2.0/mlflow/{endpoint}", params=query, headers=auth_headers(), timeout=20)
-    assert response.status_code == 200, response.text
-    content: dict[str, list[dict[str, object]]] = json.loads(response.text)
-    return content

@@ -218,9 +218,9 @@ def _experiment(record: ExperimentRecord, document: Document | None) -> Experime
 
 
 def _unused_default(conductor: Conductor) -> ExperimentRecord:
-    """MLflow's default experiment before its first run, as old as the yard's first experiment."""
+    """MLflow's default experiment before its first run, a millisecond older than the yard's first experiment."""
     oldest = min((record.created_at for record in _store(conductor).all()), default=clock.now())
-    return ExperimentRecord(DEFAULT, DEFAULT, oldest)
+    return ExperimentRecord(DEFAULT, DEFAULT, oldest - 0.001)
 
 
 def _title_in_use(conductor: Conductor, title: str) -> MlflowError:

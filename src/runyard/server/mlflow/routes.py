@@ -14,7 +14,7 @@ from runyard.errors import RunyardException
 from runyard.models.registry import Models
 from runyard.orchestrator.conductor import Conductor
 from runyard.server.auth import CALLING_RUN
-from runyard.server.mlflow import artifacts, experiments, model_search, models, runs, search
+from runyard.server.mlflow import artifacts, experiments, histories, model_search, models, runs, search
 from runyard.server.mlflow.errors import INVALID, MlflowError, error_response
 from runyard.server.mlflow.registry import endpoints as registry
 from runyard.server.mlflow.ui import endpoints as ui
@@ -49,9 +49,9 @@ ENDPOINTS: dict[str, Handler] = {
     "POST /runs/outputs": runs.log_outputs,
     "POST /runs/set-tag": runs.set_tag,
     "POST /runs/delete-tag": runs.delete_tag,
-    "GET /metrics/get-history": search.history,
-    "GET /metrics/get-history-bulk": search.histories,
-    "GET /metrics/get-history-bulk-interval": search.histories,
+    "GET /metrics/get-history": histories.history,
+    "GET /metrics/get-history-bulk": histories.bulk,
+    "GET /metrics/get-history-bulk-interval": histories.samples,
     "GET /artifacts/list": artifacts.list_artifacts,
     "POST /logged-models": models.create,
     "POST /logged-models/search": model_search.search,

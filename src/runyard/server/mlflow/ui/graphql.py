@@ -11,7 +11,7 @@ import orjson
 from runyard.errors import RunyardException
 from runyard.models.registry import Models
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.mlflow import artifacts, experiments, runs, search
+from runyard.server.mlflow import artifacts, experiments, histories, runs, search
 from runyard.server.mlflow.errors import INVALID, MlflowError, error_response, require
 from runyard.server.mlflow.registry import search as registry_search
 from runyard.server.mlflow.ui import datasets
@@ -81,7 +81,7 @@ _FIELDS: Mapping[str, _Handler] = {
     "mlflowSearchRuns": _search_runs,
     "mlflowGetExperiment": lambda conductor, models, fields: experiments.get(conductor, fields),
     "mlflowListArtifacts": lambda conductor, models, fields: artifacts.list_artifacts(conductor, fields),
-    "mlflowGetMetricHistoryBulkInterval": lambda conductor, models, fields: search.histories(conductor, fields),
+    "mlflowGetMetricHistoryBulkInterval": lambda conductor, models, fields: histories.samples(conductor, fields),
     "mlflowSearchModelVersions": lambda conductor, models, fields: registry_search.model_versions(models, fields),
     "mlflowSearchDatasets": lambda conductor, models, fields: datasets.search(conductor, fields),
 }
