@@ -172,6 +172,16 @@ def test_artifact_paths_cannot_escape_their_run(client: MlflowClient, tracking: 
     client.set_terminated(run_id)
 
 
+@pytest.mark.parametrize("path", ["../other", "a/../../b", "/etc", "a\\b", "%2e%2e/b"])
+def test_a_path_outside_of_the_run_cannot_be_listed(client: MlflowClient, tracking: str, path: str) -> None:
+    run_id = client.create_run("0").info.run_id
+    url = f"{tracking}/api/2.0/mlflow/artifacts/list"
+    response = requests.get(url, params={"run_id": run_id, "path": path}, headers=auth_headers(), timeout=20)
+    assert (response.status_code, response.json()["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+    assert "Invalid path" in response.json()["message"]
+    client.set_terminated(run_id)
+
+
 def post(tracking: str, path: str, body: dict[str, object] | bytes) -> requests.Response:
     url = f"{tracking}/api/2.0/mlflow/{path}"
     if isinstance(body, bytes):

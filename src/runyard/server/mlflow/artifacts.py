@@ -17,10 +17,12 @@ from runyard.models.registry import file_owner
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.run_files import find_file, list_files
 from runyard.server.file_responses import file_response
+from runyard.server.mlflow import limits
 from runyard.server.mlflow.errors import DOES_NOT_EXIST, INVALID, MlflowError, error_response, require
 from runyard.server.responses import json_response
 from runyard.server.uploads import CLIENT_CLOSED_REQUEST, store_upload
 from runyard.store.documents import MODEL, Documents
+from runyard.store.run_search import ARTIFACT_URI
 from runyard.tracking.artifacts import FileSource
 
 _PATH = "/2.0/mlflow-artifacts/artifacts"
@@ -89,7 +91,11 @@ def list_folder(conductor: Conductor, path: str, prefix: str = "") -> list[dict[
 def list_artifacts(conductor: Conductor, fields: dict[str, Any]) -> Any:
     """List a folder for `artifacts/list`; unlike in the proxy, paths are relative to the run, not to the folder."""
     run_id = require(fields, "run_id", "run_uuid")
+    limits.check_path(str(fields.get("path") or ""))
     folder = str(fields.get("path") or "").strip("/")
+    location = conductor.components.runs.labels([run_id])[run_id][1].get(ARTIFACT_URI)
+    if location:
+        raise MlflowError(INVALID, f"the artifacts of run {run_id} are at {location}, which the yard does not read")
     files = _folder_entries(_list_files(conductor, run_id), folder, f"{folder}/" if folder else "")
     return {"root_uri": f"mlflow-artifacts:/{run_id}", "files": files}
 

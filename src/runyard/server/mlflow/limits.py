@@ -99,6 +99,12 @@ def check_artifact_location(location: str) -> None:
         raise invalid_value("artifact_location", location, reason)
 
 
+def check_path(path: str) -> None:
+    """Refuse a path that could leave the folder it is relative to."""
+    if path.startswith("/") or "\\" in path or ".." in unquote(path).split("/"):
+        raise MlflowError(INVALID, "Invalid path", hint=f"expected a relative path without '..', got {path!r}")
+
+
 def check_model_name(name: str) -> None:
     if any(character in name for character in _NOT_IN_MODEL_NAMES):
         raise MlflowError(
