@@ -70,14 +70,18 @@ def post(url: str, body: bytes, headers: Mapping[str, str]) -> WebhookResponse:
     try:
         connection = _connect(url, parts, host, port)
         # a response may arrive byte by byte, each of them in time
-        deadline = threading.Timer(_DEADLINE_S, _shut_down, [connection])
+        expired = threading.Event()
+        deadline = threading.Timer(_DEADLINE_S, _shut_down, [connection, expired])
         deadline.daemon = True
         deadline.start()
         try:
             path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
             connection.request("POST", path, body, dict(headers))
             response = connection.getresponse()
-            return WebhookResponse(response.status, response.read(_MAX_RESPONSE_BYTES).decode("utf-8", "replace"))
+            text = response.read(_MAX_RESPONSE_BYTES).decode("utf-8", "replace")
+            if expired.is_set():
+                raise TimeoutError(f"the response was not complete after {_DEADLINE_S:g} seconds")
+            return WebhookResponse(response.status, text)
         finally:
             deadline.cancel()
             connection.close()
@@ -120,7 +124,8 @@ def _open_socket(addresses: Sequence[_Address]) -> socket.socket:
     raise failure
 
 
-def _shut_down(connection: http.client.HTTPConnection) -> None:
+def _shut_down(connection: http.client.HTTPConnection, expired: threading.Event) -> None:
+    expired.set()
     with suppress(OSError, AttributeError):
         connection.sock.shutdown(socket.SHUT_RDWR)
 

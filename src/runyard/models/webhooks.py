@@ -117,6 +117,9 @@ class Webhooks:
         return post(webhook.url, body.encode(), headers)
 
     def _run(self) -> None:
+        with suppress(DatabaseError):  # such as a full disk: they are attempted later
+            if self._store.next_due_at() is not None:
+                self._store.make_due()
         while not self._stopped.is_set():
             delay = _MAX_DELAY_S
             self._wake.clear()

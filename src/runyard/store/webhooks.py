@@ -123,6 +123,11 @@ class WebhookStore:
         with self._database.read() as connection:
             return connection.execute(query).first() is not None
 
+    def make_due(self) -> None:
+        """Let all deliveries be attempted now."""
+        with self._database.write() as connection:
+            connection.execute(update(_deliveries).values(due_at=clock.now()))
+
     def end_delivery(self, delivery_id: str) -> None:
         with self._database.write() as connection:
             connection.execute(delete(_deliveries).where(_deliveries.c.delivery_id == delivery_id))
