@@ -13,7 +13,7 @@ from runyard.context.documents import SCALAR
 from runyard.context.values import validate_name
 from runyard.store import schema
 from runyard.store.database import Database, batches
-from runyard.tracking.blocks import Columns, Floats, Integers, as_float
+from runyard.tracking.blocks import Columns, Floats, Integers
 from runyard.tracking.series import all_series, append, find_scalars, find_series, read_last_point, to_number
 from runyard.tracking.stored_points import without_stored
 from runyard.wire.points import NO_STEP
@@ -93,7 +93,7 @@ def last_points(database: Database, run_id: str) -> dict[str, Point]:
             if point is not None and isinstance(value, (int, float)):
                 step = int(point.steps[0])
                 step = (series.last_index or 0) if step == NO_STEP else step
-                points[series.name] = Point(step, float(point.times[0]), as_float(value))
+                points[series.name] = Point(step, float(point.times[0]), float(point.numbers()[0]))
     return points
 
 

@@ -11,12 +11,12 @@ from typing import NamedTuple, Optional
 
 import numpy as np
 
-from runyard.tracking.blocks import Columns, Floats
+from runyard.tracking.blocks import Columns, Floats, Indices
 from runyard.wire.points import NO_STEP
 
 
 class LastPoint(NamedTuple):
-    index: int  # in the series
+    position: int  # its index in the series
     step: int  # NO_STEP if no point has a step
     time: float
     number: float  # the value; NaN if it is not a number
@@ -39,9 +39,9 @@ def find_last(before: Optional[LastPoint], points: Columns, first: int) -> LastP
             return before
     candidates = begin + np.flatnonzero(steps[begin:] == steps[begin:].max())
     if len(candidates) > 1:
-        candidates = candidates[_is_highest(points.times[candidates])]
+        candidates = candidates[_highest(points.times[candidates])]
     if len(candidates) > 1:
-        candidates = candidates[_is_highest(points.take(candidates).numbers())]
+        candidates = candidates[_highest(points.take(candidates).numbers())]
     newest = _last_point(points, int(candidates[-1]), first)
     return newest if before is None or _key(newest) >= _key(before) else before
 
@@ -51,7 +51,7 @@ def _last_point(points: Columns, index: int, first: int) -> LastPoint:
     return LastPoint(first + index, int(points.steps[index]), float(points.times[index]), number)
 
 
-def _is_highest(numbers: Floats) -> Floats:
+def _highest(numbers: Floats) -> Indices:
     numbers = np.where(np.isnan(numbers), -np.inf, numbers)
     return np.flatnonzero(numbers == numbers.max())
 

@@ -32,7 +32,9 @@ SERIES_COLUMNS = (
     _table.last_time,
     type_coerce(_table.last, Text),
 )
-_select_series = select(*SERIES_COLUMNS)
+# Built once: constructing a statement takes longer than executing it.
+_SELECT_ALL = select(*SERIES_COLUMNS).where(_table.run_id == bindparam("of_run"))
+_SELECT_SOME = _SELECT_ALL.where(_table.name.in_(bindparam("names", expanding=True)))
 
 
 @dataclass(frozen=True)
@@ -88,14 +90,12 @@ def preview(kind: str, content: Any) -> Any:
 
 
 def find_series(connection: Connection, run_id: str, name: str) -> Optional[Series]:
-    row = connection.execute(
-        _select_series.where(schema.series.c.run_id == run_id, schema.series.c.name == name)
-    ).first()
+    row = connection.execute(_SELECT_SOME, {"of_run": run_id, "names": [name]}).first()
     return None if row is None else Series(*row)
 
 
 def all_series(connection: Connection, run_id: str) -> list[Series]:
-    return [Series(*row) for row in connection.execute(_select_series.where(schema.series.c.run_id == run_id))]
+    return [Series(*row) for row in connection.execute(_SELECT_ALL, {"of_run": run_id})]
 
 
 def find_scalars(connection: Connection, run_id: str, names: Iterable[str]) -> dict[str, Series]:
@@ -105,8 +105,8 @@ def find_scalars(connection: Connection, run_id: str, names: Iterable[str]) -> d
     while searched:
         others: dict[str, str] = {}
         for batch in batches(searched):
-            query = _select_series.where(_table.run_id == run_id, _table.name.in_(batch))
-            for series in (Series(*row) for row in connection.execute(query)):
+            for row in connection.execute(_SELECT_SOME, {"of_run": run_id, "names": batch}):
+                series = Series(*row)
                 name = searched[series.name]
                 if series.kind == SCALAR:
                     scalars[name] = series
@@ -175,6 +175,16 @@ class _AppendPlan:
 
 
 _block_table = schema.blocks.c
+_OF_SERIES = _block_table.series_id.in_(bindparam("series_ids", expanding=True))
+_LAST_BLOCKS = (
+    select(_block_table.series_id, func.max(_block_table.number)).where(_OF_SERIES).group_by(_block_table.series_id)
+)
+# only the last blocks of a series can be smaller than BLOCK_POINTS
+_SMALL_BLOCKS = (
+    select(_block_table.series_id, _block_table.number, _block_table.first, _block_table.count)
+    .where(_OF_SERIES, _block_table.count < BLOCK_POINTS)
+    .order_by(_block_table.number.desc())
+)
 _DELETE_BLOCKS = delete(schema.blocks).where(
     _block_table.series_id == bindparam("of_series"), _block_table.number >= bindparam("from_number")
 )
@@ -203,19 +213,10 @@ def _plan_all(
     numbers: dict[int, int] = {}
     small: dict[int, list[tuple[int, int, int]]] = {}
     series_ids = [series.series_id for series in series_by_key.values()]
-    for begin in range(0, len(series_ids), 500):  # below SQLite's limit of variables
-        selected = _block_table.series_id.in_(series_ids[begin : begin + 500])
-        last = (
-            select(_block_table.series_id, func.max(_block_table.number))
-            .where(selected)
-            .group_by(_block_table.series_id)
-        )
-        for series_id, number in connection.execute(last):
+    for batch in batches(series_ids):
+        for series_id, number in connection.execute(_LAST_BLOCKS, {"series_ids": batch}):
             numbers[series_id] = number
-        # only the last blocks of a series can be smaller than BLOCK_POINTS
-        parts = select(_block_table.series_id, _block_table.number, _block_table.first, _block_table.count)
-        parts = parts.where(selected, _block_table.count < BLOCK_POINTS).order_by(_block_table.number.desc())
-        for series_id, *block in connection.execute(parts):
+        for series_id, *block in connection.execute(_SMALL_BLOCKS, {"series_ids": batch}):
             small.setdefault(series_id, []).append((block[0], block[1], block[2]))
     return [
         _plan(
@@ -337,12 +338,12 @@ def _update_series(connection: Connection, plans: list[_AppendPlan]) -> None:
             last_entries.append({**row, "newest": preview(series.kind, values[-1].content)})
             continue
         last = find_last(series.last, values, series.count)
-        index = last.index - series.count
+        index = last.position - series.count
         if index < 0:  # an earlier point
             counts.append(row)
             continue
         value = values.take(slice(index, index + 1)).plain()[0]
-        point = {"newest_index": last.index, "newest_step": last.step, "newest_time": last.time}
+        point = {"newest_index": last.position, "newest_step": last.step, "newest_time": last.time}
         last_points.append({**row, "newest": value, **point})
     for statement, rows in ((_UPDATE_COUNT, counts), (_UPDATE_LAST_POINT, last_points), (_UPDATE_LAST, last_entries)):
         if rows:

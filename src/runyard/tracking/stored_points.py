@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, or_, select
+from sqlalchemy import Connection, bindparam, or_, select
 
 from runyard.store import schema
 from runyard.store.database import batches
@@ -14,6 +14,7 @@ from runyard.tracking.blocks import Columns, Floats, decode
 from runyard.tracking.series import Series
 
 _table = schema.blocks.c
+# Built once: constructing a statement takes longer than executing it.
 _RANGES = select(
     _table.series_id,
     _table.number,
@@ -23,6 +24,9 @@ _RANGES = select(
     _table.maximum_time,
     _table.minimum,
     _table.maximum,
+).where(
+    _table.series_id.in_(bindparam("series_ids", expanding=True)),
+    or_(_table.maximum_time >= bindparam("earliest"), _table.maximum_time.is_(None)),
 )
 
 
@@ -67,9 +71,8 @@ def _blocks_to_read(
     earliest = min(float(scalars[name].times.min()) for name in series)
     numbers: dict[str, list[int]] = {}
     for batch in batches(names):
-        query = _RANGES.where(_table.series_id.in_(batch))
-        query = query.where(or_(_table.maximum_time >= earliest, _table.maximum_time.is_(None)))
-        for series_id, number, *limits in connection.execute(query):
+        rows = connection.execute(_RANGES, {"series_ids": batch, "earliest": earliest})
+        for series_id, number, *limits in rows:
             name = names[series_id]
             if _may_contain(limits, scalars[name]):
                 numbers.setdefault(name, []).append(number)

@@ -22,7 +22,7 @@ _FLOAT, _INT, _BOOL, _TEXT, _BIG_INT = 1, 2, 3, 5, 6
 
 
 class _Last(NamedTuple):
-    index: int
+    position: int
     step: int
     time: float
     value: Any
@@ -36,9 +36,8 @@ def upgrade() -> None:
     for name in ("minimum_time", "maximum_time"):
         op.add_column("blocks", sa.Column(name, sa.Float(), nullable=True))
     connection = op.get_bind()
-    counts = dict(
-        connection.execute(sa.text("SELECT series_id, count FROM series WHERE kind = 'scalar'")).tuples().all()
-    )
+    rows = connection.execute(sa.text("SELECT series_id, count FROM series WHERE kind = 'scalar'"))
+    counts: dict[int, int] = dict(rows.tuples().all())
     series_ids = sorted(counts)
     for begin in range(0, len(series_ids), _BATCH):
         _upgrade_series(connection, {series_id: counts[series_id] for series_id in series_ids[begin : begin + _BATCH]})
@@ -69,10 +68,10 @@ def _upgrade_series(connection: sa.Connection, counts: dict[int, int]) -> None:
     )
     connection.execute(
         sa.text("UPDATE series SET last_index = :index, last_step = :step, last_time = :time WHERE series_id = :id"),
-        [{"id": id, "index": point.index, "step": point.step, "time": point.time} for id, point in last.items()],
+        [{"id": id, "index": point.position, "step": point.step, "time": point.time} for id, point in last.items()],
     )
     changed = [
-        {"id": id, "last": json.dumps(point.value)} for id, point in last.items() if point.index != counts[id] - 1
+        {"id": id, "last": json.dumps(point.value)} for id, point in last.items() if point.position != counts[id] - 1
     ]
     if changed:
         connection.execute(sa.text("UPDATE series SET last = :last WHERE series_id = :id"), changed)
