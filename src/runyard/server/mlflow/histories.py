@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,7 +127,7 @@ def _read(conductor: Conductor, run_id: str, name: str) -> _Points:
     return _Points(steps, np.round(points.times * 1000).astype(np.int64), points.values)
 
 
-def _to_json(name: str, points: _Points, order: Iterable[Any]) -> list[Fields]:
+def _to_json(name: str, points: _Points, order: NDArray[np.int64]) -> list[Fields]:
     columns = (column[order].tolist() for column in (points.steps, points.times, points.values))
     return [
         {"key": name, "value": to_json_number(value), "timestamp": time, "step": step}
