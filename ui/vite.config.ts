@@ -29,7 +29,7 @@ export default defineConfig({
   },
   // the host that `runyard studio` signed the browser in to: cookies are bound to hosts, not ports
   server: { host: "127.0.0.1", proxy: { "/api": { target: server, changeOrigin: true } } },
-  test: { include: ["src/**/*.test.ts"], environment: "node" },
+  test: { include: ["src/**/*.test.ts"], environment: "node", css: true },
 });
 
 /** Adds the licenses of the bundled packages to the build. */
