@@ -81,7 +81,7 @@ def check_experiment_tags(tags: Mapping[str, str]) -> None:
 
 
 def check_artifact_location(location: str) -> None:
-    """Accept locations that clients write to by themselves: an absolute path, or a URI of another storage."""
+    """Accept locations that clients write to without the yard: an absolute path, or a URI of another storage."""
     _check_length("artifact_location", location, _MAX_LOCATION)
     try:
         url = urlsplit(location)
