@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,12 +15,14 @@ from typing import Any
 
 import mlflow
 import pytest
+import requests
 from mlflow import MlflowClient
 from mlflow.entities.model_registry import ModelVersion
 from mlflow.exceptions import MlflowException, RestException
 
 from runyard import Model, Workspace
 from runyard.errors import WebserviceException
+from support import eventually
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*stages:FutureWarning", "ignore:.*is deprecated:FutureWarning")
 
@@ -40,6 +46,51 @@ def source(client: MlflowClient, experiment_id: str) -> str:
 def register(client: MlflowClient, name: str, source: str) -> Callable[..., ModelVersion]:
     client.create_registered_model(name)
     return lambda **arguments: client.create_model_version(name, source, await_creation_for=None, **arguments)
+
+
+@pytest.mark.filterwarnings("ignore")  # of MLflow's own type hints, when mlflow.pyfunc is imported
+def test_a_registered_model_is_served_by_mlflow(
+    client: MlflowClient, experiment_id: str, tracking: str, name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "doubler.py").write_text(
+        "import mlflow\n"
+        "class Doubler(mlflow.pyfunc.PythonModel):\n"
+        "    def predict(self, context, model_input):\n"
+        "        return [2 * value for value in model_input]\n"
+        "mlflow.models.set_model(Doubler())\n"
+    )
+    with mlflow.start_run():
+        mlflow.pyfunc.log_model(
+            name="doubler",
+            python_model=str(tmp_path / "doubler.py"),
+            registered_model_name=name,
+            pip_requirements=[],
+        )
+    client.set_registered_model_alias(name, "champion", "1")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    programs = Path(sys.executable).parent
+    environment = {**os.environ, "MLFLOW_TRACKING_URI": tracking, "PATH": f"{programs}:{os.environ['PATH']}"}
+    command = [programs / "mlflow", "models", "serve", "-m", f"models:/{name}@champion", "--env-manager", "local"]
+    with open(tmp_path / "serve.log", "w") as log:
+        server = subprocess.Popen(
+            [*map(str, command), "-p", str(port)], env=environment, stdout=log, stderr=log, start_new_session=True
+        )
+    try:
+
+        def is_ready() -> bool:
+            assert server.poll() is None, (tmp_path / "serve.log").read_text()
+            try:
+                return requests.get(f"http://127.0.0.1:{port}/ping", timeout=20).status_code == 200
+            except requests.ConnectionError:
+                return False
+
+        eventually(is_ready, "MLflow serves the model", within_s=180)
+        response = requests.post(f"http://127.0.0.1:{port}/invocations", json={"inputs": [1, 2]}, timeout=60)
+        assert response.json() == {"predictions": [2, 4]}
+    finally:
+        os.killpg(server.pid, signal.SIGKILL)  # `mlflow models serve` and its web server
+        server.wait()
 
 
 @pytest.mark.filterwarnings("ignore")  # of MLflow's own type hints, when mlflow.pyfunc is imported
@@ -325,13 +376,14 @@ def test_invalid_names_and_unknown_models_are_refused(
 def test_files_of_a_version_cannot_be_changed_through_the_artifact_api(
     client: MlflowClient, workspace: Workspace, tracking: str, name: str, register: Callable[..., ModelVersion]
 ) -> None:
-    import requests
-
     register()
     headers = {"Authorization": f"Bearer {os.environ['MLFLOW_TRACKING_TOKEN']}"}
     for owner in (f"models/{name}/1", f"model:{name}:1"):
         url = f"{tracking}/api/2.0/mlflow-artifacts/artifacts/{owner}/net/MLmodel"
-        for response in (requests.put(url, data=b"x", headers=headers), requests.delete(url, headers=headers)):
+        for response in (
+            requests.put(url, data=b"x", headers=headers, timeout=20),
+            requests.delete(url, headers=headers, timeout=20),
+        ):
             assert (response.status_code, response.json()["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
     assert Model(workspace, name).files() == ["net/MLmodel", "net/data/model.pkl"]
     assert Model(workspace, name).model_framework == "ScikitLearn"
