@@ -38,6 +38,25 @@ def test_an_ended_run_never_changes(state: RunState, kind: type[on.Event]) -> No
     assert step(life, make_event(kind)) == (life, [])
 
 
+@pytest.mark.parametrize("state", sorted(TERMINAL))
+def test_an_ended_run_that_the_yard_did_not_start_can_be_resumed(state: RunState) -> None:
+    life, actions = step(Life(state, FAILED, managed=False), on.Resumed())
+    assert (life.state, life.end, actions) == (RunState.RUNNING, None, [])
+    life, _ = step(life, on.MarkedComplete())
+    assert step(life, on.Finalized())[0].state is RunState.COMPLETED
+
+
+@pytest.mark.parametrize("state", sorted(set(RunState) - TERMINAL))
+def test_only_ended_runs_are_resumed(state: RunState) -> None:
+    life = Life(state, managed=False)
+    assert step(life, on.Resumed()) == (life, [])
+
+
+def test_a_sweep_is_not_resumed() -> None:
+    life = Life(RunState.FAILED, FAILED, managed=False, is_sweep=True)
+    assert step(life, on.Resumed()) == (life, [])
+
+
 def walk(*events: on.Event, managed: bool = True) -> Life:
     life = Life(managed=managed)
     for event in events:
