@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from runyard.errors import UserErrorException
-from runyard.exchange.foreign_run import ForeignRun
+from runyard.exchange.foreign_run import ForeignModel, ForeignRun
 
 SOURCES = ("mlflow", "tensorboard", "wandb-offline")
 
 
-def find_runs(source: str, path: Path) -> Iterator[ForeignRun]:
-    """Yield the runs one by one, so that a folder of any size can be imported."""
+def find_runs(source: str, path: Path) -> Iterator[ForeignRun | ForeignModel]:
+    """Yield the runs, and MLflow's logged models, one by one, so that a folder of any size can be imported."""
     if source not in SOURCES:
         raise UserErrorException(f"source must be one of {', '.join(SOURCES)}, got {source!r}")
     if not path.exists():
@@ -26,7 +26,7 @@ def find_runs(source: str, path: Path) -> Iterator[ForeignRun]:
     return wandb_offline.runs(path)
 
 
-def _mlflow(path: Path) -> Iterator[ForeignRun]:
+def _mlflow(path: Path) -> Iterator[ForeignRun | ForeignModel]:
     """Accept `mlruns`, `mlflow.db`, or the folder that contains one of them."""
     from runyard.exchange import mlflow_database, mlflow_folder
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Optional
+
+from runyard.wire.exchange import ImportedDataset, ImportedMetric, ImportModel
 
 COMPLETED, FAILED, CANCELED = "Completed", "Failed", "Canceled"
 NOT_ENDED = "NotEnded"  # it may continue and be imported again
@@ -23,6 +25,14 @@ class MetricSeries(NamedTuple):
     times: array[float]  # seconds
     values: array[float]
     start: int = 0  # index of the first point in the metric
+
+
+@dataclass(frozen=True)
+class ForeignModel:
+    """A logged model of MLflow. The files of a model that a run has logged are also among the files of that run."""
+
+    record: ImportModel
+    files: Sequence[tuple[str, Path]]
 
 
 @dataclass(frozen=True)
@@ -41,6 +51,9 @@ class ForeignRun:
     tags: dict[str, str] = field(default_factory=dict)
     params: dict[str, str] = field(default_factory=dict)
     files: Sequence[tuple[str, Path]] = ()
+    datasets: Sequence[ImportedDataset] = ()
+    model_outputs: dict[str, int] = field(default_factory=dict)  # steps by model id
+    model_inputs: Sequence[str] = ()  # ids of models
     missing_files: Sequence[str] = ()  # descriptions of files that the run had, and that no longer exist
 
 
@@ -52,6 +65,17 @@ def add_point(series: MetricSeries, step: int, time: float, value: float) -> Non
     series.steps.append(step)
     series.times.append(time)
     series.values.append(value)
+
+
+def newest_metrics(metrics: Iterable[ImportedMetric]) -> list[ImportedMetric]:
+    """Return the last value of each metric and dataset: that with the highest step, then the latest."""
+    newest: dict[tuple[str, str, str], ImportedMetric] = {}
+    for metric in metrics:
+        key = (metric.name, metric.dataset_name, metric.dataset_digest)
+        other = newest.setdefault(key, metric)
+        if (metric.step, metric.time) >= (other.step, other.time):
+            newest[key] = metric
+    return list(newest.values())
 
 
 def stable_id(*parts: str) -> str:

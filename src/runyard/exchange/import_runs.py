@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from runyard.client.connection import Connection
-from runyard.exchange.foreign_run import ForeignRun, MetricSeries
+from runyard.exchange.foreign_run import ForeignModel, ForeignRun, MetricSeries
 from runyard.posix import sha256
 from runyard.wire.exchange import TENSORBOARD, ImportRun
 from runyard.wire.points import pack_points
@@ -23,6 +23,8 @@ class ImportCounts:
     unchanged: int = 0
     points: int = 0
     files: int = 0
+    models: int = 0  # new or changed records of logged models
+    unchanged_models: int = 0
     missing_files: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by name of the run
 
 
@@ -31,13 +33,18 @@ class PointsMissing(Exception):
 
 
 def import_runs(
-    connection: Connection, runs: Iterable[ForeignRun], on_run: Callable[[ForeignRun], None] = lambda run: None
+    connection: Connection,
+    runs: Iterable[ForeignRun | ForeignModel],
+    on_run: Callable[[ForeignRun], None] = lambda run: None,
 ) -> ImportCounts:
-    """Send runs with their points and files to the yard. ``on_run`` is called before each run."""
+    """Send runs with their points and files to the yard, and logged models. ``on_run`` is called before each run."""
     importer = Importer(connection)
     for run in runs:
-        on_run(run)
-        importer.send(run)
+        if isinstance(run, ForeignModel):
+            importer.send_model(run)
+        else:
+            on_run(run)
+            importer.send(run)
     return importer.counts
 
 
@@ -58,7 +65,7 @@ class Importer:
         """
         result = self._connection.post("/api/runs/import", asdict(_request(run)))
         points = self._send_points(run, result["points"])
-        files = self._send_files(run, result["files"])
+        files = self._send_files(f"/api/runs/{run.run_id}/files", run.files, result["files"])
         if run.source == TENSORBOARD and files:  # the yard has read the points from them
             after = self._connection.post("/api/runs/import", asdict(_request(run)))
             points = sum(after["points"].values()) - sum(result["points"].values())
@@ -75,6 +82,19 @@ class Importer:
             counts.unchanged += 1
         return points, files
 
+    def send_model(self, model: ForeignModel) -> None:
+        """Send a logged model, after the run that has logged it. The files of a model without a run are its own."""
+        result = self._connection.post("/api/logged-models/import", asdict(model.record))
+        files = 0
+        if model.record.run_id is None:
+            folder = f"/api/2.0/mlflow-artifacts/artifacts/{model.record.model_id}"
+            files = self._send_files(folder, model.files, result["files"])
+        self.counts.files += files
+        if result["created"] or result["changed"] or files:
+            self.counts.models += 1
+        else:
+            self.counts.unchanged_models += 1
+
     def _send_points(self, run: ForeignRun, stored_counts: dict[str, int]) -> int:
         sent = 0
         for series in run.series():
@@ -89,13 +109,13 @@ class Importer:
                 start = end
         return sent
 
-    def _send_files(self, run: ForeignRun, stored_digests: dict[str, str]) -> int:
+    def _send_files(self, folder: str, files: Sequence[tuple[str, Path]], stored_digests: dict[str, str]) -> int:
         sent = 0
-        for name, path in run.files:
+        for name, path in files:
             with suppress(FileNotFoundError):  # a running script replaces or deletes its files
                 if stored_digests.get(name) != self._digest(path):
                     with open(path, "rb") as stream:
-                        self._connection.upload(f"/api/runs/{run.run_id}/files/{name}", stream)
+                        self._connection.upload(f"{folder}/{name}", stream)
                     sent += 1
         return sent
 
@@ -123,6 +143,9 @@ def _request(run: ForeignRun) -> ImportRun:
         message=run.message,
         tags=dict(run.tags),
         params=dict(run.params),
+        datasets=list(run.datasets),
+        model_outputs=dict(run.model_outputs),
+        model_inputs=list(run.model_inputs),
     )
 
 

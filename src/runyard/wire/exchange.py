@@ -11,6 +11,17 @@ EVENT_FILES_FOLDER = "logs/"  # of these runs
 
 
 @dataclass(frozen=True)
+class ImportedDataset:
+    name: str
+    digest: str
+    source_type: str = ""
+    source: str = ""
+    schema: str = ""
+    profile: str = ""
+    tags: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class ImportRun:
     """Import a run of another tracking system. Importing the same id again updates the run."""
 
@@ -26,6 +37,46 @@ class ImportRun:
     message: str = ""
     tags: dict[str, Optional[str]] = field(default_factory=dict)
     params: dict[str, str] = field(default_factory=dict)
+    datasets: list[ImportedDataset] = field(default_factory=list)
+    model_outputs: dict[str, int] = field(default_factory=dict)  # steps by id of the logged model
+    model_inputs: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class ImportedMetric:
+    name: str
+    step: int
+    time: float
+    value: float
+    run_id: str = ""
+    dataset_name: str = ""
+    dataset_digest: str = ""
+
+
+@dataclass(frozen=True)
+class ImportModel:
+    """Import a logged model of MLflow. Importing the same id again adds what is new."""
+
+    model_id: str
+    experiment: str  # any text
+    name: str
+    status: int  # as MLflow numbers it
+    source: str
+    created_at: float
+    changed_at: float
+    model_type: str = ""
+    run_id: Optional[str] = None
+    params: dict[str, str] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
+    metrics: list[ImportedMetric] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class ImportModelResult:
+    model_id: str
+    created: bool  # the model did not exist before
+    changed: bool  # the model existed and was updated
+    files: dict[str, str]  # of a model without a run: name -> SHA-256
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def import_(
     runs = find_runs(source, Path(path).expanduser())
     with progress_bar("import", None) as advance:
         tally = import_runs(Connection(), runs, lambda run: advance())
-    total = tally.created + tally.updated + tally.unchanged
+    total = tally.created + tally.updated + tally.unchanged + tally.models + tally.unchanged_models
     if not total:
         raise UserErrorException(f"no runs found in {path!r}", hint="deleted runs are not imported")
     parts = [count_text(tally.created, "new run")]
@@ -44,4 +44,6 @@ def import_(
     for name, missing in tally.missing_files.items():
         more = f" and {len(missing) - _MAX_NAMES:,} more" if len(missing) > _MAX_NAMES else ""
         print_status(f"warning: {name} lacks files that no longer exist: {', '.join(missing[:_MAX_NAMES])}{more}")
-    print_status(f"{', '.join(parts)}; {count_text(tally.points, 'point')}, {count_text(tally.files, 'file')}")
+    data = [count_text(tally.points, "point"), count_text(tally.files, "file")]
+    data += [count_text(tally.models, "logged model")] if tally.models else []
+    print_status(f"{', '.join(parts)}; {', '.join(data)}")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from runyard.orchestrator.conductor import Conductor
 from runyard.orchestrator.import_run import import_finished_run
+from runyard.server.mlflow.imports import import_model, store_inputs
 from runyard.server.responses import json_response
 from runyard.tracking.external_points import continue_points
-from runyard.wire.exchange import ImportResult, ImportRun
+from runyard.wire.exchange import ImportModel, ImportModelResult, ImportResult, ImportRun
 from runyard.wire.points import decode_points
 
 
@@ -20,8 +23,15 @@ def routes(conductor: Conductor) -> APIRouter:
 
     @router.post("/runs/import", response_model=ImportResult)
     def import_run(request: ImportRun) -> Response:
-        """Import a finished run. Idempotent: the same id yields the same run."""
-        return json_response(import_finished_run(conductor, request))
+        """Import a run. Idempotent: the same id yields the same run."""
+        result = import_finished_run(conductor, request)
+        has_new_inputs = store_inputs(conductor, request)
+        return json_response(replace(result, changed=result.changed or (has_new_inputs and not result.created)))
+
+    @router.post("/logged-models/import", response_model=ImportModelResult)
+    def import_logged_model(request: ImportModel) -> Response:
+        """Import a logged model of MLflow after its run. Idempotent: the same id yields the same model."""
+        return json_response(import_model(conductor, request))
 
     @router.put("/runs/{run_id}/metrics/{name:any}")
     async def put_points(run_id: str, name: str, request: Request, at: int = 0) -> Response:
