@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
@@ -20,6 +21,7 @@ class Runs:
         self.database, self.store = database, RunStore(database)
         self.activities = {"r-queued": "waiting for 2 GPUs"}
         self.table = RunTable(database, lambda run_id, status, target: self.activities.get(run_id, ""))
+        self._times = itertools.count(1.0)  # the value with the highest time is the last one
 
     def add(
         self,
@@ -55,7 +57,7 @@ class Runs:
 
     def log(self, run_id: str, name: str, value: float) -> None:
         with self.database.write() as connection:
-            append(connection, run_id, {name: columns_of(np.arange(1), np.array([value]), 0.0)}, {})
+            append(connection, run_id, {name: columns_of(np.arange(1), np.array([value]), next(self._times))}, {})
 
     def find(self, query: str = "", sort: str = "created_at", **more: Any) -> list[str]:
         return [row["run_id"] for row in self.rows(query, sort, **more)]
