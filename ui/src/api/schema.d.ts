@@ -203,6 +203,14 @@ export interface components {
             studio: string;
             stays: boolean;
         };
+        ImportModelResult: {
+            model_id: string;
+            created: boolean;
+            changed: boolean;
+            files: {
+                [key: string]: string;
+            };
+        };
         ImportResult: {
             run_id: string;
             created: boolean;
