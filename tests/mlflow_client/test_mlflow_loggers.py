@@ -116,7 +116,7 @@ def test_lightning_and_transformers_log_into_the_job(
         entry_script="train.py",
         compute_target="local",
         framework_version="2.13.0",
-        pip_packages=["lightning", "transformers", "accelerate", "mlflow-skinny"],
+        pip_packages=["lightning", "pytorch_lightning", "transformers", "accelerate", "mlflow-skinny"],
         environment_variables={"MLFLOW_DISABLE_TELEMETRY": "true", "HF_HUB_OFFLINE": "1"},
     )
     run = experiment.submit(estimator)

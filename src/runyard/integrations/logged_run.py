@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
+
+from runyard.errors import YardUnavailable
 
 if TYPE_CHECKING:
     from runyard.sdk.run.run import Run
+
+log = logging.getLogger("runyard")
 
 
 def open_run(experiment: str, name: Optional[str] = None) -> Run:
@@ -40,15 +46,6 @@ def existing_run(run_id: str) -> Run:
     return Run.get(Workspace(), run_id)
 
 
-def is_first_process() -> bool:
-    """True in the process that logs: rank 0, or the only one. Launchers other than the yard set RANK or similar."""
-    for name in ("RANK", "RUNYARD_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "LOCAL_RANK"):
-        rank = os.environ.get(name)
-        if rank is not None and rank.isdigit():
-            return int(rank) == 0
-    return True
-
-
 def log_numbers(run: Run, values: Mapping[str, Any], step: Optional[int]) -> None:
     """Log the values that are numbers, text or booleans; a tensor with one element is its number."""
     for name, value in values.items():
@@ -60,3 +57,25 @@ def log_numbers(run: Run, values: Mapping[str, Any], step: Optional[int]) -> Non
                 continue
         if isinstance(value, (bool, int, float, str)):
             run.log(str(name), value, step=step)
+
+
+def log_params(run: Run, params: Mapping[str, Any]) -> None:
+    """Record hyperparameters. Training does not stop if the yard does not respond."""
+    try:
+        run.log_params({str(name): value for name, value in params.items()})
+    except YardUnavailable as error:
+        log.warning("hyperparameters of run %s are not recorded: %s", run.id, error)
+
+
+def upload(run: Run, name: str, path: Path) -> None:
+    """Add a file or folder to the run, unless it is stored with the outputs of the run when the script ends."""
+    outputs = Path("outputs").resolve()
+    if run._inside and outputs in path.resolve().parents:
+        return
+    try:
+        if path.is_dir():
+            run.upload_folder(name, str(path))
+        else:
+            run.upload_file(name, path)
+    except YardUnavailable as error:
+        log.warning("%s is not stored with run %s: %s", path, run.id, error)

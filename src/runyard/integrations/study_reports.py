@@ -47,10 +47,10 @@ class TrialState:
 
 
 class StudyReporter:
-    """Reports the latest state of each trial from a thread of its own.
+    """Reports the latest state of each trial from a separate thread.
 
     Reports of a trial that wait for the yard are merged. If the yard does not respond, they are sent again later, and
-    the study continues meanwhile.
+    the study continues.
 
     Args:
         send: Sends the trials of a study, given by its id, to the yard.

@@ -57,8 +57,7 @@ class RunLabels(RunBase):
         return dict(self._refresh()["properties"])
 
     def log_params(self, params: Mapping[str, Any]) -> None:
-        """Record parameters, such as hyperparameters, beside the arguments of the script. They are shown and searched
-        with the run.
+        """Record parameters, such as hyperparameters, in addition to the arguments of the script.
 
         Args:
             params: Values by name; they are stored as text. An existing parameter gets the new value.
