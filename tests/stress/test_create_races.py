@@ -77,7 +77,8 @@ class Outcome:
 class Race:
     def __init__(self, home: Path, code: Code, folder: Path) -> None:
         self.connection = Connection(home)
-        self._home, self._code, self._folder = home, code, folder
+        self.code = code
+        self._home, self._folder = home, folder
 
     def run(self, action: Callable[[Client], Any]) -> Outcome:
         barrier = threading.Barrier(CLIENTS)
@@ -87,7 +88,7 @@ class Race:
             connection.get("/api/health")  # it is connected when the race begins
             barrier.wait(timeout=120)
             try:
-                return action(Client(number, connection, self._code, self._folder)), None
+                return action(Client(number, connection, self.code, self._folder)), None
             except RunyardException as error:
                 return None, error
 
@@ -413,6 +414,21 @@ def test_workspaces_that_are_created_at_once_share_their_default_cluster(race: R
     outcome = race.run(lambda client: Workspace.create("races", default_cpu_compute_target=configuration).name)
     assert outcome.results == ["races"] * CLIENTS
     assert names(race.connection.get("/api/computes"), "cpu-cluster") == ["cpu-cluster"]
+
+
+def test_a_property_of_an_image_that_all_clients_set_has_the_value_of_the_winner(race: Race) -> None:
+    for _ in range(ROUNDS):
+        name = new_name()
+        body = {"name": name, "models": [race.code.model], "spec": race.code.version}
+        race.connection.post("/api/images", body)
+        outcome = race.run(
+            lambda client, name=name: client.connection.patch(  # type: ignore[misc]
+                f"/api/images/{name}/1", {"properties": {"winner": str(client.number), f"of-{client.number}": "a"}}
+            )
+        )
+        assert len(outcome.winners) == 1, outcome
+        image = next(image for image in race.connection.get("/api/images") if image["name"] == name)
+        assert image["properties"] == {"winner": str(outcome.winners[0]), f"of-{outcome.winners[0]}": "a"}
 
 
 def test_an_alias_that_all_clients_set_names_one_version(race: Race) -> None:

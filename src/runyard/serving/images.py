@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from runyard.errors import WebserviceException
 from runyard.models.registry import Models
@@ -39,13 +40,15 @@ class Images:
         )
 
     def change(self, name: str, version: int, request: ChangeImage) -> ImageRecord:
-        before = self.store.get(name, version)
-        values = {}
-        if request.tags is not None:
-            values["tags"] = request.tags
-        if request.properties is not None:
-            changed = {k for k, v in request.properties.items() if before.properties.get(k, v) != v}
-            if changed:
-                raise WebserviceException(f"properties cannot be changed: {', '.join(sorted(changed))}")
-            values["properties"] = {**before.properties, **request.properties}
-        return self.store.change(name, version, **values) if values else before
+        def apply(image: ImageRecord) -> dict[str, Any]:
+            values: dict[str, Any] = {}
+            if request.tags is not None:
+                values["tags"] = request.tags
+            if request.properties is not None:
+                changed = {k for k, v in request.properties.items() if image.properties.get(k, v) != v}
+                if changed:
+                    raise WebserviceException(f"properties cannot be changed: {', '.join(sorted(changed))}")
+                values["properties"] = {**image.properties, **request.properties}
+            return values
+
+        return self.store.change(name, version, apply)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -164,11 +165,13 @@ class ImageStore:
             raise WebserviceException(f"no image {image}", hint="create one with Image.create")
         return versions[-1]
 
-    def change(self, name: str, version: int, **values: Any) -> ImageRecord:
+    def change(self, name: str, version: int, apply: Callable[[ImageRecord], Mapping[str, Any]]) -> ImageRecord:
+        """Set the columns that ``apply`` returns for the old record, in one transaction."""
         with self._database.write() as connection:
-            connection.execute(
-                update(images).where(images.c.name == name, images.c.version == version).values(**values)
-            )
+            values = apply(self.get(name, version))
+            if values:
+                is_version = (images.c.name == name) & (images.c.version == version)
+                connection.execute(update(images).where(is_version).values(**values))
         return self.get(name, version)
 
     def remove(self, name: str, version: int) -> None:
