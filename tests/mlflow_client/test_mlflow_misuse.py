@@ -62,6 +62,8 @@ INVALID_REQUESTS = [
     ("runs/search", {"experiment_ids": ["0"], "max_results": 0}, invalid("0", "max_results")),
     ("runs/search", {"experiment_ids": ["0"], "max_results": 50_001}, invalid("50001", "max_results")),
     ("runs/search", {"experiment_ids": ["0"], "page_token": "next"}, "invalid page token 'next'"),
+    ("experiments/search-datasets", {"experiment_ids": []}, "must specify at least one experiment_id"),
+    ("experiments/search-datasets", {"experiment_ids": ["0"] * 21}, "cannot specify more than 20 experiment_ids"),
     ("experiments/search", {"max_results": 0}, invalid("0", "max_results")),
     ("experiments/search", {"filter": "params.a = 'b'"}, "unknown 'params'"),
     # names

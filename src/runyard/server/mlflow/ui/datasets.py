@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from runyard.orchestrator.conductor import Conductor
-from runyard.server.mlflow.constants import DEFAULT, DEFAULT_ID, to_experiment_id
+from runyard.server.mlflow.constants import to_experiment_id, to_experiment_name
 from runyard.server.mlflow.errors import INVALID, MlflowError
 from runyard.store.documents import INPUTS, Documents
 from runyard.store.run_search import DATASET, Comparison, condition, ordering
 
-_MAX_SUMMARIES = 1000  # as in MLflow's own server
+_MAX_EXPERIMENTS, _MAX_SUMMARIES = 20, 1000  # as in MLflow's own server
 _MAX_RUNS = 10_000
 
 
@@ -19,7 +19,13 @@ def search(conductor: Conductor, fields: dict[str, Any]) -> Any:
     experiment_ids = fields.get("experiment_ids") or []
     if not experiment_ids:
         raise MlflowError(INVALID, "SearchDatasets request must specify at least one experiment_id.")
-    names = [DEFAULT if experiment_id == DEFAULT_ID else experiment_id for experiment_id in experiment_ids]
+    if len(experiment_ids) > _MAX_EXPERIMENTS:
+        raise MlflowError(
+            INVALID,
+            f"SearchDatasets request cannot specify more than {_MAX_EXPERIMENTS} experiment_ids. "
+            f"Received {len(experiment_ids)} experiment_ids.",
+        )
+    names = [to_experiment_name(experiment_id) for experiment_id in experiment_ids]
     has_dataset = condition(Comparison(DATASET, "name", "LIKE", "%"))
     records = conductor.components.runs.search(names, [has_dataset], ordering([]), 0, _MAX_RUNS)
     experiments = {record.run_id: record.experiment for record in records}
