@@ -21,6 +21,7 @@ from mlflow.entities.model_registry import ModelVersion
 from mlflow.exceptions import MlflowException, RestException
 
 from runyard import Model, Workspace
+from runyard.cli.model_text import facts
 from runyard.errors import WebserviceException
 from support import eventually
 
@@ -171,7 +172,13 @@ def test_a_name_with_other_characters_has_another_name_in_the_yard(
     assert [model.name for model in client.search_registered_models(f"name = '{title}'")] == [title]
     yard_name = next(model.name for model in Model.list(workspace, run_id=version.run_id))
     assert yard_name.startswith("Gr-e-Gewicht-")
-    assert Model(workspace, yard_name).files() == ["net/MLmodel", "net/data/model.pkl"]
+    for model in (Model(workspace, yard_name), Model(workspace, title), Model(workspace, id=f"{title}:1")):
+        assert (model.name, model.files()) == (yard_name, ["net/MLmodel", "net/data/model.pkl"])
+    assert workspace.connection.get(f"/api/models/{title}")["title"] == title
+    Model(workspace, title).set_alias("champion")
+    assert client.get_model_version_by_alias(title, "champion").version == "1"
+    shown = workspace.connection.get(f"/api/models/{yard_name}/versions/champion")
+    assert ("in MLflow", title) in facts(shown)
     assert client.get_model_version_download_uri(title, "1") == f"mlflow-artifacts:/models/{yard_name}/1/net"
 
 

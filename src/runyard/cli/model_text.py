@@ -15,7 +15,9 @@ def facts(page: dict[str, Any]) -> list[tuple[str, str]]:
     """Labels and texts of a model's properties, without empty ones."""
     model, details = page["model"], page["model"]["details"]
     files = page["files"]
+    title = page["title"]
     result = [
+        ("in MLflow", title if title != model["name"] else ""),
         ("description", model["description"] or ""),
         ("framework", " ".join(filter(None, (model["framework"], model["framework_version"])))),
         ("stage", model["stage"]),

@@ -12,7 +12,7 @@ from runyard import clock
 from runyard.errors import ModelInUse, UserErrorException, WebserviceException
 from runyard.models.files import select_run_files, upload_owner
 from runyard.models.lineage import model_origin
-from runyard.models.names import STAGES, check_alias, check_name, check_stage, to_model_name
+from runyard.models.names import NAME, STAGES, check_alias, check_name, check_stage, to_model_name
 from runyard.models.webhooks import Webhooks
 from runyard.orchestrator.components import Components
 from runyard.store import schema
@@ -69,7 +69,7 @@ class Models:
     def find(self, text: str) -> ModelRecord:
         """Parse and return a reference such as ``digits``, ``digits:3`` or ``digits:champion``."""
         name, _, version = text.partition(":")
-        return self._store.get(name, version or None)
+        return self._store.get(self.resolve(name), version or None)
 
     def search(
         self,
@@ -188,6 +188,13 @@ class Models:
         self._store.remove(name, version, by, remove_files, with_aliases=with_aliases, keep_name=keep_name)
         self._artifacts.remove_unreferenced(files)
         self.webhooks.wake()
+
+    def resolve(self, name: str) -> str:
+        """Return the name for a title; a name that is valid in the yard is its own title."""
+        return name if NAME.fullmatch(name) else self._names.name_of(name)
+
+    def name_record(self, name: str) -> ModelName:
+        return self._names.by_name(name)
 
     def named(self, title: str) -> ModelName:
         """Return a name by its title, which is its name in MLflow."""

@@ -46,6 +46,20 @@ class ModelNames:
         with self._database.read() as connection:
             return _by_title(connection, title)
 
+    def by_name(self, name: str) -> ModelName:
+        query = select(_names).where(_names.c.name == name, _names.c.deleted_at.is_(None))
+        with self._database.read() as connection:
+            row = connection.execute(query).first()
+        if row is None:
+            raise not_found(name)
+        return _model_name(row)
+
+    def name_of(self, title: str) -> str:
+        """The name for a title; the title itself if there is none."""
+        query = select(_names.c.name).where(_names.c.title == title)
+        with self._database.read() as connection:
+            return str(connection.execute(query).scalar_one_or_none() or title)
+
     def all(self) -> list[ModelName]:
         query = select(_names).where(_names.c.deleted_at.is_(None)).order_by(_names.c.title)
         with self._database.read() as connection:

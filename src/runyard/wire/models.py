@@ -115,6 +115,7 @@ class ModelPage:
     environment_lock: Optional[str]
     files: list[ModelFile]
     history: list[ModelEvent]
+    title: str  # the model's name in MLflow
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,9 @@ class NamedModel:
     versions: list[ModelView]
     aliases: list[AliasView]
     history: list[ModelEvent]
+    title: str  # its name in MLflow
+    description: Optional[str]  # of all versions
+    tags: dict[str, str]  # of all versions
 
 
 @dataclass(frozen=True)

@@ -329,6 +329,7 @@ export interface components {
             environment_lock: string | null;
             files: components["schemas"]["ModelFile"][];
             history: components["schemas"]["ModelEvent"][];
+            title: string;
         };
         ModelView: {
             id: string;
@@ -368,6 +369,11 @@ export interface components {
             versions: components["schemas"]["ModelView"][];
             aliases: components["schemas"]["AliasView"][];
             history: components["schemas"]["ModelEvent"][];
+            title: string;
+            description: string | null;
+            tags: {
+                [key: string]: string;
+            };
         };
         PackageChange: {
             package: string;

@@ -71,6 +71,7 @@ def routes(conductor: Conductor, models: Models) -> APIRouter:
 
         `latest` selects only the newest matching version of each name.
         """
+        name = name and models.resolve(name)
         versions = models.search(
             name=name,
             run_id=run_id,
@@ -86,65 +87,72 @@ def routes(conductor: Conductor, models: Models) -> APIRouter:
 
     @router.get("/models/{name}", response_model=NamedModel)
     def named(name: str) -> Response:
-        models.get(name)  # raises if the name is unknown
+        name = models.get(models.resolve(name)).name  # raises if the name is unknown
         aliases = models.aliases(name).get(name, [])
         users = models.users()
         versions = [_view(models, model, aliases, users) for model in models.search(name=name)]
         history = [ModelEvent(**vars(event)) for event in models.history(name)]
-        return json_response(NamedModel(name, versions, [AliasView(**vars(alias)) for alias in aliases], history))
+        record = models.name_record(name)
+        views = [AliasView(**vars(alias)) for alias in aliases]
+        return json_response(NamedModel(name, versions, views, history, record.title, record.description, record.tags))
 
     @router.get("/models/{name}/versions/{version}", response_model=ModelPage)
     def version_of(name: str, version: str) -> Response:
         """Return one version; `version` is a number, an alias, or `latest`."""
-        model = models.get(name, version)
-        files = [ModelFile(file.path, file.size, file.digest) for file in models.files(name, model.version)]
-        history = [ModelEvent(**vars(event)) for event in models.history(name, model.version)]
-        return json_response(ModelPage(_view(models, model), model.environment_lock, files, history))
+        model = models.get(models.resolve(name), version)
+        files = [ModelFile(file.path, file.size, file.digest) for file in models.files(model.name, model.version)]
+        history = [ModelEvent(**vars(event)) for event in models.history(model.name, model.version)]
+        title = models.name_record(model.name).title
+        return json_response(ModelPage(_view(models, model), model.environment_lock, files, history, title))
 
     @router.patch("/models/{name}/versions/{version}", response_model=ModelView)
     def change(name: str, version: str, request: ChangeModel) -> Response:
         """Update description, tags, properties (which cannot be overwritten), datasets, samples, resources."""
-        return json_response(_view(models, models.change(name, models.get(name, version).version, request)))
+        model = models.get(models.resolve(name), version)
+        return json_response(_view(models, models.change(model.name, model.version, request)))
 
     @router.delete("/models/{name}/versions/{version}", status_code=204)
     def delete(name: str, version: str, by: str | None = None) -> Response:
         """Delete a version. Fails while a service uses it or an alias refers to it."""
-        models.delete(name, models.get(name, version).version, by=by)
+        model = models.get(models.resolve(name), version)
+        models.delete(model.name, model.version, by=by)
         return Response(status_code=204)
 
     @router.post("/models/{name}/versions/{version}/stage", response_model=ModelView)
     def stage(name: str, version: str, request: SetStage) -> Response:
         """Set the stage: `none`, `candidate`, `approved`, `rejected` or `archived`; recorded in the history."""
-        number = models.get(name, version).version
+        model = models.get(models.resolve(name), version)
         return json_response(
-            _view(models, models.set_stage(name, number, request.stage, by=request.by, note=request.note))
+            _view(models, models.set_stage(model.name, model.version, request.stage, by=request.by, note=request.note))
         )
 
     @router.post("/models/{name}/aliases/{alias}", response_model=ModelView)
     def set_alias(name: str, alias: str, request: SetAlias) -> Response:
         """Point an alias to a version; another version of the name loses it."""
+        name = models.resolve(name)
         models.set_alias(name, alias, request.version, by=request.by)
         return json_response(_view(models, models.get(name, request.version)))
 
     @router.delete("/models/{name}/aliases/{alias}", status_code=204)
     def remove_alias(name: str, alias: str, by: str | None = None) -> Response:
-        models.remove_alias(name, alias, by=by)
+        models.remove_alias(models.resolve(name), alias, by=by)
         return Response(status_code=204)
 
     @router.get("/models/{name}/versions/{version}/compare", response_model=ModelComparison)
     def comparison(name: str, version: str, other: str) -> Response:
         """Compare this version (left) with `other` (`name:version`, right)."""
-        return json_response(compare(models, models.get(name, version), models.find(other)))
+        return json_response(compare(models, models.get(models.resolve(name), version), models.find(other)))
 
     @router.get("/models/{name}/versions/{version}/files.zip")
     def zipped(name: str, version: str) -> Response:
-        number = models.get(name, version).version
+        name, number = models.resolve(name), models.get(models.resolve(name), version).version
         files = [(file.path, models.source_of(name, number, file.path)) for file in models.files(name, number)]
         return zip_response(files, f"{name}-{number}.zip")
 
     @router.get("/models/{name}/versions/{version}/files/{path:any}")
     def file(name: str, version: str, path: str, inline: bool = False) -> Response:
         """Return the content or ranges of it; `inline=1` sets a type that a browser displays but never executes."""
+        name = models.resolve(name)
         source = models.source_of(name, models.get(name, version).version, path)
         return file_response(source, Path(path).name, inline=inline)
 
