@@ -2,99 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
-import os
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from runyard import Experiment, Model, Workspace
+from race_support import CLIENTS, ROUNDS, Client, Code, Race, is_conflict, mlflow, names, new_name, with_space
+from runyard import AmlCompute, Datastore, Experiment, Model, Workspace
 from runyard.client.connection import Connection
 from runyard.data.secrets import Secrets
-from runyard.errors import RunyardException, YardUnavailable
 from support import with_this_python
 
 pytestmark = pytest.mark.real
-
-CLIENTS, ROUNDS = 8, 3
-_numbers = itertools.count(1)
-
-
-@dataclass(frozen=True)
-class Client:
-    """One of the clients of a race."""
-
-    number: int
-    connection: Connection
-    code: Code
-    folder: Path  # one for all clients
-
-
-@dataclass(frozen=True)
-class Code:
-    """A snapshot with a script to train and one to score, and a specification that runs it."""
-
-    spec: dict[str, Any]
-    snapshot_id: str
-    model: str
-
-    def run(self, run_id: str, *arguments: str) -> dict[str, Any]:
-        spec = {**self.spec, "arguments": list(arguments)}
-        return {"run_id": run_id, "experiment": "races", "spec": spec, "snapshot_id": self.snapshot_id}
-
-    def sweep(self, run_id: str, seed: int) -> dict[str, Any]:
-        spec = {
-            "sampling": {"name": "Random", "space": {"x": ["uniform", [0, 1]]}, "seed": seed},
-            "primary_metric": "score",
-            "goal": "maximize",
-            "max_total_runs": 1,
-            "max_concurrent_runs": 1,
-            "child": self.spec,
-        }
-        return {"run_id": run_id, "experiment": "races", "spec": spec, "snapshot_id": self.snapshot_id}
-
-    @property
-    def version(self) -> dict[str, Any]:
-        environment = self.spec["environment"]
-        return {"entry_script": "score.py", "snapshot_id": self.snapshot_id, "environment": environment}
-
-
-@dataclass(frozen=True)
-class Outcome:
-    results: list[Any]  # in the order of the clients; None for a refused one
-    errors: list[RunyardException]
-
-    @property
-    def winners(self) -> list[int]:
-        return [number for number, result in enumerate(self.results) if result is not None]
-
-
-class Race:
-    def __init__(self, home: Path, code: Code, folder: Path) -> None:
-        self.connection = Connection(home)
-        self.code = code
-        self._home, self._folder = home, folder
-
-    def run(self, action: Callable[[Client], Any]) -> Outcome:
-        barrier = threading.Barrier(CLIENTS)
-
-        def client(number: int) -> tuple[Any, RunyardException | None]:
-            connection = Connection(self._home)
-            connection.get("/api/health")  # it is connected when the race begins
-            barrier.wait(timeout=120)
-            try:
-                return action(Client(number, connection, self.code, self._folder)), None
-            except RunyardException as error:
-                return None, error
-
-        with ThreadPoolExecutor(CLIENTS) as pool:
-            answers = list(pool.map(client, range(CLIENTS)))
-        return Outcome([result for result, _ in answers], [error for _, error in answers if error is not None])
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +22,10 @@ def code(home_of_module: Path, tmp_path_factory: pytest.TempPathFactory) -> Code
     project = tmp_path_factory.mktemp("project")
     (project / "train.py").write_text("import os, sys, uuid\nopen(os.path.join(sys.argv[1], str(uuid.uuid4())), 'x')\n")
     (project / "score.py").write_text("def init(): pass\ndef run(text): return text\n")
+    for number in range(CLIENTS):
+        (project / f"{number}.txt").write_text(str(number))
     workspace = Workspace(home=home_of_module)
+    Datastore.register_folder(workspace, "races", project)
     run = Experiment(workspace, "races").submit(with_this_python(project, arguments=[str(project)]))
     assert run.wait_for_completion()["status"] == "Completed"
     view = workspace.connection.get(f"/api/runs/{run.id}")
@@ -114,42 +37,13 @@ def race(home: Path, code: Code, tmp_path: Path) -> Race:
     return Race(home, code, tmp_path)
 
 
-def new_name() -> str:
-    return f"race-{os.getpid()}-{next(_numbers)}"
-
-
-def with_space(name: str) -> str:
-    """A name that MLflow accepts and the yard does not: its experiment has another name and this title."""
-    return name.replace("-", " ")
-
-
-def mlflow(connection: Connection, path: str, **fields: Any) -> Any:
-    return connection.post(f"/api/2.0/mlflow/{path}", fields)
-
-
-def is_conflict(error: RunyardException) -> bool:
-    """True if the yard refused the request because of the name. Errors of MLflow's API have other codes than ours."""
-    return "RESOURCE_ALREADY_EXISTS" in error.message or not isinstance(error, YardUnavailable)
-
-
-def names(views: list[dict[str, Any]], name: str, key: str = "name") -> list[str]:
-    return [view[key] for view in views if view[key] == name]
-
-
 def mlflow_experiments(connection: Connection, title: str) -> list[str]:
     experiments = mlflow(connection, "experiments/search", max_results=10_000, view_type="ALL")["experiments"]
     return [experiment["experiment_id"] for experiment in experiments if experiment["name"] == title]
 
 
 def create_dataset(client: Client, name: str, *, create_new_version: bool) -> dict[str, Any]:
-    folder = client.folder / str(client.number)
-    folder.mkdir(exist_ok=True)
-    (folder / "data.txt").write_text(f"{name} {client.number}")
-    store = f"races-{client.number}"
-    configuration = {"path": str(client.folder / str(client.number))}
-    body = {"name": store, "kind": "folder", "configuration": configuration, "overwrite": True}
-    client.connection.post("/api/datastores", body)
-    definition = {"kind": "file", "sources": [{"datastore": store, "path": "data.txt"}]}
+    definition = {"kind": "file", "sources": [{"datastore": "races", "path": f"{client.number}.txt"}]}
     request = {"name": name, "definition": definition, "create_new_version": create_new_version}
     view: dict[str, Any] = client.connection.post("/api/datasets", request)
     return view
@@ -176,6 +70,26 @@ def create_service(client: Client, name: str) -> Any:
 def begin_run(client: Client, run_id: str, experiment: str) -> Any:
     body = {"run_id": run_id, "experiment": experiment, "hold": False}
     return client.connection.post("/api/runs/begin", body)
+
+
+def register_bucket(client: Client, name: str) -> Any:
+    secret = f"key-of-bucket-{client.number}"
+    options = {"bucket": f"bucket-{client.number}", "access_key_id": secret, "secret_access_key": secret}
+    body = {"name": name, "kind": "s3", "configuration": options, "skip_validation": True}
+    return client.connection.post("/api/datastores", body)
+
+
+def create_mlflow_version(client: Client, name: str, source: str) -> Any:
+    return mlflow(client.connection, "model-versions/create", name=name, source=source)["model_version"]["version"]
+
+
+def rename_experiment(client: Client, ids: list[str], title: str) -> Any:
+    return mlflow(client.connection, "experiments/update", experiment_id=ids[client.number], new_name=title)
+
+
+def set_properties(client: Client, path: str) -> Any:
+    body = {"properties": {"winner": str(client.number), f"of-{client.number}": "a"}}
+    return client.connection.patch(path, body)
 
 
 Create = Callable[[Client, str], Any]
@@ -311,7 +225,7 @@ def test_one_of_several_different_requests_gets_the_name_and_the_others_an_error
     create, find = ONE_WINNER[kind]
     for _ in range(ROUNDS):
         name = new_name()
-        outcome = race.run(lambda client, name=name: create(client, name))  # type: ignore[misc]
+        outcome = race.run(create, name)
         assert len(outcome.winners) == 1, outcome
         assert len(outcome.errors) == CLIENTS - 1
         assert len(find(race.connection, name)) == 1
@@ -323,7 +237,7 @@ def test_the_same_request_of_all_clients_has_one_result(race: Race, kind: str) -
     create, find = SAME_REQUEST[kind]
     for _ in range(ROUNDS):
         name = new_name()
-        outcome = race.run(lambda client, name=name: create(client, name))  # type: ignore[misc]
+        outcome = race.run(create, name)
         assert outcome.errors == []
         assert len(set(outcome.results)) == 1, outcome
         assert len(find(race.connection, name)) == 1
@@ -333,7 +247,7 @@ def test_the_same_request_of_all_clients_has_one_result(race: Race, kind: str) -
 def test_one_client_is_told_that_it_created_the_thing(race: Race, kind: str) -> None:
     for _ in range(ROUNDS):
         name = new_name()
-        outcome = race.run(lambda client, name=name: CREATED_ONCE[kind](client, name))  # type: ignore[misc]
+        outcome = race.run(CREATED_ONCE[kind], name)
         assert outcome.errors == []
         assert sorted(outcome.results) == [False] * (CLIENTS - 1) + [True]
 
@@ -342,7 +256,7 @@ def test_one_client_is_told_that_it_created_the_thing(race: Race, kind: str) -> 
 def test_every_client_gets_its_own_version(race: Race, kind: str) -> None:
     for _ in range(ROUNDS):
         name = new_name()
-        outcome = race.run(lambda client, name=name: VERSIONS[kind](client, name))  # type: ignore[misc]
+        outcome = race.run(VERSIONS[kind], name)
         assert outcome.errors == []
         assert sorted(int(version) for version in outcome.results) == list(range(1, CLIENTS + 1))
 
@@ -369,18 +283,21 @@ def test_the_credentials_of_a_datastore_are_those_of_its_registration(race: Race
     """They are in another file than the registration."""
     for _ in range(ROUNDS):
         name = new_name()
-
-        def register(client: Client, name: str = name) -> Any:
-            secret = f"key-of-bucket-{client.number}"
-            options = {"bucket": f"bucket-{client.number}", "access_key_id": secret, "secret_access_key": secret}
-            body = {"name": name, "kind": "s3", "configuration": options, "skip_validation": True}
-            return client.connection.post("/api/datastores", body)
-
-        outcome = race.run(register)
+        outcome = race.run(register_bucket, name)
         assert len(outcome.winners) == 1, outcome
         view = next(view for view in race.connection.get("/api/datastores") if view["name"] == name)
         assert view["configuration"]["bucket"] == f"bucket-{outcome.winners[0]}"
         assert set(Secrets(home).get(name).values()) == {f"key-of-bucket-{outcome.winners[0]}"}
+
+
+def test_every_mlflow_client_gets_its_own_version_of_a_registered_model(race: Race) -> None:
+    for _ in range(ROUNDS):
+        name = with_space(new_name())
+        mlflow(race.connection, "registered-models/create", name=name)
+        source = f"models:/{race.code.model.replace(':', '/')}"
+        outcome = race.run(create_mlflow_version, name, source)
+        assert outcome.errors == []
+        assert sorted(int(version) for version in outcome.results) == list(range(1, CLIENTS + 1))
 
 
 def test_one_of_several_experiments_gets_a_new_name_of_mlflow(race: Race) -> None:
@@ -390,11 +307,7 @@ def test_one_of_several_experiments_gets_a_new_name_of_mlflow(race: Race) -> Non
             mlflow(race.connection, "experiments/create", name=f"{name}-{number}")["experiment_id"]
             for number in range(CLIENTS)
         ]
-        outcome = race.run(
-            lambda client, ids=ids, title=title: mlflow(  # type: ignore[misc]
-                client.connection, "experiments/update", experiment_id=ids[client.number], new_name=title
-            )
-        )
+        outcome = race.run(rename_experiment, ids, title)
         assert len(outcome.winners) == 1, outcome
         assert mlflow_experiments(race.connection, title) == [ids[outcome.winners[0]]]
 
@@ -408,8 +321,6 @@ def test_runs_that_begin_in_a_new_experiment_at_once_are_all_in_it(race: Race) -
 
 
 def test_workspaces_that_are_created_at_once_share_their_default_cluster(race: Race, home: Path) -> None:
-    from runyard import AmlCompute
-
     configuration = AmlCompute.provisioning_configuration(vm_size="STANDARD_D2_V2", max_nodes=2)
     outcome = race.run(lambda client: Workspace.create("races", default_cpu_compute_target=configuration).name)
     assert outcome.results == ["races"] * CLIENTS
@@ -421,11 +332,7 @@ def test_a_property_of_an_image_that_all_clients_set_has_the_value_of_the_winner
         name = new_name()
         body = {"name": name, "models": [race.code.model], "spec": race.code.version}
         race.connection.post("/api/images", body)
-        outcome = race.run(
-            lambda client, name=name: client.connection.patch(  # type: ignore[misc]
-                f"/api/images/{name}/1", {"properties": {"winner": str(client.number), f"of-{client.number}": "a"}}
-            )
-        )
+        outcome = race.run(set_properties, f"/api/images/{name}/1")
         assert len(outcome.winners) == 1, outcome
         image = next(image for image in race.connection.get("/api/images") if image["name"] == name)
         assert image["properties"] == {"winner": str(outcome.winners[0]), f"of-{outcome.winners[0]}": "a"}
