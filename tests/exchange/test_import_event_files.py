@@ -21,7 +21,7 @@ import json
 from tensorboardX import SummaryWriter
 
 written = {}
-with SummaryWriter("boards/one") as writer:
+with SummaryWriter("summaries/one") as writer:
     for step in range(200):
         odd = (float("nan"), float("inf"), -float("inf"))[step % 3]
         for tag, value in (("train/loss", 1 / (step + 1)), ("odd", odd)):
@@ -36,7 +36,7 @@ json.dump(written, open("written.json", "w"))
 SEVERAL_SESSIONS = """
 from tensorboardX import SummaryWriter
 
-with SummaryWriter("boards/search") as writer:
+with SummaryWriter("search-boards/search") as writer:
     writer.add_scalar("trials", 3, 0)
     for index in range(3):
         writer.add_hparams({"lr": 0.1 * 2**index}, {"hparam/accuracy": index / 4}, name=f"trial-{index}")
@@ -52,11 +52,11 @@ def test_each_scalar_of_a_summary_writer_is_stored_once(
     workspace: Workspace, run_script: Callable[[str], None], tmp_path: Path
 ) -> None:
     run_script(WRITE)
-    counts = import_from(workspace, "tensorboard", tmp_path / "boards")
+    counts = import_from(workspace, "tensorboard", tmp_path / "summaries")
     assert (counts.created, counts.points, counts.files) == (1, 403, 2)
-    repeated = import_from(workspace, "tensorboard", tmp_path / "boards")
+    repeated = import_from(workspace, "tensorboard", tmp_path / "summaries")
     assert (repeated.created, repeated.updated, repeated.unchanged, repeated.points, repeated.files) == (0, 0, 1, 0, 0)
-    run = runs_of(workspace, "boards")["one"]
+    run = runs_of(workspace, "summaries")["one"]
     for tag, written in json.loads((tmp_path / "written.json").read_text()).items():
         stored = points(run, tag)
         assert [point[:2] for point in stored] == [(step, time) for step, time, _ in written]
@@ -72,8 +72,7 @@ def test_several_sessions_of_one_writer_become_child_runs(
     workspace: Workspace, run_script: Callable[[str], None], tmp_path: Path
 ) -> None:
     run_script(SEVERAL_SESSIONS)
-    root = tmp_path / "boards"
-    root = root.rename(tmp_path / "search-boards")
+    root = tmp_path / "search-boards"
     assert import_from(workspace, "tensorboard", root).created == 4
     runs = runs_of(workspace, "search-boards")
     children = {run.name: run for run in runs["search"].get_children()}

@@ -15,6 +15,7 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 from runyard import Experiment, Workspace
 from runyard.errors import UserErrorException
 from runyard.exchange.detect import find_runs
+from support import eventually
 
 DATA = Path(__file__).parent / "data"
 
@@ -102,6 +103,62 @@ def test_an_import_never_overwrites_a_run_of_the_yard(workspace: Workspace, expe
     with pytest.raises(UserErrorException, match="was not imported from mlflow"):
         workspace.connection.post("/api/runs/import", request)
     assert run.get_status() == "Completed"
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        (["Running", "Completed"], "Completed"),
+        (["Running", "NotEnded"], "Failed"),
+        (["NotEnded", "Running"], "Running"),
+        (["Failed", "Running", "Completed"], "Completed"),  # resumed while it is watched
+        (["Failed", "Completed"], "Completed"),  # resumed since the last import
+        (["Canceled", "Completed"], "Completed"),
+        (["Completed", "NotEnded"], "Completed"),
+        (["Running", "canceled in the yard", "Running", "Completed"], "Canceled"),
+    ],
+)
+def test_the_state_of_an_imported_run_follows_its_source(
+    workspace: Workspace, experiment: Experiment, states: list[str], expected: str
+) -> None:
+    connection = workspace.connection
+    run_id = f"{experiment.name}-imported"
+    request = {"run_id": run_id, "experiment": experiment.name, "name": "one", "source": "wandb", "created_at": 100.0}
+    for index, state in enumerate(states):
+        if state == "canceled in the yard":
+            connection.post(f"/api/runs/{run_id}/cancel")
+            eventually(lambda: connection.get(f"/api/runs/{run_id}")["status"] == "Canceled", "it is canceled")
+            continue
+        ended_at = None if state in ("Running", "NotEnded") else 200.0 + index
+        connection.post("/api/runs/import", {**request, "status": state, "ended_at": ended_at})
+    view = connection.get(f"/api/runs/{run_id}")
+    assert view["status"] == expected
+
+
+def test_an_older_copy_does_not_change_the_end(workspace: Workspace, experiment: Experiment) -> None:
+    request = {"run_id": f"{experiment.name}-copy", "experiment": experiment.name, "name": "one", "source": "mlflow"}
+    for status, ended_at in (("Completed", 300.0), ("Failed", 200.0)):
+        body = {**request, "created_at": 100.0, "status": status, "ended_at": ended_at}
+        result = workspace.connection.post("/api/runs/import", body)
+    assert result["changed"] is False
+    assert workspace.connection.get(f"/api/runs/{request['run_id']}")["status"] == "Completed"
+
+
+def test_an_invalid_model_is_refused(workspace: Workspace) -> None:
+    request = {
+        "model_id": "m-invalid",
+        "experiment": "models",
+        "name": "net",
+        "status": 2,
+        "source": "mlflow",
+        "created_at": 1.0,
+        "changed_at": 1.0,
+        "metrics": [{"name": "loss", "step": 0, "time": math.inf, "value": 0.5}],
+    }
+    with pytest.raises(UserErrorException, match="must be finite numbers"):
+        workspace.connection.post("/api/logged-models/import", request)
+    with pytest.raises(UserErrorException, match="invalid model id"):
+        workspace.connection.post("/api/logged-models/import", {**request, "model_id": "../m"})
 
 
 @pytest.mark.parametrize(

@@ -120,19 +120,27 @@ def _update(conductor: Conductor, existing: RunRecord | None, record: RunRecord,
     new_tags = {key: value for key, value in request.tags.items() if key not in tags}
     if new_tags:
         store.set_tags(run_id, new_tags)
-    # a run that a user has canceled in the yard stays canceled
-    may_change = existing.life.state is RunState.RUNNING or (
-        existing.life.end is not None and existing.life.end.reason is EndReason.PROCESS_LOST
-    )
-    is_different = (existing.life.state, existing.life.end, existing.ended_at) != (
-        record.life.state,
-        record.life.end,
-        record.ended_at,
-    )
-    has_changed = may_change and is_different
+    has_changed = _supersedes(record, existing)
     if has_changed:
         store.save(replace(store.load(run_id), life=record.life, ended_at=record.ended_at, timeline=record.timeline))
     return bool(new_params or new_tags or has_changed)
+
+
+def _supersedes(record: RunRecord, existing: RunRecord) -> bool:
+    """True if the import has a newer state. A run may be resumed in its source after it has ended."""
+    end = existing.life.end
+    if end is not None and end.reason is EndReason.CANCELED and end != End(EndReason.CANCELED):
+        return False  # a user has canceled it in the yard
+    if existing.life.state is RunState.RUNNING or (end is not None and end.reason is EndReason.PROCESS_LOST):
+        new_state = (record.life.state, record.life.end, record.ended_at)
+        return new_state != (existing.life.state, end, existing.ended_at)
+    if record.life.end is None:  # it is being watched
+        return existing.life.state.is_terminal
+    return (
+        record.life.end.reason is not EndReason.PROCESS_LOST
+        and existing.life.state.is_terminal
+        and (record.ended_at or 0.0) > (existing.ended_at or 0.0)
+    )
 
 
 def _points(conductor: Conductor, run_id: str) -> dict[str, int]:

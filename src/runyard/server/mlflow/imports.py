@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from math import isfinite
 from typing import Any
 
 from runyard.errors import UserErrorException
@@ -52,6 +53,8 @@ def import_model(conductor: Conductor, request: ImportModel) -> ImportModelResul
     """Import a logged model. Repeating it adds what is new, and keeps changes that users have made since."""
     if not RUN_ID.fullmatch(request.model_id):
         raise UserErrorException(f"invalid model id {request.model_id!r}")
+    if not all(map(isfinite, (request.created_at, request.changed_at, *(metric.time for metric in request.metrics)))):
+        raise UserErrorException(f"the times of logged model {request.model_id} must be finite numbers")
     components = conductor.components
     documents = Documents(components.database)
     existing = documents.get(MODEL, request.model_id)
