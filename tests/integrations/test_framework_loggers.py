@@ -89,31 +89,34 @@ fit_lightning(lightning)
 )
 
 OUTSIDE = (
-    COMMON
-    + """
-if "outside" in sys.argv:
-    import pytorch_lightning
-    logger = fit_lightning(pytorch_lightning, experiment="by-hand", name="first", log_checkpoints=True)
+    """
+import os, subprocess, sys
 
-    from accelerate import Accelerator
-    from runyard.integrations.accelerate import RunyardTracker
-    tracker = RunyardTracker("by-hand")
-    accelerator = Accelerator(cpu=True, log_with=tracker)
-    accelerator.init_trackers("digits", config={"depth": 2})
-    accelerator.log({"accuracy": 0.5}, step=7)
-    accelerator.end_training()
-    assert tracker.tracker.get_status() == "Completed"
-
-    from runyard.integrations.transformers import RunyardCallback
-    callback = RunyardCallback("by-hand", log_checkpoints="all")
-    train_transformers("here", [callback], report_to=[])
-    ids = [logger.experiment.id, tracker.tracker.id, callback.run.id]
-    Path("outputs/ids.json").write_text(json.dumps(ids))
-else:
-    import subprocess
+if "outside" not in sys.argv:  # before torch is imported
     inside = ("RUNYARD_RUN_ID", "RUNYARD_RUN_FOLDER", "AZUREML_ARM_PROJECT_NAME")
     environment = {name: value for name, value in os.environ.items() if name not in inside}
     subprocess.run([sys.executable, __file__, "outside"], env=environment, check=True)
+    sys.exit()
+"""
+    + COMMON
+    + """
+import pytorch_lightning
+logger = fit_lightning(pytorch_lightning, experiment="by-hand", name="first", log_checkpoints=True)
+
+from accelerate import Accelerator
+from runyard.integrations.accelerate import RunyardTracker
+tracker = RunyardTracker("by-hand")
+accelerator = Accelerator(cpu=True, log_with=tracker)
+accelerator.init_trackers("digits", config={"depth": 2})
+accelerator.log({"accuracy": 0.5}, step=7)
+accelerator.end_training()
+assert tracker.tracker.get_status() == "Completed"
+
+from runyard.integrations.transformers import RunyardCallback
+callback = RunyardCallback("by-hand", log_checkpoints="all")
+train_transformers("here", [callback], report_to=[])
+ids = [logger.experiment.id, tracker.tracker.id, callback.run.id]
+Path("outputs/ids.json").write_text(json.dumps(ids))
 """
 )
 
