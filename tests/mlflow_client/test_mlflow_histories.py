@@ -68,7 +68,7 @@ def test_samples_are_evenly_spaced_and_include_the_last_point(tracking: str, run
     ("endpoint", "query", "message"),
     [
         ("get-history", {"metric_key": "loss", "max_results": 0}, "Invalid value 0 for parameter 'max_results'"),
-        ("get-history", {"metric_key": "loss", "page_token": "next"}, "invalid page token 'next'"),
+        ("get-history", {"metric_key": "loss", "page_token": "next"}, "Invalid page token 'next'"),
         ("get-history", {}, "Missing value for required parameter 'metric_key'"),
         ("get-history-bulk", {}, "must specify a metric_key"),
         ("get-history-bulk", {"metric_key": "loss", "run_id": [str(n) for n in range(101)]}, "more than 100 run_ids"),

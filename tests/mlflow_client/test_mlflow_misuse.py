@@ -52,7 +52,7 @@ INVALID_REQUESTS = [
     (
         "runs/create",
         {"run_name": "a", "tags": [{"key": "mlflow.runName", "value": "b"}]},
-        "run_name is 'a', but the tag",
+        "with different values",
     ),
     ("experiments/create", {"name": 123}, invalid("123", "name")),
     ("experiments/create", {"name": ""}, missing("name")),
@@ -61,7 +61,7 @@ INVALID_REQUESTS = [
     ("runs/search", {"experiment_ids": [0]}, invalid("0", "experiment_ids")),
     ("runs/search", {"experiment_ids": ["0"], "max_results": 0}, invalid("0", "max_results")),
     ("runs/search", {"experiment_ids": ["0"], "max_results": 50_001}, invalid("50001", "max_results")),
-    ("runs/search", {"experiment_ids": ["0"], "page_token": "next"}, "invalid page token 'next'"),
+    ("runs/search", {"experiment_ids": ["0"], "page_token": "next"}, "Invalid page token 'next'"),
     ("experiments/search-datasets", {"experiment_ids": []}, "must specify at least one experiment_id"),
     ("experiments/search-datasets", {"experiment_ids": ["0"] * 21}, "cannot specify more than 20 experiment_ids"),
     ("experiments/search", {"max_results": 0}, invalid("0", "max_results")),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from mlflow import MlflowClient
-from mlflow.entities import LoggedModelStatus
+from mlflow.entities import Dataset, DatasetInput, InputTag, LoggedModelStatus
 from mlflow.exceptions import MlflowException
 
 DIGITS, LETTERS = {"dataset_name": "digits"}, {"dataset_name": "letters"}
@@ -109,3 +109,17 @@ def test_a_model_of_an_experiment_with_a_location_is_stored_there(client: Mlflow
     assert model.artifact_location == f"{location}/models/{model.model_id}/artifacts"
     assert (Path(model.artifact_location) / "weights.bin").read_bytes() == b"1234"
     assert [file.path for file in client.list_logged_model_artifacts(model.model_id)] == ["weights.bin"]
+
+
+def test_a_run_uses_a_dataset_once(client: MlflowClient, experiment_id: str) -> None:
+    run_id = client.create_run(experiment_id).info.run_id
+    for context in ("training", "testing"):
+        dataset = Dataset("digits", "1", "local", "{}")
+        client.log_inputs(run_id, [DatasetInput(dataset, [InputTag("mlflow.data.context", context)])] * 2)
+    client.log_inputs(run_id, [DatasetInput(Dataset("digits", "2", "local", "{}"))])
+    client.set_terminated(run_id)
+    inputs = client.get_run(run_id).inputs.dataset_inputs
+    assert [(item.dataset.digest, [tag.value for tag in item.tags]) for item in inputs] == [
+        ("1", ["training"]),
+        ("2", []),
+    ]

@@ -144,7 +144,7 @@ def test_several_experiments_are_searched_together(client: MlflowClient, searche
         ("metrics.loss < 'a'", """at "'a'": expected a number"""),
         ("params.model = cnn", "at 'cnn': expected a quoted string"),
         ("metrics.loss < 1 OR params.model = 'cnn'", "expected AND"),
-        ("loss < 1", "unknown attribute 'loss' in 'loss < 1': expected one of run_id"),
+        ("loss < 1", "Invalid attribute key 'loss' specified in 'loss < 1': expected one of run_id"),
         ("model.x = 1", "expected metrics, params, tags, attributes or datasets"),
         ("metrics.loss LIKE 'a'", "metrics.loss does not support LIKE"),
         ("params.model > 'a'", "params.model does not support >"),

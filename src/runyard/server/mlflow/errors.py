@@ -61,6 +61,8 @@ def error_response(error: RunyardException) -> Response:
     else:
         code = "INTERNAL_ERROR"
     message = f"{error.message} ({error.hint})" if error.hint else error.message
+    if isinstance(error, RunNotFound):  # some programs look for MLflow's own words
+        message = f"Run with id={error.facts.get('run_id')} not found: {message}"
     body = orjson.dumps({"error_code": code, "message": message})
     return Response(body, _STATUS[code], media_type="application/json")
 

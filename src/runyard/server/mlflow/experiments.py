@@ -196,7 +196,7 @@ def page(name: str, results: list[Any], fields: Fields, default_size: int) -> di
 def page_offset(fields: Fields) -> int:
     token = fields.get("page_token") or "0"
     if not str(token).isdecimal():
-        raise MlflowError(INVALID, f"invalid page token {token!r}")
+        raise MlflowError(INVALID, f"Invalid page token {token!r}")
     return int(token)
 
 

@@ -195,7 +195,9 @@ def _parse_identifier(text: str, grammar: Grammar, query: str) -> tuple[str, str
         key = _ALIASES.get(key.lower(), key)
         if key not in grammar.attributes:
             attributes = ", ".join(grammar.attributes)
-            raise MlflowError(INVALID, f"unknown attribute {key!r} in {query!r}: expected one of {attributes}")
+            raise MlflowError(
+                INVALID, f"Invalid attribute key {key!r} specified in {query!r}: expected one of {attributes}"
+            )
     if kind == DATASET and key not in ("name", "digest", "context"):
         raise MlflowError(INVALID, f"unknown datasets.{key} in {query!r}: expected name, digest or context")
     return kind, key

@@ -42,7 +42,11 @@ def create(conductor: Conductor, fields: Fields) -> Any:
     suffix = os.urandom(4).hex()
     name = str(fields.get("run_name") or tags.get(NAME) or f"run-{suffix}")
     if tags.get(NAME, name) != name:
-        raise MlflowError(INVALID, f"run_name is {name!r}, but the tag {NAME!r} is {tags[NAME]!r}")
+        raise MlflowError(
+            INVALID,
+            f"Both 'run_name' argument and '{NAME}' tag are specified, but with different values "
+            f"(run_name='{name}', {NAME}='{tags[NAME]}').",
+        )
     tags[NAME] = name
     parent = _parent(conductor, tags.get(PARENT))
     run_id = f"{experiment.name[:200]}_{int(started_at)}_{suffix}"
@@ -154,7 +158,7 @@ def log_inputs(conductor: Conductor, fields: Fields) -> Any:
     def add(content: dict[str, Any]) -> dict[str, Any]:
         return {
             **content,
-            "datasets": _merge(content.get("datasets", []), datasets),
+            "datasets": _merge_datasets([*content.get("datasets", []), *datasets]),
             "model_inputs": _merge(content.get("model_inputs", []), fields.get("models") or []),
         }
 
@@ -288,6 +292,14 @@ def _with_model(history: str | None, model: Any) -> str:
 def _dataset_input(fields: Fields) -> Fields:
     context = next((tag.get("value") for tag in fields.get("tags") or () if tag["key"] == _CONTEXT), None)
     return {"dataset": fields["dataset"], "tags": fields.get("tags") or [], "context": context}
+
+
+def _merge_datasets(items: list[Fields]) -> list[Fields]:
+    """A run uses a dataset once; as in MLflow, the tags of its first use remain."""
+    merged: dict[tuple[str, str], Fields] = {}
+    for item in items:
+        merged.setdefault((item["dataset"]["name"], item["dataset"]["digest"]), item)
+    return list(merged.values())
 
 
 def _merge(stored: list[Fields], items: list[Fields]) -> list[Fields]:

@@ -104,10 +104,11 @@ def _serialize(
 def _tags(record: RunRecord, tags: Mapping[str, str | None]) -> dict[str, str | None]:
     """Add the tags that MLflow's own client sets, which a run that was submitted to the yard lacks."""
     all_tags = {key: value for key, value in tags.items() if key != STAGE}
+    has_client_tags = NAME in tags and not record.spec  # an MLflow client created it
     all_tags.setdefault(NAME, record.name or record.run_id)
     if record.parent_id:
         all_tags.setdefault(PARENT, record.parent_id)
-    if record.submitted_by:
+    if record.submitted_by and not has_client_tags:
         all_tags.setdefault(USER, record.submitted_by)
     if record.spec:
         all_tags.setdefault(SOURCE, str(record.spec.get("script") or ""))
