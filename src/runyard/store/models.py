@@ -159,8 +159,10 @@ class ModelStore:
                 _write(connection, before, {"stage": stage})
                 _add_history(connection, name, version, "stage", before.stage, stage, note, by)
             if archive is not None:
-                others = _ALL.where(_models.c.name == name, _models.c.version != version, _models.c.stage == stage)
-                for other in map(_record, connection.execute(others).all()):
+                other_versions = _ALL.where(
+                    _models.c.name == name, _models.c.version != version, _models.c.stage == stage
+                )
+                for other in map(_record, connection.execute(other_versions).all()):
                     _write(connection, other, {"stage": archive})
                     reason = f"version {version} is at this stage now"
                     _add_history(connection, name, other.version, "stage", stage, archive, reason, by)

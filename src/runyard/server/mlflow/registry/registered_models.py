@@ -41,14 +41,14 @@ def delete(models: Models, fields: Fields) -> Any:
 
 def latest_versions(models: Models, fields: Fields) -> Any:
     name = models.named(names.model_title(fields))
-    wanted = [stages.canonical(stage) for stage in fields.get("stages") or ()]
+    requested_stages = [stages.canonical(stage) for stage in fields.get("stages") or ()]
     latest = serializers.latest_by_stage(models.search(name=name.name))
     aliases = models.aliases(name.name).get(name.name, [])
     return {
         "model_versions": [
             serializers.model_version(name, model, aliases)
             for stage, model in latest.items()
-            if not wanted or stage in wanted
+            if not requested_stages or stage in requested_stages
         ]
     }
 
