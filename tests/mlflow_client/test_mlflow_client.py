@@ -251,7 +251,7 @@ def test_unknown_objects_and_unsupported_endpoints_are_errors(client: MlflowClie
         client.get_run("nobody")
     with pytest.raises(RestException, match="no traces"):
         client._tracking_client.store.delete_scorer(experiment_id, "judge")
-    with pytest.raises(MlflowException, match="No experiment with id=nowhere exists"):
+    with pytest.raises(MlflowException, match="No Experiment with id=nowhere exists"):
         client.create_run("nowhere")
 
 

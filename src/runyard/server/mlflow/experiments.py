@@ -72,7 +72,7 @@ def by_id(conductor: Conductor, experiment_id: str) -> Experiment:
     name = to_experiment_name(experiment_id)
     record = _store(conductor).find(name)
     if record is None and name != DEFAULT:
-        raise MlflowError(DOES_NOT_EXIST, f"No experiment with id={experiment_id} exists")
+        raise MlflowError(DOES_NOT_EXIST, f"No Experiment with id={experiment_id} exists")
     document = Documents(conductor.components.database).get(EXPERIMENT, name)
     return _experiment(record or _unused_default(conductor), document)
 
@@ -227,7 +227,7 @@ def _title_in_use(conductor: Conductor, title: str) -> MlflowError:
     record = _store(conductor).find_by_title(title)
     is_deleted = record is not None and by_id(conductor, record.name).stage == DELETED
     advice = " (it was deleted; restore it, or choose another name)" if is_deleted else ""
-    return MlflowError(ALREADY_EXISTS, f"an experiment {title!r} already exists{advice}")
+    return MlflowError(ALREADY_EXISTS, f"Experiment(name={title}) already exists{advice}")
 
 
 def _store(conductor: Conductor) -> ExperimentStore:
@@ -237,7 +237,7 @@ def _store(conductor: Conductor) -> ExperimentStore:
 def _move(conductor: Conductor, experiment_id: str, source: str, target: str) -> None:
     experiment = by_id(conductor, experiment_id)
     if experiment.stage != source:
-        raise MlflowError(DOES_NOT_EXIST, f"No {source} experiment with id={experiment_id} exists: it is {target}")
+        raise MlflowError(DOES_NOT_EXIST, f"No {source} Experiment with id={experiment_id} exists: it is {target}")
     run_value = DELETED if target == DELETED else None
     for run_id in _store(conductor).set_stage(experiment.name, target, STAGE, run_value):
         conductor.notifier.notify(run_id)
