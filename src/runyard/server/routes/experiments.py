@@ -26,20 +26,20 @@ class ChangeExperiment:
 
 def routes(conductor: Conductor) -> APIRouter:
     router = APIRouter(tags=["experiments"])
-    experiments, documents = ExperimentStore(conductor.components.database), Documents(conductor.components.database)
+    store, documents = ExperimentStore(conductor.components.database), Documents(conductor.components.database)
 
     @router.get("/experiments")
-    def list_experiments() -> Response:
+    def experiments() -> Response:
         """List experiments, oldest first, including archived ones."""
         details = {document.id: document for document in documents.find(EXPERIMENT)}
-        return json_response([_view(experiment, details.get(experiment.name)) for experiment in experiments.all()])
+        return json_response([_view(experiment, details.get(experiment.name)) for experiment in store.all()])
 
     @router.patch("/experiments/{name}")
     def change(name: str, request: ChangeExperiment) -> Response:
         """Change the tags of an experiment, or archive it; creates the experiment if it does not exist."""
         if not EXPERIMENT_NAME.fullmatch(name):
             raise UserErrorException(f"invalid experiment name {name!r}")
-        experiment = experiments.add(name)
+        experiment = store.add(name)
 
         def apply(content: dict[str, Any]) -> dict[str, Any]:
             tags = {key: value for key, value in content.get("tags", {}).items() if key not in request.remove}
