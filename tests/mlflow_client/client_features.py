@@ -99,7 +99,7 @@ def runs():
     client.delete_tag(run.info.run_id, "team")
     assert "team" not in client.get_run(run.info.run_id).data.tags
     client.delete_run(run.info.run_id)
-    assert [found.info.run_id for found in client.search_runs([experiment_id])] == [outer.info.run_id]
+    assert [match.info.run_id for match in client.search_runs([experiment_id])] == [outer.info.run_id]
     assert len(client.search_runs([experiment_id], run_view_type=ViewType.DELETED_ONLY)) == 1
     client.restore_run(run.info.run_id)
     assert len(client.search_runs([experiment_id])) == 2

@@ -135,6 +135,24 @@ def test_runs_that_a_job_left_open_end_with_the_next_yard(
     eventually(lambda: [child.info.status for child in children_of(client, run)] == ["FAILED"], "the end of the child")
 
 
+def test_a_run_that_a_left_process_opens_after_the_job_ends_with_the_next_yard(
+    experiment: Experiment,
+    project: Callable[..., Path],
+    client: MlflowClient,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "7")
+    run = experiment.submit(with_this_python(project(train="pass")))
+    run.wait_for_completion()
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", f"{os.environ['MLFLOW_TRACKING_TOKEN']}.{run.id}")
+    child = client.create_run(experiment.name)
+    assert client.get_run(child.info.run_id).info.status == "RUNNING"
+    stop_yard(home)
+    experiment.workspace.get_mlflow_tracking_uri()
+    eventually(lambda: [r.info.status for r in children_of(client, run)] == ["FINISHED"], "the end of the child")
+
+
 def test_a_run_of_a_notebook_below_a_job_stays_open_when_the_job_ends(
     experiment: Experiment, project: Callable[..., Path], client: MlflowClient
 ) -> None:
