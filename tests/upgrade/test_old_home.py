@@ -65,6 +65,13 @@ def test_files_logs_and_code_have_the_same_content(workspace: Workspace, old_hom
     assert code_digests(old_home.run("completed")) == facts["code"]
 
 
+def test_old_models_are_in_the_registry_of_mlflow(workspace: Workspace, facts: Facts) -> None:
+    versions = workspace.connection.get("/api/2.0/mlflow/model-versions/search")["model_versions"]
+    assert {f"{version['name']}:{version['version']}" for version in versions} >= set(facts["models"])
+    names = workspace.connection.get("/api/2.0/mlflow/registered-models/search")["registered_models"]
+    assert {model["name"] for model in names} >= {id.partition(":")[0] for id in facts["models"]}
+
+
 def test_the_command_line_reads_old_runs(old_home: OldHome, facts: Facts) -> None:
     completed, failed = facts["roles"]["completed"], facts["roles"]["failed"]
     statuses = {run["run_id"]: run["status"] for run in json.loads(command("runs", "--all", "--json"))}
