@@ -34,6 +34,10 @@ class Connection:
         self.socket = HomeFolder(self.home).socket
         self._local = threading.local()
 
+    def connect(self) -> None:
+        """Open the socket that the next request uses, and start the yard if it is not running."""
+        self._thread_connection()
+
     def get(self, path: str, **query: Any) -> Any:
         return self._json("GET", path, query=query)
 

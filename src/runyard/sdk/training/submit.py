@@ -55,6 +55,8 @@ def submit_run(
 
     started_at = time.time()
     with _snapshot(submission.source_directory) as snapshot:
+        freeze_s = time.time() - started_at
+        experiment.workspace.connection.connect()  # may start the yard, which is not part of the snapshot's time
         request = SubmitRun(
             run_id=_new_id(experiment),
             experiment=experiment.name,
@@ -64,7 +66,7 @@ def submit_run(
             warnings=list(snapshot.warnings),
             submitted_by=user_name(),
             parent_id=parent_id,
-            frozen_from=started_at,
+            frozen_from=time.time() - freeze_s,
         )
         view = _post_with_code(experiment.workspace.connection, "/api/runs", request, snapshot)
     return ScriptRun(experiment, request.run_id, _view=view)
