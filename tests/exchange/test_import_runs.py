@@ -135,6 +135,28 @@ def test_the_state_of_an_imported_run_follows_its_source(
     assert view["status"] == expected
 
 
+def test_a_run_ends_after_its_points_have_arrived(workspace: Workspace, experiment: Experiment) -> None:
+    connection = workspace.connection
+    run_id = f"{experiment.name}-ordered"
+    request = {
+        "run_id": run_id,
+        "experiment": experiment.name,
+        "name": "one",
+        "source": "wandb",
+        "created_at": 100.0,
+        "status": "Completed",
+        "ended_at": 200.0,
+    }
+    for count in (1, 2):  # the second one finds the run of an import that was interrupted
+        result = connection.post("/api/runs/import", {**request, "data_follows": True})
+        assert (result["created"], result["is_pending"]) == (count == 1, True)
+        assert connection.get(f"/api/runs/{run_id}")["status"] == "Running"
+    assert connection.post("/api/runs/import", request)["changed"] is True
+    assert connection.get(f"/api/runs/{run_id}")["status"] == "Completed"
+    result = connection.post("/api/runs/import", {**request, "data_follows": True})
+    assert (result["changed"], result["is_pending"]) == (False, False)
+
+
 def test_an_older_copy_does_not_change_the_end(workspace: Workspace, experiment: Experiment) -> None:
     request = {"run_id": f"{experiment.name}-copy", "experiment": experiment.name, "name": "one", "source": "mlflow"}
     for status, ended_at in (("Completed", 300.0), ("Failed", 200.0)):

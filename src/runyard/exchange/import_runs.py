@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from runyard.client.connection import Connection
@@ -63,12 +63,17 @@ class Importer:
             PointsMissing: The yard lacks points before those of the run.
             UserErrorException: The yard refused the run.
         """
-        result = self._connection.post("/api/runs/import", asdict(_request(run)))
+        request = _request(run)
+        result = self._connection.post("/api/runs/import", asdict(request))
         points = self._send_points(run, result["points"])
         files = self._send_files(f"/api/runs/{run.run_id}/files", run.files, result["files"])
-        if run.source == TENSORBOARD and files:  # the yard has read the points from them
-            after = self._connection.post("/api/runs/import", asdict(_request(run)))
-            points = sum(after["points"].values()) - sum(result["points"].values())
+        has_changed = bool(result["changed"] or points or files)
+        if result["is_pending"] or (run.source == TENSORBOARD and files):
+            # a client that waits for the end must find all points and files
+            final = self._connection.post("/api/runs/import", asdict(replace(request, data_follows=False)))
+            has_changed |= final["changed"]
+            if run.source == TENSORBOARD:  # the yard has read the points from the files
+                points = sum(final["points"].values()) - sum(result["points"].values())
         counts = self.counts
         counts.points += points
         counts.files += files
@@ -76,7 +81,7 @@ class Importer:
             counts.missing_files[run.name] = tuple(run.missing_files)
         if result["created"]:
             counts.created += 1
-        elif result["changed"] or points or files:
+        elif has_changed:
             counts.updated += 1
         else:
             counts.unchanged += 1
@@ -146,6 +151,7 @@ def _request(run: ForeignRun) -> ImportRun:
         datasets=list(run.datasets),
         model_outputs=dict(run.model_outputs),
         model_inputs=list(run.model_inputs),
+        data_follows=True,
     )
 
 

@@ -62,7 +62,7 @@ class Watcher:
         self._keys: dict[Path, RunKey] = {}
         self._unreadable: set[Path] = set()
         self._next_scan_at = 0.0
-        self._is_connected = True
+        self._last_error = ""
 
     @property
     def counts(self) -> WatchCounts:
@@ -79,16 +79,17 @@ class Watcher:
                 continue
             try:
                 self._check(run)
-            except YardUnavailable as error:
-                if self._is_connected:
-                    self._report(f"the yard cannot be reached, trying again: {error.message}")
-                self._is_connected = False
-                return
-            except RunyardException as error:  # the others must not wait for it
+            except UserErrorException as error:
                 run.is_refused = True
                 self._report(f"skipped {run.paths[0]}: {error.message}")
+            except RunyardException as error:  # such as a full disk
+                if error.message != self._last_error:
+                    self._report(f"trying again: {error.message}")
+                self._last_error = error.message
+                if isinstance(error, YardUnavailable):
+                    return
             else:
-                self._is_connected = True
+                self._last_error = ""
 
     def _find_runs(self) -> None:
         started_at = time.monotonic()

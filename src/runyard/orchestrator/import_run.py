@@ -22,13 +22,16 @@ _ENDS = {
     "NotEnded": EndReason.PROCESS_LOST,
 }
 _RUNNING = "Running"  # of a run whose source is watched
+_OPEN = Life(RunState.RUNNING, managed=False)
 
 
 def import_finished_run(conductor: Conductor, request: ImportRun) -> ImportResult:
     """Import a run. Repeating it adds what is new, and keeps changes that users have made since."""
     _check(request)
     store = conductor.components.runs
-    record = _record(conductor, request)
+    final = _record(conductor, request, _life(request))
+    is_open = request.data_follows and final.life.end is not None
+    record = _record(conductor, request, _OPEN) if is_open else final
     created = not store.has(request.run_id)
     if created:
         ExperimentStore(conductor.components.database).add(record.experiment, request.experiment)
@@ -43,13 +46,15 @@ def import_finished_run(conductor: Conductor, request: ImportRun) -> ImportResul
             f"run {existing.run_id} exists and was not imported from {request.source}",
             hint="import into another yard: RUNYARD_HOME=folder runyard import …",
         )
-    changed = _update(conductor, existing, record, request)
+    is_pending = is_open and (existing is None or _supersedes(final, existing))
+    changed = _update(conductor, existing, None if is_open else record, request)
     if created or changed:
         conductor.notifier.notify(request.run_id)
     return ImportResult(
         request.run_id,
         created,
         changed,
+        is_pending,
         _points(conductor, request.run_id),
         {artifact.path: artifact.digest for artifact in conductor.components.artifacts.files(request.run_id)},
     )
@@ -64,8 +69,8 @@ def _check(request: ImportRun) -> None:
         )
 
 
-def _record(conductor: Conductor, request: ImportRun) -> RunRecord:
-    life, ended_at = _life(request), None
+def _record(conductor: Conductor, request: ImportRun, life: Life) -> RunRecord:
+    ended_at = None
     timeline = {RunState.RUNNING.value: request.created_at}
     if life.end is not None:
         ended_at = request.ended_at if request.ended_at is not None else request.created_at
@@ -88,7 +93,7 @@ def _record(conductor: Conductor, request: ImportRun) -> RunRecord:
 
 def _life(request: ImportRun) -> Life:
     if request.status == _RUNNING:
-        return Life(RunState.RUNNING, managed=False)
+        return _OPEN
     reason = _ENDS[request.status]
     message = request.message
     if reason is EndReason.PROCESS_LOST:
@@ -107,7 +112,8 @@ def _root(conductor: Conductor, parent_id: str | None) -> str | None:
         return parent_id
 
 
-def _update(conductor: Conductor, existing: RunRecord | None, record: RunRecord, request: ImportRun) -> bool:
+def _update(conductor: Conductor, existing: RunRecord | None, record: RunRecord | None, request: ImportRun) -> bool:
+    """Add new parameters and tags, and the state of ``record``; return True if an existing run has changed."""
     store = conductor.components.runs
     run_id = request.run_id
     params = store.params([run_id])[run_id]
@@ -120,8 +126,9 @@ def _update(conductor: Conductor, existing: RunRecord | None, record: RunRecord,
     new_tags = {key: value for key, value in request.tags.items() if key not in tags}
     if new_tags:
         store.set_tags(run_id, new_tags)
-    has_changed = _supersedes(record, existing)
-    if has_changed:
+    has_changed = False
+    if record is not None and _supersedes(record, existing):
+        has_changed = True
         store.save(replace(store.load(run_id), life=record.life, ended_at=record.ended_at, timeline=record.timeline))
     return bool(new_params or new_tags or has_changed)
 

@@ -40,6 +40,9 @@ class ImportRun:
     datasets: list[ImportedDataset] = field(default_factory=list)
     model_outputs: dict[str, int] = field(default_factory=dict)  # steps by id of the logged model
     model_inputs: list[str] = field(default_factory=list)
+    # Points and files are sent next: a new run is running, and the state of an existing one is not changed, until the
+    # same request arrives without this.
+    data_follows: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,5 +87,6 @@ class ImportResult:
     run_id: str
     created: bool  # the run did not exist before
     changed: bool  # the run existed and was updated
+    is_pending: bool  # data follows, after which the run gets another state
     points: dict[str, int]  # number of stored points per metric
     files: dict[str, str]  # name -> SHA-256

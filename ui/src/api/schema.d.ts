@@ -215,6 +215,7 @@ export interface components {
             run_id: string;
             created: boolean;
             changed: boolean;
+            is_pending: boolean;
             points: {
                 [key: string]: number;
             };
