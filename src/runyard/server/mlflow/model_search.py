@@ -13,7 +13,7 @@ from runyard.store.documents import MODEL, Document, Documents
 from runyard.store.run_search import ATTRIBUTE, METRIC, PARAM, Comparison, Order
 
 Fields = dict[str, Any]
-_DEFAULT_RESULTS = 50
+_DEFAULT_RESULTS = 100
 _TIMES = {
     "creation_time": "creation_timestamp_ms",
     "creation_timestamp": "creation_timestamp_ms",
@@ -112,4 +112,5 @@ def _time(metric: Fields) -> tuple[int, int]:
 
 
 def _attribute(document: Document, key: str) -> Any:
-    return models.to_json(document)["info"].get(_TIMES.get(key, key))
+    value = models.to_json(document)["info"].get(_TIMES.get(key, key))
+    return value.replace("LOGGED_MODEL_", "") if key == "status" else value  # filters contain MLflow's short names
