@@ -116,7 +116,13 @@ def test_several_processes_of_a_job_work_on_one_study(submit: Submit) -> None:
     run = submit(
         OBJECTIVE
         + """
-import multiprocessing, pickle, subprocess
+import multiprocessing, subprocess
+
+def shared_storage():
+    # a machine that is busy keeps the database locked for longer than the default of 5 seconds
+    return RunyardStorage(
+        optuna.storages.RDBStorage("sqlite:///study.db", engine_kwargs={"connect_args": {"timeout": 200}})
+    )
 
 def work(storage, count):
     study = optuna.load_study(study_name="shared", storage=storage)
@@ -124,9 +130,9 @@ def work(storage, count):
 
 if __name__ == "__main__":
     if "worker" in sys.argv:
-        work(RunyardStorage("sqlite:///study.db"), 3)
+        work(shared_storage(), 3)
     else:
-        storage = RunyardStorage("sqlite:///study.db")
+        storage = shared_storage()
         study = optuna.create_study(study_name="shared", storage=storage)
         study.optimize(objective, n_trials=1)
         forked = multiprocessing.get_context("fork").Process(target=work, args=(storage, 3))

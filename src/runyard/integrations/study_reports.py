@@ -15,7 +15,7 @@ from runyard.errors import RunyardException, YardUnavailable
 
 log = logging.getLogger("runyard")
 _BATCH = 100
-_MAX_WAIT_S = 5.0  # for the report of a finished trial
+_MAX_WAIT_S = 30.0  # for the report of a finished trial, while the yard responds
 _RETRY_S = 2.0
 
 
@@ -59,7 +59,6 @@ class StudyReporter:
     def __init__(self, send: Callable[[int, list[dict[str, Any]]], None]) -> None:
         self._send = send
         self._begin()
-        atexit.register(self.flush)
 
     def _begin(self) -> None:
         self._pid = os.getpid()
@@ -74,12 +73,12 @@ class StudyReporter:
         """Report a trial. A finished one is waited for: workers of multiprocessing exit without atexit hooks."""
         if os.getpid() != self._pid:  # a forked worker has neither the thread nor what its parent reports
             self._begin()
-            atexit.register(self.flush)
         with self._changed:
             self._waiting[study_id, trial.number] = trial.as_report()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="runyard-study", daemon=True)
                 self._thread.start()
+                atexit.register(self.flush)  # after an interactive run was opened: called before the hook that ends it
             self._changed.notify_all()
         if wait and trial.state != "running":
             self.flush()
