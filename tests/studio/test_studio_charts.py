@@ -201,6 +201,50 @@ def test_the_tooltip_lists_the_nearest_line_first(studio, home, submit) -> None:
     expect(plot.get_by_role("list", include_hidden=True).locator(".value")).to_have_text(["3", "2", "1"])
 
 
+NOT_FINITE = """
+from runyard import Run
+run = Run.get_context()
+run.log("nothing", float("nan"))
+run.log_list("long", [float("nan") if n == 30_000 else n % 10 for n in range(50_000)])
+run.log("test/accuracy", 0.9)
+labels = [str(n) for n in range(10)]
+matrix = {"class_labels": labels, "matrix": [[120 + n for n in range(10)]] * 10}
+run.log_confusion_matrix("confusion", {"schema_type": "confusion_matrix", "schema_version": "1.0.0", "data": matrix})
+"""
+
+
+def test_nan_single_values_and_large_matrices_are_displayed(studio, home, submit) -> None:
+    runs = [submit(NOT_FINITE) for _ in range(2)]
+    for run in runs:
+        run.wait_for_completion()
+    tab = studio(home)
+    page = tab.open(f"/runs/{runs[0].id}")
+    expect(page.get_by_role("definition").filter(has_text="NaN")).to_be_visible()
+    long = page.get_by_role("figure").filter(has=page.get_by_role("heading", name="long"))
+    expect(long.get_by_text("NaN at step 30,000")).to_be_visible()
+    plot = chart(page, "long")
+    plot.focus()
+    page.keyboard.press("Home")
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    with page.expect_response(is_zoomed):
+        page.keyboard.press("+")
+    page.keyboard.press("0")
+    expect(long.get_by_text("NaN at step 30,000")).to_be_visible()
+    matrix = page.get_by_role("region", name="confusion")
+    matrix.scroll_into_view_if_needed()
+    expect(matrix.get_by_role("row")).to_have_count(11)
+    assert matrix.evaluate("element => element.scrollWidth - element.clientWidth") == 0
+
+    page.goto(f"{tab.url}/compare?runs={','.join(run.id for run in runs)}")
+    values = page.get_by_role("region", name="test/accuracy: single values")
+    expect(values.get_by_role("listitem")).to_have_count(2)
+    expect(values.get_by_role("listitem").first).to_contain_text("0.9")
+    expect(page.get_by_role("region", name="nothing: single values")).to_contain_text("NaN")
+    expect(chart(page, "long")).to_be_visible()
+    expect(chart(page, "test/accuracy")).to_have_count(0)
+
+
 def test_all_kinds_of_values_are_displayed(studio, home, submit) -> None:
     run = submit(VALUES)
     run.wait_for_completion()

@@ -30,6 +30,19 @@ with open("outputs/factor.json", "w") as file:
 """
 
 
+TYPED = """\
+from inference_schema.schema_decorators import input_schema
+from inference_schema.parameter_types.standard_py_parameter_type import StandardPythonParameterType
+
+def init(): pass
+
+@input_schema('data', StandardPythonParameterType([[1.0, 2.0, 3.0, 4.0]]))
+def run(data):
+    assert len(data[0]) == 4
+    return sum(data[0])
+"""
+
+
 @dataclass
 class Fixtures:
     home: Path
@@ -113,7 +126,9 @@ def test_service_requests_charts_and_keys(fixtures: Fixtures, studio: Callable[.
 
     page.get_by_role("tab", name="Try it").click()
     body = page.get_by_label("Request body")
-    expect(body).to_have_value(re.compile("data"))  # the example is loaded and will not overwrite edits
+    expect(page.get_by_text("declares no example")).to_be_visible()
+    expect(body).to_have_value("")  # an invented body would be an error of the script
+    expect(page.get_by_role("button", name="Send")).to_be_disabled()
     body.fill(json.dumps({"data": [1, 2]}))
     page.get_by_role("button", name="Send").click()
     response = page.get_by_role("region", name="Response")
@@ -149,7 +164,7 @@ def test_service_requests_charts_and_keys(fixtures: Fixtures, studio: Callable[.
 
 def test_traffic_of_two_versions_is_edited(fixtures: Fixtures, studio: Callable[..., object], tmp_path: Path) -> None:
     ws = Workspace()
-    code = scoring_config(tmp_path / "code", TIMES.replace("MODEL", "digits"))
+    code = scoring_config(tmp_path / "code", TYPED)
     configuration = LocalWebservice.deploy_configuration()
     Model.deploy(ws, "two-versions", [Model(ws, name="digits", version=1)], code, configuration).wait_for_deployment()
     page = studio(fixtures.home, color_scheme="dark").open("/services/two-versions")  # type: ignore[attr-defined]
@@ -165,6 +180,12 @@ def test_traffic_of_two_versions_is_edited(fixtures: Fixtures, studio: Callable[
     page.get_by_label("Traffic of version 1").fill("30")
     page.get_by_role("button", name="Save traffic").click()
     expect(versions.get_by_role("row").filter(has_text="70 %")).to_contain_text("digits:2")
+
+    # the declared example is a request that succeeds
+    page.get_by_role("tab", name="Try it").click()
+    expect(page.get_by_label("Request body")).to_have_value(re.compile("data"))
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_role("region", name="Response").locator(".chip")).to_have_text("200")
 
 
 def test_data_pages_link_to_runs_models_and_services(fixtures: Fixtures, studio: Callable[..., object]) -> None:

@@ -111,6 +111,38 @@ def test_a_query_error_is_marked_and_the_last_result_stays(studio, many) -> None
     expect(page.get_by_text("runs match")).to_be_visible()
 
 
+def test_half_a_query_does_not_empty_the_table(studio, many) -> None:
+    page = studio(many).open("/runs")
+    expect(page.get_by_text("10,000 runs")).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("speechless")
+    expect(page.get_by_text("No run matches yet")).to_be_visible()
+    assert page.get_by_role("row").count() > 10
+    for _ in "less":
+        page.keyboard.press("Backspace")
+    expect(page.get_by_text("2,500 runs match")).to_be_visible()
+    page.keyboard.type("less")
+    expect(page.get_by_text("No run matches yet")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="No matching runs")).to_be_visible()
+    page.get_by_role("button", name="Show all runs").click()
+    expect(page.get_by_text("10,000 runs")).to_be_visible()
+
+
+def test_escape_closes_the_query_syntax_and_nothing_else(studio, many) -> None:
+    page = studio(many).open("/runs?sort=created_at")
+    page.locator("#run-row-0").get_by_role("checkbox").click()
+    expect(page.get_by_role("toolbar")).to_contain_text("1 run selected")
+    button = page.get_by_role("button", name="Query syntax")
+    button.click()
+    syntax = page.get_by_role("region", name="Query syntax")
+    expect(syntax).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(syntax).to_have_count(0)
+    expect(button).to_be_focused()
+    expect(page.get_by_role("toolbar")).to_contain_text("1 run selected")
+
+
 def test_queries_are_completed_with_existing_fields_and_values(studio, many) -> None:
     page = studio(many).open("/runs")
     expect(page.get_by_text("10,000 runs")).to_be_visible()

@@ -47,5 +47,17 @@ def test_a_sweep_is_followed_live(own_home: Path, project: Callable[..., Path], 
     rows = board.get_by_role("row").all()[1:]
     assert [row.get_by_role("rowheader").inner_text() for row in rows] == ["0", "2", "1"]
     expect(page.get_by_role("img", name="score", exact=False).first).to_be_visible()
+
+    # the other tabs show the children: a sweep runs no process itself
+    tabs = page.get_by_role("navigation", name="Run")
+    tabs.get_by_role("link", name="Charts").click()
+    expect(page.get_by_role("slider", name="score: use the arrow keys")).to_be_visible()
+    tabs.get_by_role("link", name="Environment").click()
+    expect(page.get_by_label("Child")).to_have_value(f"{sweep.id}_0")
+    expect(page.get_by_text("Lock file")).to_be_visible()
+    tabs.get_by_role("link", name="System").click()
+    page.get_by_label("Child").select_option(f"{sweep.id}_2")
+    expect(page.get_by_role("link", name="Open child")).to_have_attribute("href", f"/runs/{sweep.id}_2")
+    tabs.get_by_role("link", name="Children").click()
     board.get_by_role("link", name="0", exact=True).click()
     page.wait_for_url(f"**/runs/{sweep.id}_0*")

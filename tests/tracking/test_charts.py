@@ -15,7 +15,7 @@ from runyard.tracking.charts import Window, bundle, read_series
 from runyard.tracking.ingest import ingest
 from runyard.tracking.series import append
 from runyard.tracking.series_index import list_series, locate_series, series_counts, system_run_id
-from runyard.wire.points import decode_points
+from runyard.wire.points import NO_STEP, decode_points
 from studio_support import columns_of
 
 LONG = 50_000
@@ -64,6 +64,18 @@ def test_a_downsampled_series_contains_the_first_point_of_each_nan_and_infinity(
     assert finite.max() > 0.99
     zoomed = read_series(database, "r", "loss", Window("step", 29_000, 31_000), max_points=100)
     assert {30_001, 30_002} <= set(zoomed.steps[~np.isfinite(zoomed.values)].tolist())
+
+
+def test_a_downsampled_point_without_step_has_its_index(database: Database) -> None:
+    values = np.zeros(LONG)
+    values[20_123] = np.nan
+    values[-1] = 1.0
+    with database.write() as connection:
+        append(connection, "r", {"loss": columns_of(np.full(LONG, NO_STEP), values, STARTED_AT)}, {})
+    points = read_series(database, "r", "loss", UNBOUNDED, max_points=1000)
+    assert points.steps[np.isnan(points.values)].tolist() == [20_123]
+    assert points.steps[-1] == LONG - 1
+    assert len(set(points.steps.tolist())) == len(points)
 
 
 def test_a_series_that_alternates_with_nan_is_downsampled(database: Database) -> None:

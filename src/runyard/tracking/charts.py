@@ -12,7 +12,7 @@ import numpy as np
 from runyard.errors import UserErrorException
 from runyard.store.database import Database
 from runyard.tracking.blocks import Columns, Floats, Integers
-from runyard.tracking.metrics import Points, downsample, encode_points, read_chart, read_points
+from runyard.tracking.metrics import Points, downsample, encode_points, fill_steps, read_chart, read_points
 from runyard.tracking.range_lookup import IndexRange, find_range
 from runyard.wire.points import NO_STEP
 
@@ -57,13 +57,14 @@ def read_series(
         points = read_chart(database, run_id, name, max_points)
         if len(points) < points.next:
             # users read the last value from a chart, so the last logged point must be included
-            points = _append_last(points, read_points(database, run_id, name, after=points.next - 1))
-        return _fill_steps(points, np.linspace(0, max(points.next - 1, 0), len(points)).astype(np.int64))
+            last = read_points(database, run_id, name, after=points.next - 1)
+            points = _append_last(points, fill_steps(last, np.arange(points.next - 1, points.next - 1 + len(last))))
+        return points
     index_range = IndexRange(after or 0)
     if after is None:
         index_range = find_range(database, run_id, name, window.known_positions, window.begin, window.end)
     points = read_points(database, run_id, name, after=index_range.first, limit=index_range.limit)
-    points = _fill_steps(points, np.arange(index_range.first, index_range.first + len(points)))
+    points = fill_steps(points, np.arange(index_range.first, index_range.first + len(points)))
     if index_range.total is not None:
         points = replace(points, next=index_range.total)
     if not window.is_unbounded:
@@ -81,14 +82,6 @@ def bundle(series: Iterable[Points]) -> bytes:
     for block in blocks:
         parts += (_COUNT.pack(len(block)), block)
     return b"".join(parts)
-
-
-def _fill_steps(points: Points, indices: Integers) -> Points:
-    """Replace missing steps by the index in the series, so that downsampled points keep their position."""
-    missing = points.steps == NO_STEP
-    if not missing.any():
-        return points
-    return Points(np.where(missing, indices, points.steps), points.times, points.values, points.next)
 
 
 def _append_last(points: Points, last: Points) -> Points:

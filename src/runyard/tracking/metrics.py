@@ -27,7 +27,7 @@ from runyard.tracking.series import (
     preview,
     read_last_point,
 )
-from runyard.wire.points import pack_points
+from runyard.wire.points import NO_STEP, pack_points
 
 
 @dataclass(frozen=True)
@@ -113,12 +113,26 @@ def read_chart(database: Database, run_id: str, name: str, target: int = 1000) -
                 .order_by(table.number)
             ).all()
             parts = [decode(data) for _, data in rows]
-            total = sum(count for count, _ in rows)
+            counts = [count for count, _ in rows]
         else:
             blocks = list(block_data(connection, series))
             parts = [decode(data) for _, _, data in blocks]
-            total = sum(count for _, count, _ in blocks)
-    return downsample(_points(parts, total), target)
+            counts = [count for _, count, _ in blocks]
+    # before points are selected: later their indices are unknown; those of a summary are known to within its block
+    indices = [np.linspace(0, count - 1, len(part)).astype(np.int64) for count, part in zip(counts, parts)]
+    starts = np.cumsum([0, *counts])
+    points = _points(parts, int(starts[-1]))
+    if indices:
+        points = fill_steps(points, np.concatenate([start + offsets for start, offsets in zip(starts, indices)]))
+    return downsample(points, target)
+
+
+def fill_steps(points: Points, indices: Integers) -> Points:
+    """Replace missing steps by the index in the series, so that downsampled points keep their position."""
+    missing = points.steps == NO_STEP
+    if not missing.any():
+        return points
+    return Points(np.where(missing, indices, points.steps), points.times, points.values, points.next)
 
 
 def downsample(points: Points, target: int) -> Points:

@@ -7,6 +7,7 @@ from typing import Any, Optional
 
 from sqlalchemy import func, select
 
+from runyard.spec.json import replace_non_finite
 from runyard.store import schema
 from runyard.store.database import Database
 from runyard.tracking.series import find_series
@@ -17,7 +18,7 @@ class SeriesInfo:
     name: str
     kind: str
     count: int
-    last: Any
+    last: Any  # NaN and infinity as strings, which JSON has
     min: Optional[float]
     max: Optional[float]
 
@@ -33,7 +34,11 @@ def list_series(database: Database, run_id: str) -> list[SeriesInfo]:
         .order_by(table.series_id)
     )
     with database.read() as connection:
-        return [SeriesInfo(*row) for row in connection.execute(query)]
+        rows = connection.execute(query).all()
+    return [
+        SeriesInfo(name, kind, count, replace_non_finite(last), *extremes)
+        for name, kind, count, last, *extremes in rows
+    ]
 
 
 def series_counts(database: Database, run_id: str) -> dict[str, int]:

@@ -22,3 +22,8 @@ const ENDED: ReadonlySet<Status> = new Set<Status>(["Completed", "Failed", "Canc
 export function hasEnded(status: Status): boolean {
   return ENDED.has(status);
 }
+
+/** A number, or a text that stands for a number that JSON lacks. */
+export function isNumeric(value: Value | undefined): boolean {
+  return typeof value === "number" || value === "NaN" || value === "Infinity" || value === "-Infinity";
+}

@@ -4,7 +4,7 @@ import uPlot from "uplot";
 import { cssColor } from "../design/theme.svelte";
 import { drawLines, type Frame } from "./draw_lines";
 import type { Axis, Line } from "./lines";
-import { logarithmicTicks, timeTick, xTick, yTicks } from "./ticks";
+import { logarithmicTicks, timeTicks, unitTicks, xTicks, yTicks } from "./ticks";
 
 export interface View {
   x: [number, number];
@@ -41,17 +41,17 @@ export function makePlot(target: HTMLElement, size: { width: number; height: num
   const xAxis: uPlot.Axis = { ...common, grid: { show: false }, gap: 6, size: 28, space: 64 };
   if (axis === "time") {
     // uPlot's own labels have a second line with the date, for which there is no room
-    xAxis.values = (_, splits, __, ___, increment) => splits.map((value) => timeTick(value, increment));
+    xAxis.values = (_, splits, __, ___, increment) => timeTicks(splits, increment);
   } else {
     xAxis.incrs = axis === "step" ? STEPS : SECONDS;
-    xAxis.values = (_, splits) => splits.map((value) => xTick(axis, value));
+    xAxis.values = (_, splits) => xTicks(axis, splits);
   }
   const yAxis: uPlot.Axis = {
     ...common,
     gap: 6,
     space: 34,
     size: (_, values) => 16 + 6.4 * Math.max(2, ...(values ?? []).map((text) => text.length)),
-    values: (_, splits) => (options.unit ? splits.map(options.unit) : yTicks(splits)),
+    values: (_, splits) => (options.unit ? unitTicks(splits, options.unit) : yTicks(splits)),
   };
   if (logarithmic) {
     yAxis.splits = (_, __, low, high) => logarithmicTicks(low, high);

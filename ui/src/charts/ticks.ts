@@ -38,15 +38,20 @@ export function logarithmicTicks(low: number, high: number): number[] {
   return ticks.length >= 2 ? limitTicks(ticks, 8) : linearTicks(low, high);
 }
 
-/** A time of day, or a date if ticks are at least a day apart. */
-export function timeTick(at: number, increment: number): string {
-  if (increment >= 86_400) return date(at).slice(5);
-  return increment < 60 ? clock(at) : clock(at).slice(0, 5);
+/** Labels of a clock axis: times of day as precise as the ticks are apart, or dates. */
+export function timeTicks(values: number[], increment: number): string[] {
+  if (increment >= 86_400) return values.map((at) => date(at).slice(5));
+  if (increment >= 60) return values.map((at) => clock(at).slice(0, 5));
+  const digits = increment >= 1 ? 0 : Math.min(3, Math.ceil(-Math.log10(increment)));
+  return values.map((at) => clock(at) + (digits ? (Math.round((at % 1) * 1000) / 1000).toFixed(digits).slice(1) : ""));
 }
 
-/** The label of a tick on a step or elapsed-time axis. */
-export function xTick(axis: Axis, value: number): string {
-  return axis === "relative" ? shortDuration(value) : Number.isInteger(value) ? compact(value) : "";
+/** Labels of a step or elapsed-time axis. */
+export function xTicks(axis: Axis, values: number[]): string[] {
+  if (axis === "relative") return distinct(values, [shortDuration, ...[0, 1, 2, 3, 6].map((digits) => (s: number) => exactDuration(s, digits))]);
+  const steps = values.filter(Number.isInteger);
+  const labels = new Map(exact(steps, [compact, number]).map((label, i) => [steps[i], label]));
+  return values.map((value) => labels.get(value) ?? ""); // there is nothing between two steps
 }
 
 /** An x value for tooltips. */
@@ -56,16 +61,62 @@ export function formatX(axis: Axis, value: number): string {
   return new Date(value * 1000).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
 }
 
-/** Labels of the y axis, as short as possible while distinguishable. */
+/** Labels of the y axis, as short as possible while exact. */
 export function yTicks(values: number[]): string[] {
   const largest = Math.max(...values.map(Math.abs));
-  if (largest >= 1e6 || (largest > 0 && largest < 1e-3)) return values.map((v) => (v === 0 ? "0" : exponent(v)));
-  if (largest >= 1e4) return values.map(compact);
-  return values.map((value) => String(Number(value.toPrecision(6))).replace("-", "−"));
+  const plain = [6, 8, 10, 12, 15].map((digits) => (value: number) => String(Number(value.toPrecision(digits))).replace("-", "−"));
+  if ((largest > 0 && largest < 1e-3) || largest >= 1e9) return exact(values, [2, 5, 8, 14].map(exponent));
+  if (largest >= 1e4) return exact(values, [largest >= 1e6 ? exponent(2) : compact, compact, number, ...plain]);
+  return exact(values, plain);
 }
 
-function exponent(value: number): string {
-  return value.toExponential(2).replace(/\.?0+e/, "e").replace("e+", "e").replaceAll("-", "−");
+/** Labels with a unit, which limits their digits: an equal neighbor is left blank. */
+export function unitTicks(values: number[], unit: (value: number) => string): string[] {
+  const labels = values.map(unit);
+  return labels.map((label, i) => (i > 0 && label === labels[i - 1] ? "" : label));
+}
+
+/** Formats the values with the first format that gives each of them a label of its own. */
+function distinct(values: number[], formats: ((value: number) => string)[]): string[] {
+  return firstFormat(values, formats, (labels) => new Set(labels).size === new Set(values).size);
+}
+
+/** Formats the values with the first format whose rounding is small compared with the distance of the ticks. */
+function exact(values: number[], formats: ((value: number) => string)[]): string[] {
+  const step = Math.min(...values.slice(1).map((value, i) => Math.abs(value - values[i]!)));
+  const tolerance = Number.isFinite(step) ? 0.02 * step : Infinity;
+  return firstFormat(values, formats, (labels) => labels.every((label, i) => Math.abs(parseLabel(label) - values[i]!) <= tolerance));
+}
+
+function firstFormat(values: number[], formats: ((value: number) => string)[], fits: (labels: string[]) => boolean): string[] {
+  let labels: string[] = [];
+  for (const format of formats) {
+    labels = values.map(format);
+    if (fits(labels)) break;
+  }
+  return labels;
+}
+
+const UNITS: Record<string, number> = { k: 1e3, M: 1e6, G: 1e9 };
+
+function parseLabel(label: string): number {
+  const text = label.replaceAll(",", "").replaceAll("−", "-");
+  const unit = UNITS[text.slice(-1)];
+  return unit ? Number(text.slice(0, -1)) * unit : Number(text);
+}
+
+function exponent(digits: number): (value: number) => string {
+  return (value) => (value === 0 ? "0" : value.toExponential(digits).replace(/\.?0+e/, "e").replace("e+", "e").replaceAll("-", "−"));
+}
+
+/** "1:23:45.6": hours only if there are any. */
+function exactDuration(s: number, digits: number): string {
+  if (s < 0) return `−${exactDuration(-s, digits)}`;
+  const rounded = Number(s.toFixed(digits));
+  const seconds = (rounded % 60).toFixed(digits).padStart(digits ? 3 + digits : 2, "0");
+  const minutes = Math.floor(rounded / 60);
+  if (minutes < 60) return `${minutes}:${seconds}`;
+  return `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}:${seconds}`;
 }
 
 function shortDuration(s: number): string {

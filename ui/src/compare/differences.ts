@@ -1,6 +1,6 @@
 // Differences between runs, and the fields that are useful as axes.
 
-import type { Row, Value } from "../api/types";
+import { isNumeric, type Row, type Value } from "../api/types";
 import { valueOf } from "../runs/columns";
 
 export interface Line {
@@ -46,11 +46,6 @@ export function namesOf(rows: readonly Row[], group: "params" | "metrics" | "tag
 /** The metrics that can be charted. */
 export function chartableNames(rows: readonly Row[]): string[] {
   return namesOf(rows, "metrics").filter((name) => rows.some((row) => isNumeric(row.metrics[name])));
-}
-
-/** A number, or a text that stands for a number that JSON lacks. */
-export function isNumeric(value: Value | undefined): boolean {
-  return typeof value === "number" || value === "NaN" || value === "Infinity" || value === "-Infinity";
 }
 
 /** "+12 %" relative to the first run; empty if that is not meaningful. */

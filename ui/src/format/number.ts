@@ -3,6 +3,8 @@
 /** "0.0312", "12,345", "1.2e-7", "98.13"; whole numbers stay whole */
 export function number(value: unknown): string {
   if (value === null || value === undefined) return "";
+  if (value === "Infinity") return "∞"; // the API's form of numbers that JSON lacks
+  if (value === "-Infinity") return "−∞";
   if (typeof value !== "number") return typeof value === "object" ? JSON.stringify(value) : String(value);
   if (Number.isNaN(value)) return "NaN";
   if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";

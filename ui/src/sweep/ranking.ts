@@ -43,8 +43,13 @@ export function samplingLabel({ sampling, study }: Sweep): string {
 
 /** The child that this one resumes; a run of another sweep by its full id. */
 export function resumedFrom(sweep: Sweep, child: Child): string {
-  const prefix = `${sweep.sweep_id}_`;
-  return child.resumes.startsWith(prefix) ? `child ${child.resumes.slice(prefix.length)}` : child.resumes;
+  return childTitle(sweep.sweep_id, child.resumes);
+}
+
+/** "child 3" for a child of the sweep; another run by its full id. */
+export function childTitle(sweepId: string, runId: string): string {
+  const prefix = `${sweepId}_`;
+  return runId.startsWith(prefix) ? `child ${runId.slice(prefix.length)}` : runId;
 }
 
 /** The names of all parameters, in order of first occurrence. */

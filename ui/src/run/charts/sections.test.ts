@@ -19,6 +19,11 @@ it("groups by prefix and kind", () => {
   expect(sections[0]!.values.map((s) => s.name)).toEqual(["train/cm"]);
 });
 
+it("shows a metric that is NaN as a number", () => {
+  const [section] = groupSeries([series("a", { count: 1, last: "NaN", min: null }), series("b", { last: "Infinity", min: null })], "");
+  expect([section!.singles.map((s) => s.name), section!.charts.map((s) => s.name)]).toEqual([["a"], ["b"]]);
+});
+
 it("filters by name", () => {
   expect(groupSeries([series("train/Loss"), series("lr")], " loss ").map((s) => s.name)).toEqual(["train"]);
 });

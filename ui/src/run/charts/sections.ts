@@ -1,6 +1,6 @@
 // Groups series by the part of their name before the last slash.
 
-import type { Series } from "../../api/types";
+import { isNumeric, type Series } from "../../api/types";
 
 export interface Section {
   name: string;
@@ -33,5 +33,5 @@ export function groupSeries(allSeries: Series[], filter: string): Section[] {
 function categoryOf(series: Series): "singles" | "charts" | "values" {
   if (series.kind !== "scalar") return "values";
   if (series.count <= 1) return "singles";
-  return typeof series.last === "string" && series.min === null ? "values" : "charts";
+  return typeof series.last === "string" && !isNumeric(series.last) && series.min === null ? "values" : "charts";
 }
