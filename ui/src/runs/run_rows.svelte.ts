@@ -13,7 +13,9 @@ export class RunRows {
   total = $state(0);
   ready = $state(false); // a response to the current query has arrived
   loading = $state(false); // the rows still belong to the previous query
+  unmatched = $state(false); // nothing matches the query that is being typed; the rows are those of the previous one
   problem = $state.raw<Problem | null>(null);
+  typing = false; // half a word often matches nothing, which must not empty the table
   /** Counts changes of rows: components that show rows read it. */
   tick = $state(0);
 
@@ -37,6 +39,18 @@ export class RunRows {
     this.#outdated = "all";
     this.loading = true;
     this.#loadVisible();
+  }
+
+  /** The query is complete: show its result, even if there is none. */
+  settle(): void {
+    this.typing = false;
+    if (!this.unmatched) return;
+    this.unmatched = false;
+    this.#pages.clear();
+    this.#indices.clear();
+    this.#outdated = null;
+    this.total = 0;
+    this.tick += 1;
   }
 
   /** Sets the visible rows. Requests for pages that were scrolled past are aborted. */
@@ -127,6 +141,13 @@ export class RunRows {
   }
 
   #store(page: number, table: Table): void {
+    if (this.typing && table.total === 0 && this.total > 0 && this.#outdated === "all") {
+      this.unmatched = true;
+      this.problem = null;
+      this.loading = false;
+      return;
+    }
+    this.unmatched = false;
     const visible = pagesOf(this.#visible, PAGE);
     for (const loaded of this.#pages.keys()) {
       if (this.#outdated === "all" || (this.#outdated === "hidden" && !visible.includes(loaded))) this.#pages.delete(loaded);

@@ -41,3 +41,30 @@ it("reloads when a run was removed", async () => {
   await vi.advanceTimersByTimeAsync(1000);
   expect(rows.total).toBe(0);
 });
+
+it("keeps the rows while a query is typed that matches nothing, until it is complete", async () => {
+  const rows = await load("");
+  request.mockResolvedValue({ total: 0, rows: [], version: 2 });
+  rows.typing = true;
+  rows.setQuery("digi", NEWEST_FIRST);
+  await vi.advanceTimersByTimeAsync(1000);
+  expect([rows.total, rows.unmatched, rows.at(0)]).toEqual([1, true, row]);
+  rows.settle();
+  expect([rows.total, rows.unmatched, rows.at(0)]).toEqual([0, false, undefined]);
+  request.mockResolvedValue({ total: 1, rows: [row], version: 2 });
+  rows.setQuery("digits", NEWEST_FIRST);
+  await vi.advanceTimersByTimeAsync(1000);
+  expect([rows.total, rows.unmatched]).toEqual([1, false]);
+});
+
+it("shows the result of the next query that matches something", async () => {
+  const rows = await load("");
+  request.mockResolvedValue({ total: 0, rows: [], version: 2 });
+  rows.typing = true;
+  rows.setQuery("digi", NEWEST_FIRST);
+  await vi.advanceTimersByTimeAsync(1000);
+  request.mockResolvedValue({ total: 1, rows: [{ ...row, run_id: "digits_2" }], version: 2 });
+  rows.setQuery("digits", NEWEST_FIRST);
+  await vi.advanceTimersByTimeAsync(1000);
+  expect([rows.unmatched, rows.at(0)?.run_id]).toEqual([false, "digits_2"]);
+});

@@ -6,10 +6,14 @@ const MAX_LINE = 72; // characters: longer bodies are easier to edit when indent
 const LONG_INTEGER = /(?<![\d.])\d{16,}(?![\d.eE])/;
 const STRING = /"(?:[^"\\]|\\.)*"/g;
 
-/** The example from the service's OpenAPI document, else the form that most scoring scripts accept. */
-export function sampleBody(openapi: Record<string, unknown> | null): string {
+/** A common form of bodies, shown as a placeholder: the service may expect another one. */
+export const PLACEHOLDER = '{"data": [[1, 2, 3]]}';
+
+/** The example from the service's OpenAPI document; null if its script declares none. */
+export function sampleBody(openapi: Record<string, unknown> | null): string | null {
   const schemas = (openapi?.components as { schemas?: Record<string, { example?: unknown }> } | undefined)?.schemas;
-  const body = schemas?.ServiceInput?.example ?? { data: [[1, 2, 3]] };
+  const body = schemas?.ServiceInput?.example;
+  if (body === undefined) return null; // an invented body would be an error of the script
   const line = JSON.stringify(body);
   return line.length <= MAX_LINE ? line : JSON.stringify(body, null, 2);
 }
