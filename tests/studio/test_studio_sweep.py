@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import optuna
 import pytest
 from playwright.sync_api import expect
 
 from runyard import Experiment, Workspace
 from runyard.hyperdrive import BanditPolicy, GridParameterSampling, HyperDriveConfig, PrimaryMetricGoal, choice
+from runyard.integrations.optuna import RunyardStorage
 from support import with_this_python
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("studio")]
@@ -61,3 +63,23 @@ def test_a_sweep_is_followed_live(own_home: Path, project: Callable[..., Path], 
     tabs.get_by_role("link", name="Children").click()
     board.get_by_role("link", name="0", exact=True).click()
     page.wait_for_url(f"**/runs/{sweep.id}_0*")
+
+
+def test_a_study_of_optuna_is_followed_live(own_home: Path, studio: Callable[..., object]) -> None:
+    storage = RunyardStorage()
+    study = optuna.create_study(study_name="tune", storage=storage, direction="maximize")
+    trials = [study.ask() for _ in range(2)]
+    for trial in trials:
+        trial.report(trial.suggest_float("depth", trial.number, trial.number) + 0.5, 0)
+    storage.flush()
+    assert storage.run is not None
+    page = studio(own_home).open(f"/runs/{storage.run.id}")  # type: ignore[attr-defined]
+    board = page.get_by_role("table").filter(has=page.get_by_role("columnheader", name="depth"))
+    expect(board.get_by_role("row")).to_have_count(3)
+    expect(board).to_contain_text("Running")
+    expect(page.get_by_text("Optuna, study tune")).to_be_visible()
+    study.tell(trials[0], 7.0)
+    study.tell(trials[1], state=optuna.trial.TrialState.PRUNED)
+    expect(board).to_contain_text("pruned at step 0", timeout=30_000)
+    expect(page.get_by_text("7 (child 0)")).to_be_visible()
+    storage.run.complete()
