@@ -167,7 +167,7 @@ def submit_and_wait(experiment: Experiment, folder: Path, ready: Path) -> tuple[
     config = with_this_python(folder)
     config.run_config.environment.environment_variables = {"READY": str(ready)}
     run = experiment.submit(config)
-    eventually(lambda: ready.exists() and ready.read_text() != "", "the open run")
+    eventually(lambda: ready.exists() and ready.read_text() != "", "the open run", within_s=180)
     return run, int(ready.read_text())
 
 
