@@ -96,7 +96,7 @@ def test_other_queries_by_graphql(page: Page, client: MlflowClient, experiment_i
     data = page.graphql(
         query,
         runs={"experimentIds": [experiment_id], "filter": "metrics.loss < 1"},
-        history={"runIds": [run_id], "metricKey": "loss", "startStep": 1},
+        history={"runIds": [run_id], "metricKey": "loss", "startStep": 1, "endStep": 9},
         files={"runId": run_id, "path": "notes"},
         experiment={"experimentId": experiment_id},
     )
