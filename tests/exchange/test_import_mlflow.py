@@ -20,7 +20,7 @@ from runyard.exchange.detect import find_runs
 from runyard.exchange.foreign_run import ForeignRun
 from runyard.exchange.import_runs import import_runs
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]  # MLflow creates its database with dozens of migrations
 
 MLFLOW_SCRIPT = """
 import sys

@@ -97,6 +97,7 @@ def expected(count: int) -> list[tuple[int, float]]:
 
 
 @pytest.mark.real
+@pytest.mark.timeout(900)  # several W&B processes start
 def test_a_running_run_appears_and_every_point_is_stored_once(
     workspace: Workspace, cli: CommandLine, training: Callable[[str, str], Training], tmp_path: Path
 ) -> None:
