@@ -173,7 +173,7 @@ def test_no_page_is_wider_than_a_phone(studio: Callable[..., object], fixtures: 
         "/models/digits?tab=compare": "identical files",
         "/services": "digits-svc",
         "/services/digits-svc": "Requests per second",
-        "/services/digits-svc?tab=try": "Ctrl+Enter to send",
+        "/services/digits-svc?tab=try": "declares no example",
         "/services/digits-svc?tab=requests": "Errors only",
         "/services/digits-svc?tab=log": "this-python",
         "/services/digits-svc?tab=settings": "OpenAPI",

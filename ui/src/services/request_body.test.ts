@@ -29,6 +29,7 @@ it("keeps text whose numbers would change", () => {
 
 it("quotes the body of the curl command and adds the key if required", () => {
   expect(curlCommand(service(false), "it's")).toContain(`-d 'it'\\''s'`);
+  expect(curlCommand(service(false), "")).toContain("-d @request.json");
   expect(curlCommand(service(false), "{}")).not.toContain("KEY");
   expect(curlCommand(service(true), "{}")).toContain("Bearer $KEY");
 });

@@ -35,7 +35,8 @@ export function compactJson(text: string): string {
 /** The request as a shell command. The key is a variable, so that it does not end up in the shell history. */
 export function curlCommand(service: Service, body: string): string {
   const key = service.configuration.auth_enabled ? ` \\\n  -H "Authorization: Bearer $KEY"` : "";
-  return `curl ${service.scoring_uri} \\\n  -H "Content-Type: application/json"${key} \\\n  -d '${body.replaceAll("'", `'\\''`)}'`;
+  const data = body.trim() === "" ? "@request.json" : `'${body.replaceAll("'", `'\\''`)}'`;
+  return `curl ${service.scoring_uri} \\\n  -H "Content-Type: application/json"${key} \\\n  -d ${data}`;
 }
 
 /** The parsed value, or undefined if parsing would fail or lose digits of long integers. */
