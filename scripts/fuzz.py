@@ -18,11 +18,18 @@ from typing import Any
 
 from runyard import Experiment, Workspace
 from runyard.client.yard_process import find_yard, stop_yard
+from runyard.server.mlflow.registry import endpoints as registry
 from runyard.server.mlflow.routes import ENDPOINTS
 
 _STREAMS = ("/api/live", "/api/runs/{run_id}/live", "/api/runs/{run_id}/follow", "/api/transfers/{transfer_id}/follow")
-_TEXTS = ("run_id", "experiment_id", "name", "key", "value", "filter", "page_token", "status", "path", "model_id")
-_LISTS = ("metrics", "params", "tags", "datasets", "models", "experiment_ids", "run_ids", "order_by")
+_TEXTS = (
+    *("run_id", "experiment_id", "name", "key", "value", "filter", "page_token", "status", "path", "model_id"),
+    *("version", "alias", "stage", "source", "description", "url", "secret", "webhook_id"),
+)
+_LISTS = (
+    *("metrics", "params", "tags", "datasets", "models", "experiment_ids", "run_ids", "order_by"),
+    *("stages", "events"),
+)
 _NUMBERS = ("step", "timestamp", "max_results", "start_time", "end_time")
 
 
@@ -72,7 +79,7 @@ def _document(document: dict[str, Any], known: dict[str, list[str]]) -> dict[str
             for parameter in operation.get("parameters", ()):
                 if parameter["name"] in known:
                     parameter["schema"] = {"anyOf": [{"enum": known[parameter["name"]]}, parameter["schema"]]}
-    for endpoint in ENDPOINTS:
+    for endpoint in (*ENDPOINTS, *registry.ENDPOINTS, "POST /model-versions/create"):
         method, _, path = endpoint.partition(" ")
         paths.setdefault(f"/api/2.0/mlflow{path}", {})[method.lower()] = _mlflow_operation(method, path, known)
     return {**document, "paths": paths}
@@ -87,7 +94,7 @@ def _mlflow_operation(method: str, path: str, known: dict[str, list[str]]) -> di
         fields[name] = {"anyOf": [{"enum": values}, text]}
     parameters = [
         {"name": name, "in": "path", "required": True, "schema": text}
-        for name in ("model_id", "tag_key")
+        for name in ("model_id", "tag_key", "webhook_id")
         if f"{{{name}}}" in path
     ]
     operation: dict[str, Any] = {"parameters": parameters, "responses": {"200": {"description": "a response"}}}
