@@ -80,10 +80,10 @@ def ingest_uploaded_event_files(components: Components, run_id: str) -> None:
     The metrics of runs that were imported from other programs are complete: their event files would repeat them.
     """
     artifacts = components.artifacts
-    source = components.runs.labels([run_id])[run_id][1].get(IMPORTED_FROM)
+    names = [file.path for file in artifacts.files(run_id) if is_event_file(file.path)]
+    source = components.runs.labels([run_id])[run_id][1].get(IMPORTED_FROM) if names else None
     if source not in (None, TENSORBOARD):
         return
-    names = [file.path for file in artifacts.files(run_id) if is_event_file(file.path)]
     base = EVENT_FILES_FOLDER if source == TENSORBOARD else ""
     files = [EventFile(name, artifacts.source_of(run_id, name).path, base) for name in names]
     ingest_event_files(components.database, run_id, files)
