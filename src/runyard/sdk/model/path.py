@@ -127,7 +127,7 @@ def _fetch(workspace: Workspace, name: str, version: int | None) -> Path:
 
 
 def _has_files(folder: Path, files: list[dict[str, Any]]) -> bool:
-    """Whether the folder contains exactly these files."""
+    """Compare the names and digests of all files of the folder."""
     digests = {file["path"]: file["digest"] for file in files}
     paths = [path for path in folder.rglob("*") if path.is_file()]
     names = {path.relative_to(folder).as_posix() for path in paths}
