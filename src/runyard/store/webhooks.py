@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, literal_column, select, update
 
 from runyard import clock
 from runyard.errors import UserErrorException
@@ -109,7 +109,7 @@ class WebhookStore:
         """Deliveries that are due, in the order of their events."""
         query = select(_deliveries).where(_deliveries.c.due_at <= clock.now())
         with self._database.read() as connection:
-            rows = connection.execute(query.order_by(_deliveries.c.created_at).limit(limit)).all()
+            rows = connection.execute(query.order_by(literal_column("rowid")).limit(limit)).all()
         return [Delivery(row.delivery_id, row.webhook_id, row.content, row.created_at, row.attempts) for row in rows]
 
     def next_due_at(self) -> float | None:
