@@ -107,6 +107,10 @@ def test_runs_charts_files_and_models_are_shown(home: Path, page: Page, tmp_path
     expect(page.get_by_role("link", name="forest").first).to_be_visible(timeout=TIMEOUT_MS)
     assert (failures, violations) == ([], [])
 
+    # a script in an artifact would have the session of the person who looks at it
+    page.goto(f"{run_page}/artifacts/page.html")
+    expect(page.frame_locator("iframe").get_by_text("the text of the file")).to_be_visible(timeout=TIMEOUT_MS)
+
 
 def test_files_outside_of_the_package_are_not_served(home: Path) -> None:
     import requests
@@ -139,6 +143,7 @@ for depth in (2, 3):
             mlflow.log_metric("loss", 1 / (step + depth), step=step)
         mlflow.log_text("the content of the file", "notes/hello.txt")
         mlflow.log_text("flavors: {}", "net/MLmodel")
+        mlflow.log_text("<p>the text of the file</p><script>document.body.remove()</script>", "page.html")
         model = mlflow.initialize_logged_model(name="forest")
         mlflow.finalize_logged_model(model.model_id, "READY")
 client.create_registered_model("net")
