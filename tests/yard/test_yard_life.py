@@ -69,12 +69,12 @@ def test_an_idle_yard_exits_and_is_started_again(
 def test_a_yard_does_not_exit_while_a_run_is_active(
     home: Path, experiment: Experiment, project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RUNYARD_IDLE_S", "0.3")
+    monkeypatch.setenv("RUNYARD_IDLE_S", "1.5")  # long enough for a slow client between two of its requests
     stop = tmp_path / "stop"
     run = experiment.submit(local_config(project(train=SLOW), arguments=[str(stop)]))
     eventually(lambda: run.get_status() == "Running", "the run runs")
     pid = yard_pid(home)  # not earlier: a slow submission may have reached a yard that was about to exit
-    threading.Event().wait(1.0)  # three times its idle time
+    threading.Event().wait(3.0)  # twice its idle time
     assert yard_pid(home) == pid
     stop.touch()
     run.wait_for_completion()
