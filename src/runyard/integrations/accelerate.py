@@ -37,52 +37,49 @@ class RunyardTracker(GeneralTracker):  # type: ignore[misc]  # Accelerate has no
 
     def __init__(self, experiment: str = "accelerate", run_name: Optional[str] = None) -> None:
         super().__init__()
-        self._experiment, self._run_name = experiment, run_name
-        self._run: Optional[Run] = None
+        self._logged_run = logged_run.LoggedRun(experiment, run_name)
 
     @property
     def tracker(self) -> Optional[Run]:
         """The run, to log anything else; None in the processes that do not write."""
-        return self._run
+        return self._logged_run.run
 
     @on_main_process  # type: ignore[untyped-decorator]
     def start(self) -> None:
-        self._open()
+        self._logged_run.open()
 
     @on_main_process  # type: ignore[untyped-decorator]
     def store_init_configuration(self, values: Mapping[str, Any]) -> None:
-        logged_run.log_params(self._open(), values)
+        logged_run.log_params(self._logged_run.open(), values)
 
     @on_main_process  # type: ignore[untyped-decorator]
     def log(self, values: Mapping[str, Any], step: Optional[int] = None, **_: Any) -> None:
-        logged_run.log_numbers(self._open(), values, step)
+        logged_run.log_numbers(self._logged_run.open(), values, step)
 
     @on_main_process  # type: ignore[untyped-decorator]
     def log_figure(self, figure: Any, artifact_file: str, **_: Any) -> None:
         """Log a matplotlib figure as an image."""
-        self._open().log_image(artifact_file, plot=figure)
+        self._logged_run.open().log_image(artifact_file, plot=figure)
 
     @on_main_process  # type: ignore[untyped-decorator]
     def log_artifact(self, local_path: str, artifact_path: Optional[str] = None) -> None:
         """Add a file to the run, in the folder ``artifact_path``."""
         name = Path(local_path).name
-        logged_run.upload(self._open(), f"{artifact_path}/{name}" if artifact_path else name, Path(local_path))
+        logged_run.upload(
+            self._logged_run.open(), f"{artifact_path}/{name}" if artifact_path else name, Path(local_path)
+        )
 
     @on_main_process  # type: ignore[untyped-decorator]
     def log_artifacts(self, local_dir: str, artifact_path: Optional[str] = None) -> None:
         """Add the files of a folder to the run, such as those of ``accelerator.save_state``."""
-        logged_run.upload(self._open(), artifact_path or Path(local_dir).name, Path(local_dir))
+        logged_run.upload(self._logged_run.open(), artifact_path or Path(local_dir).name, Path(local_dir))
 
     @on_main_process  # type: ignore[untyped-decorator]
     def finish(self) -> None:
         """End an interactive run; a submitted one ends with its script."""
-        if self._run is not None and self._run._session is not None:
-            self._run.complete()
-
-    def _open(self) -> Run:
-        if self._run is None:  # not in __init__: a tracker is created before the processes know their ranks
-            self._run = logged_run.open_run(self._experiment, self._run_name)
-        return self._run
+        run = self._logged_run.run
+        if run is not None and run._session is not None:
+            run.complete()
 
 
 if hasattr(tracking, "register_tracker_class"):

@@ -66,15 +66,15 @@ class RunyardLogger(_base):  # type: ignore[misc]  # a class of the installed pa
         super().__init__()
         if log_checkpoints not in (True, False, "all"):
             raise UserErrorException(f"log_checkpoints must be True, False or 'all', got {log_checkpoints!r}")
-        self._experiment, self._name, self._log_checkpoints = experiment, name, log_checkpoints
-        self._run: Optional[Run] = None
+        self._experiment, self._log_checkpoints = experiment, log_checkpoints
+        self._logged_run = logged_run.LoggedRun(experiment, name)
         self._checkpoint_callback: Any = None
         self._uploaded: dict[str, float] = {}  # path of a checkpoint -> its time of change
 
     @property
     def experiment(self) -> Optional[Run]:
         """The run, to log anything else; None in the processes that do not write."""
-        return self._open() if _rank_zero_only.rank == 0 else None
+        return self._logged_run.open() if _rank_zero_only.rank == 0 else None
 
     @property
     def name(self) -> str:
@@ -83,8 +83,8 @@ class RunyardLogger(_base):  # type: ignore[misc]  # a class of the installed pa
 
     @property
     def version(self) -> Optional[str]:
-        """Id of the run; None before the first process has opened it."""
-        return self._run.id if self._run is not None else os.environ.get("RUNYARD_RUN_ID")
+        """Id of the run; None in the other processes of an interactive run."""
+        return self._logged_run.open().id if _rank_zero_only.rank == 0 else self._logged_run.run_id
 
     @property
     def save_dir(self) -> Optional[str]:
@@ -93,12 +93,12 @@ class RunyardLogger(_base):  # type: ignore[misc]  # a class of the installed pa
 
     def log_metrics(self, metrics: Mapping[str, Any], step: Optional[int] = None) -> None:
         if _rank_zero_only.rank == 0:
-            logged_run.log_numbers(self._open(), metrics, step)
+            logged_run.log_numbers(self._logged_run.open(), metrics, step)
 
     def log_hyperparams(self, params: Union[Mapping[str, Any], Namespace, None], *args: Any, **kwargs: Any) -> None:
         values = vars(params) if isinstance(params, Namespace) else dict(params or {})
         if values and _rank_zero_only.rank == 0:
-            logged_run.log_params(self._open(), values)
+            logged_run.log_params(self._logged_run.open(), values)
 
     def after_save_checkpoint(self, checkpoint_callback: Any) -> None:
         self._checkpoint_callback = checkpoint_callback
@@ -109,11 +109,6 @@ class RunyardLogger(_base):  # type: ignore[misc]  # a class of the installed pa
         """Upload the checkpoints. The run stays open: a test may follow the training."""
         if self._log_checkpoints is True:
             self._upload_checkpoints()
-
-    def _open(self) -> Run:
-        if self._run is None:
-            self._run = logged_run.open_run(self._experiment, self._name)
-        return self._run
 
     def _upload_checkpoints(self) -> None:
         callback = self._checkpoint_callback
@@ -127,6 +122,6 @@ class RunyardLogger(_base):  # type: ignore[misc]  # a class of the installed pa
             changed_at = path.stat().st_mtime
             if self._uploaded.get(str(path)) != changed_at:
                 self._uploaded[str(path)] = changed_at
-                logged_run.upload(self._open(), f"checkpoints/{path.name}", path)
+                logged_run.upload(self._logged_run.open(), f"checkpoints/{path.name}", path)
         if best and Path(best).exists():
-            self._open().tag("best_checkpoint", Path(best).name)
+            self._logged_run.open().tag("best_checkpoint", Path(best).name)

@@ -16,33 +16,61 @@ if TYPE_CHECKING:
 log = logging.getLogger("runyard")
 
 
-def open_run(experiment: str, name: Optional[str] = None) -> Run:
-    """Return the run of this script; outside of a run, start an interactive one, which ends with this process.
+class LoggedRun:
+    """The run of a logger, opened on first use: that of this script, or an interactive one that ends with this process.
+
+    Copies in other processes, to which frameworks pass their loggers, use the same run.
 
     Args:
         experiment: Experiment of an interactive run; letters that names cannot have are replaced.
         name: Name of an interactive run.
     """
-    from runyard.sdk.run.run import Run
 
-    if os.environ.get("RUNYARD_RUN_ID"):
-        run = Run.get_context(allow_offline=False)
-        assert isinstance(run, Run)
-        return run
-    from runyard.sdk.core.experiment import Experiment
-    from runyard.sdk.training.submit import begin_run
-    from runyard.spec.names import to_experiment_name
+    def __init__(self, experiment: str, name: Optional[str] = None) -> None:
+        self._experiment, self._name = experiment, name
+        self._run: Optional[Run] = None
+        self._run_id = os.environ.get("RUNYARD_RUN_ID")
 
-    return begin_run(Experiment(to_experiment_name(experiment)), name=name)
+    @property
+    def run(self) -> Optional[Run]:
+        """The run; None if it is not open."""
+        return self._run
+
+    @property
+    def run_id(self) -> Optional[str]:
+        """Id of the run; None if it is interactive and not open."""
+        return self._run_id
+
+    def open(self, name: Optional[str] = None) -> Run:
+        """Return the run; open it if it is not.
+
+        Args:
+            name: Name of an interactive run that has none.
+        """
+        if self._run is None:
+            self._run = _existing_run(self._run_id) if self._run_id else self._begin(name)
+            self._run_id = self._run.id
+        return self._run
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_run": None}  # a run is open in one process, and cannot be copied
+
+    def _begin(self, name: Optional[str]) -> Run:
+        from runyard.sdk.core.experiment import Experiment
+        from runyard.sdk.training.submit import begin_run
+        from runyard.spec.names import to_experiment_name
+
+        return begin_run(Experiment(to_experiment_name(self._experiment)), name=self._name or name)
 
 
-def existing_run(run_id: str) -> Run:
-    """Open a run by its id; the run of this script needs no request."""
+def _existing_run(run_id: str) -> Run:
     from runyard.sdk.core.workspace import Workspace
     from runyard.sdk.run.run import Run
 
-    if os.environ.get("RUNYARD_RUN_ID") == run_id:
-        return open_run("")
+    if os.environ.get("RUNYARD_RUN_ID") == run_id:  # needs no request
+        run = Run.get_context(allow_offline=False)
+        assert isinstance(run, Run)
+        return run
     return Run.get(Workspace(), run_id)
 
 

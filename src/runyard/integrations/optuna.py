@@ -65,21 +65,19 @@ class RunyardStorage(_Forwarding):  # type: ignore[misc]  # a class that is made
 
     def __init__(self, storage: Union[str, BaseStorage, None] = None, *, experiment: str = "optuna") -> None:
         self._backend = optuna.storages.get_storage(storage)
-        self._experiment = experiment
-        self._run_id: Optional[str] = None
+        self._logged_run = logged_run.LoggedRun(experiment)
         self._begin()
 
     def _begin(self) -> None:
         self._lock = threading.RLock()
-        self._run: Optional[Run] = None
         self._studies: dict[int, dict[str, Any]] = {}  # id -> the fields of a report that are the same for all trials
         self._trials: dict[int, tuple[int, study_reports.TrialState]] = {}  # open trials by id, with their study
         self._reporter = study_reports.StudyReporter(self._send)
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
-            self._open_run("study")  # workers that receive a copy report to the run of this process
-        return {"_backend": self._backend, "_experiment": self._experiment, "_run_id": self._run_id}
+            self._logged_run.open("study")  # workers that receive a copy report to the run of this process
+        return {"_backend": self._backend, "_logged_run": self._logged_run}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -88,7 +86,7 @@ class RunyardStorage(_Forwarding):  # type: ignore[misc]  # a class that is made
     @property
     def run(self) -> Optional[Run]:
         """The run that the trials are recorded in; None before the first trial."""
-        return self._run
+        return self._logged_run.run
 
     def create_new_trial(self, study_id: int, template_trial: Optional[FrozenTrial] = None) -> int:
         self._join(study_id)
@@ -139,22 +137,13 @@ class RunyardStorage(_Forwarding):  # type: ignore[misc]  # a class that is made
         """Wait until the yard has recorded everything, unless it does not respond."""
         self._reporter.flush(timeout_s)
 
-    def _open_run(self, name: str) -> Run:
-        if self._run is None:
-            if self._run_id is not None:
-                self._run = logged_run.existing_run(self._run_id)
-            else:
-                self._run = logged_run.open_run(self._experiment, name)
-                self._run_id = self._run.id
-        return self._run
-
     def _join(self, study_id: int) -> None:
         """Prepare the reports of a study; report what finished before, unless the yard has it."""
         with self._lock:
             if study_id in self._studies:
                 return
             name = self._backend.get_study_name_from_id(study_id)
-            run = self._open_run(name)
+            run = self._logged_run.open(name)
             trials = self._backend.get_all_trials(study_id, deepcopy=False)
             attributes = self._backend.get_study_system_attrs(study_id)
             directions = self._backend.get_study_directions(study_id)
@@ -197,9 +186,9 @@ class RunyardStorage(_Forwarding):  # type: ignore[misc]  # a class that is made
         return None
 
     def _send(self, study_id: int, trials: list[dict[str, Any]]) -> None:
-        assert self._run is not None
-        connection = self._run.experiment.workspace.connection
-        connection.post(f"/api/sweeps/{self._run.id}/study", {**self._studies[study_id], "trials": trials})
+        run = self._logged_run.open()
+        connection = run.experiment.workspace.connection
+        connection.post(f"/api/sweeps/{run.id}/study", {**self._studies[study_id], "trials": trials})
 
 
 def _as_state(trial: FrozenTrial) -> study_reports.TrialState:

@@ -41,13 +41,13 @@ class RunyardCallback(TrainerCallback):  # type: ignore[misc]  # Transformers ha
     ) -> None:
         if log_checkpoints not in (True, False, "all"):
             raise UserErrorException(f"log_checkpoints must be True, False or 'all', got {log_checkpoints!r}")
-        self._experiment, self._name, self._log_checkpoints = experiment, name, log_checkpoints
-        self._run: Optional[Run] = None
+        self._log_checkpoints = log_checkpoints
+        self._logged_run = logged_run.LoggedRun(experiment, name)
 
     @property
     def run(self) -> Optional[Run]:
         """The run; None before the training has begun, and in the processes that do not write."""
-        return self._run
+        return self._logged_run.run
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
         if state.is_world_process_zero:
@@ -75,9 +75,7 @@ class RunyardCallback(TrainerCallback):  # type: ignore[misc]  # Transformers ha
             logged_run.upload(self._open(args), f"checkpoints/{path.name}", path)
 
     def _open(self, args: Any) -> Run:
-        if self._run is None:
-            self._run = logged_run.open_run(self._experiment, self._name or getattr(args, "run_name", None))
-        return self._run
+        return self._logged_run.open(getattr(args, "run_name", None))
 
 
 integration_utils.INTEGRATION_TO_CALLBACK["runyard"] = RunyardCallback
