@@ -12,6 +12,8 @@ from mlflow.entities import Metric, RunStatus
 from mlflow.exceptions import MlflowException
 
 from runyard import Workspace
+from runyard.cli.formatting import duration_of
+from runyard.run_table.rows import run_duration
 
 
 def test_the_end_time_of_a_client_is_that_of_the_run(
@@ -42,6 +44,14 @@ def test_the_time_zero_is_zero(client: MlflowClient, experiment_id: str) -> None
     filter_string = "attributes.start_time = 0 AND attributes.end_time = 0"
     assert [run.info.run_id for run in client.search_runs([experiment_id], filter_string)] == [run_id]
     assert [(point.timestamp, point.step) for point in client.get_metric_history(run_id, "loss")] == [(0, 3)]
+
+
+def test_a_run_that_ended_before_its_start_has_no_duration() -> None:
+    """A client chooses both times, and its clock may be wrong."""
+    times = [(0.0, 0.0), (5.0, 2.0), (5.0, 8.0), (5.0, None)]
+    views = [{"started_at": started, "ended_at": ended} for started, ended in times]
+    assert [run_duration(view, now=9.0) for view in views] == [0.0, 0.0, 3.0, 4.0]
+    assert [duration_of(view, now=9.0) for view in views] == ["0 ms", "0 ms", "3.0 s", "4.0 s"]
 
 
 def test_artifacts_are_stored_at_the_location_that_the_client_chose(

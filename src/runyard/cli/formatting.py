@@ -54,6 +54,7 @@ def count_text(count: int, noun: str) -> str:
 
 def duration_of(view: dict[str, Any], now: float) -> str:
     """Run time of the script; empty if it has not started."""
-    if not view["started_at"]:
+    started, ended = view["started_at"], view["ended_at"]
+    if started is None:
         return ""
-    return short_duration((view["ended_at"] or now) - view["started_at"])
+    return short_duration(max((now if ended is None else ended) - started, 0))  # a client chooses its own times

@@ -87,7 +87,7 @@ def run_duration(fields: dict[str, Value], now: float) -> Optional[float]:
     started, ended = fields["started_at"], fields["ended_at"]
     if started is None:
         return None
-    return round(max(float(ended or now) - float(started), 0.0), 3)
+    return round(max(float(now if ended is None else ended) - float(started), 0.0), 3)
 
 
 def encode_json(value: Any) -> bytes:
