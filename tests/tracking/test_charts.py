@@ -183,6 +183,13 @@ def test_list_series_returns_kind_count_and_range(long: Database, folder: Path, 
     assert series_counts(long, "r") == {"wave": LONG, "row": 1}
 
 
+def test_a_last_value_that_json_lacks_is_a_string(database: Database) -> None:
+    for name, value in (("a", np.nan), ("b", np.inf)):
+        with database.write() as connection:
+            append(connection, "r", {name: columns_of(np.zeros(1, np.int64), np.array([value]), STARTED_AT)}, {})
+    assert [series.last for series in list_series(database, "r")] == ["NaN", "Infinity"]
+
+
 def test_system_metrics_are_located_unless_a_script_logged_the_name(database: Database) -> None:
     assert locate_series(database, "r", "system/local/cpu") == (system_run_id("r"), "local/cpu")
     assert locate_series(database, "r", "loss") == ("r", "loss")
