@@ -281,6 +281,18 @@ def test_equal_reports_of_several_clients_are_recorded_once(experiment: Experime
         assert [child.get_metrics() for child in children] == [{"loss": [3.0, 2.0, 1.5]}] * 3
 
 
+def test_a_trial_that_is_reported_after_the_end_of_its_run_has_failed(experiment: Experiment) -> None:
+    body = {"key": "1" * 32, "name": "late", "metrics": ["loss"], "directions": ["minimize"]}
+    with experiment.start_logging(snapshot_directory=None) as run:
+        pass
+    eventually(lambda: run.get_status() == "Completed", "the run is completed")
+    trials = [{"number": 0, "state": "running"}, {"number": 1, "state": "complete", "values": [1.0]}]
+    experiment.workspace.connection.post(f"/api/sweeps/{run.id}/study", {**body, "trials": trials})
+    second, first = run.get_children()
+    eventually(lambda: first.get_status() == "Failed", "the open trial ends")
+    assert second.get_status() == "Completed"
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -295,6 +307,9 @@ def test_equal_reports_of_several_clients_are_recorded_once(experiment: Experime
         {"trials": [{"number": 0, "state": "running", "steps": [1], "intermediate": []}]},
         {"trials": [{"number": 0, "state": "running", "steps": [2**63], "intermediate": [1.0]}]},
         {"trials": [{"number": 0, "state": "running", "started_at": -1.0}]},
+        {"trials": [{"number": 0, "state": "running", "parameters": {"x": "\ud800"}}]},
+        {"trials": [{"number": 0, "state": "running", "attributes": {"\ud800": "x"}}]},
+        {"trials": [{"number": 0, "state": "failed", "message": "\ud800"}]},
     ],
 )
 def test_invalid_reports_are_refused(experiment: Experiment, change: dict[str, Any]) -> None:
@@ -304,3 +319,4 @@ def test_invalid_reports_are_refused(experiment: Experiment, change: dict[str, A
             experiment.workspace.connection.post(f"/api/sweeps/{run.id}/study", body)
         with pytest.raises(HyperDriveException):
             HyperDriveRun(experiment, run.id)
+        assert list(run.get_children()) == []

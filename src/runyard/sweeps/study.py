@@ -59,6 +59,9 @@ class StudyRecorder:
             for trial_report in report.trials:
                 owner, trial = owners.get(trial_report.number, (sweep_id, None))
                 self._record_trial(owner, spec, trial, trial_report)
+            assert spec.study is not None
+            # a report that was sent before the run ended may arrive after the driver has ended its trials
+            RecordedStudy(self._conductor, self._store, sweep_id, spec.study).advance()
         self._conductor.notifier.notify(sweep_id)
         return sweep_id
 

@@ -23,6 +23,7 @@ def check(report: StudyReport) -> None:
         raise UserErrorException(f"the key of a study must be 32 hexadecimal digits, got {report.key!r}")
     if not report.name:
         raise UserErrorException("a study needs a name")
+    _check_text("the name of the study", report.name)
     if not report.metrics or len(report.metrics) != len(report.directions):
         raise UserErrorException(
             f"a study needs one direction per metric, got {len(report.directions)} for {len(report.metrics)}"
@@ -64,9 +65,21 @@ def _check_trial(trial: StudyTrial, objectives: int) -> None:
         )
     for step in trial.steps:
         validate_step(step)
+    for key, value in (*trial.parameters.items(), *trial.attributes.items()):
+        _check_text(label, key, str(value))
+    _check_text(label, trial.message)
     for moment in (trial.started_at, trial.ended_at):
         if moment is not None and not 0 <= moment < _MAX_TIME_S:
             raise UserErrorException(f"{label}: times must be in seconds since 1970, got {moment!r}")
+
+
+def _check_text(label: str, *texts: str) -> None:
+    """Refuse text that the database cannot store; a trial must not be recorded in part."""
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise UserErrorException(f"{label}: {text!r} is not valid text") from None
 
 
 def _is_scalar(value: Any) -> bool:
