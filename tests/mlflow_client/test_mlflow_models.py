@@ -51,6 +51,7 @@ def models(client: MlflowClient, experiment_id: str) -> str:
         ("metrics.accuracy > 0.4", [LETTERS], ""),
         ("metrics.accuracy < 0.2", None, "a"),
         ("params.depth IN ('aa', 'dd')", None, "ad"),
+        ("params.depth IN ('aa',)", None, "a"),
         ("status = 'PENDING' AND model_type = ''", None, "abcd"),
         ("status != 'PENDING'", None, ""),
         ("name = 'b' AND metrics.accuracy <= 0.5", [DIGITS], "b"),

@@ -152,6 +152,9 @@ class _Parser:
             raise self._error("expected a list such as ('a', 'b')")
         values = [self._string()]
         while (mark := self._next("mark")) is not None and mark[1] == ",":
+            if (end := self._next("mark")) is not None:  # a tuple of Python with one item: ('a',)
+                mark = end
+                break
             values.append(self._string())
         if mark is None or mark[1] != ")":
             raise self._error("expected ) at the end of the list")
