@@ -11,8 +11,9 @@ import pytest
 from mlflow import MlflowClient
 from mlflow.exceptions import RestException
 
-from runyard import Model, Workspace
-from service_support import deploy_service
+from bench.onnx_bytes import perceptron
+from runyard import LocalWebservice, Model, Workspace
+from service_support import deploy_service, unique_name
 
 SCORE = """
 import json, pathlib
@@ -52,3 +53,20 @@ def test_a_model_of_a_service_cannot_be_deleted_or_renamed_by_mlflow(
         service.delete()
     client.delete_registered_model(name)
     assert Model.list(workspace, name) == []
+
+
+@pytest.mark.xdist_group("onnx services")
+def test_a_model_of_the_onnx_flavor_is_served_without_a_script(
+    client: MlflowClient, experiment_id: str, workspace: Workspace, tmp_path: Path
+) -> None:
+    (tmp_path / "model.onnx").write_bytes(perceptron([[1.0, 2.0], [10.0, 20.0]]))
+    with mlflow.start_run() as run:
+        mlflow.log_text("flavors:\n  onnx:\n    data: model.onnx\n    onnx_version: 1.19.0\n", "model/MLmodel")
+        mlflow.log_artifact(str(tmp_path / "model.onnx"), "model")
+    version = mlflow.register_model(f"runs:/{run.info.run_id}/model", f"perceptron-{os.urandom(4).hex()}")
+    model = Model(workspace, version.name)
+    assert (model.model_framework, model.model_framework_version) == ("Onnx", "1.19.0")
+    service = Model.deploy(workspace, unique_name(), [model], None, LocalWebservice.deploy_configuration())
+    service.wait_for_deployment()
+    assert service.run({"data": [[1, 1], [2, 0]]}) == [[11.0, 22.0], [2.0, 4.0]]
+    service.delete()
