@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Optional
 
 from runyard.cli.formatting import count_text, size_text, value_text
 
@@ -22,7 +22,7 @@ def facts(page: dict[str, Any]) -> list[tuple[str, str]]:
         ("framework", " ".join(filter(None, (model["framework"], model["framework_version"])))),
         ("stage", model["stage"]),
         ("aliases", ", ".join(model["aliases"])),
-        ("registered", f"{_local(model['created_at'])} by {model['created_by'] or 'unknown'}"),
+        ("registered", f"{_local(model['created_at'])}{_by(model['created_by'])}"),
         ("used by", ", ".join(model["used_by"])),
         ("run", model["run_id"] or ""),
         ("made of", details.get("made_of") or ""),
@@ -79,6 +79,10 @@ def _labels(labels: dict[str, Any]) -> str:
     return ", ".join(key if value is None else f"{key}={value}" for key, value in labels.items())
 
 
+def _by(person: Optional[str]) -> str:
+    return f" by {person}" if person else ""  # MLflow's client does not send it
+
+
 def _history_line(entry: dict[str, Any]) -> str:
     action = {
         "stage": f"{entry['before']} → {entry['after']}",
@@ -86,7 +90,7 @@ def _history_line(entry: dict[str, Any]) -> str:
         "alias removed": f"alias {entry['before']} removed",
     }.get(entry["what"], entry["what"])
     note = f": {entry['note']}" if entry["note"] else ""
-    return f"{_local(entry['at'])}  {action} by {entry['by'] or 'unknown'}{note}"
+    return f"{_local(entry['at'])}  {action}{_by(entry['by'])}{note}"
 
 
 def _format(value: Any, section: str) -> str:
