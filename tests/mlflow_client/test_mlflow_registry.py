@@ -71,7 +71,13 @@ def test_a_registered_model_is_served_by_mlflow(
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     programs = Path(sys.executable).parent
-    environment = {**os.environ, "MLFLOW_TRACKING_URI": tracking, "PATH": f"{programs}:{os.environ['PATH']}"}
+    (tmp_path / "temporary").mkdir()  # MLflow downloads the model into a temporary folder, which it does not delete
+    environment = {
+        **os.environ,
+        "MLFLOW_TRACKING_URI": tracking,
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "TMPDIR": str(tmp_path / "temporary"),
+    }
     command = [programs / "mlflow", "models", "serve", "-m", f"models:/{name}@champion", "--env-manager", "local"]
     with open(tmp_path / "serve.log", "w") as log:
         server = subprocess.Popen(
@@ -109,13 +115,10 @@ def test_a_logged_model_is_registered_and_loaded_by_version_alias_and_stage(
     assert (version.run_id, version.status, version.current_stage) == (run.info.run_id, "READY", "None")
     client.set_registered_model_alias(name, "champion", "1")
     client.transition_model_version_stage(name, "1", "production")
-    for uri in (
-        f"models:/{name}/1",
-        f"models:/{name}@champion",
-        f"models:/{name}/Production",
-        f"models:/{name}/latest",
-    ):
-        assert mlflow.pyfunc.load_model(uri).predict([1, 2]) == [2, 4], uri
+    for reference in ("/1", "@champion", "/Production", "/latest"):
+        folder = tmp_path / reference[1:]
+        folder.mkdir()
+        assert mlflow.pyfunc.load_model(f"models:/{name}{reference}", dst_path=str(folder)).predict([1, 2]) == [2, 4]
     downloaded = mlflow.artifacts.download_artifacts(f"models:/{name}@champion", dst_path=str(tmp_path / "downloaded"))
     assert Path(downloaded, "MLmodel").is_file()
 
@@ -129,7 +132,8 @@ def test_a_logged_model_is_registered_and_loaded_by_version_alias_and_stage(
     assert "model/MLmodel" in model.files()
     assert mlflow.pyfunc.load_model(model.download(str(tmp_path / "sdk"))).predict([3]) == [6]
     client.delete_run(run.info.run_id)  # a version has its own files
-    assert mlflow.pyfunc.load_model(f"models:/{name}/1").predict([1]) == [2]
+    (tmp_path / "again").mkdir()
+    assert mlflow.pyfunc.load_model(f"models:/{name}/1", dst_path=str(tmp_path / "again")).predict([1]) == [2]
 
 
 def test_models_of_the_sdk_have_their_files_and_labels_in_mlflow(
