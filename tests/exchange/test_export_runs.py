@@ -156,7 +156,7 @@ def test_export_and_import_commands_print_results(
     assert len(json.loads((tmp_path / "one/runs.json").read_text())["runs"]) == 1
     for arguments, message in (
         (("export",), "nothing to export was specified"),
-        (("export", "missing"), "no run or experiment 'missing'"),
+        (("export", "no-such-thing"), "no run or experiment 'no-such-thing'"),
         (("export", experiment.name, "--format", "xlsx"), "format must be one of parquet, csv, json, got 'xlsx'"),
         (("import", "mlflow", "nowhere"), "'nowhere' does not exist"),
         (("import", "aim", "."), "got 'aim'"),
