@@ -193,7 +193,7 @@ def test_a_yard_closes_without_an_error_while_clients_are_connected(home: Path, 
     with idle, unfinished:
         for connection in (idle, unfinished):
             connection.connect(str(home / "yard.sock"))
-        unfinished.sendall(b"POST /api/experiments HTTP/1.1\r\nHost: yard\r\nContent-Length: 100\r\n\r\n{")
+        unfinished.sendall(b"POST /api/runs HTTP/1.1\r\nHost: yard\r\nContent-Length: 100\r\n\r\n{")
         idle.sendall(b"GET /api/experiments HTTP/1.1\r\nHost: yard\r\n\r\n")
         assert idle.recv(1000).startswith(b"HTTP/1.1 200")
         stop_yard(home)

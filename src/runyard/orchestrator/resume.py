@@ -12,6 +12,6 @@ def resume(conductor: Conductor, run_id: str) -> None:
     record = components.runs.load(run_id)
     if record.life.managed or not record.life.state.is_terminal:
         return
-    # its first process has ended: the next yard must not end the run because nobody holds the lock
+    # its first process has ended: the next yard must not end the run because no process holds the lock
     components.folder(run_id).client_lock.unlink(missing_ok=True)
     conductor.post(run_id, on.Resumed())

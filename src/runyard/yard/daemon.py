@@ -234,6 +234,8 @@ class Yard:
         """Restore the unix socket if its file was removed; close the TCP port after the runs that needed it."""
         while True:
             await asyncio.sleep(_LISTENING_CHECK_INTERVAL_S)
+            if server.should_exit:  # it closes its sockets itself, and must not accept clients anymore
+                return
             try:
                 await self._tcp_listener.close_after_runs(self._active_runs)
                 if unix_socket.is_open(self._components.socket):
@@ -301,13 +303,16 @@ class _Server(uvicorn.Server):
             server.close()
         for listening in sockets or []:
             listening.close()
-        state, deadline = self.server_state, clock.monotonic() + _SHUTDOWN_S
-        while (state.connections or state.tasks) and clock.monotonic() < deadline:
-            # every time again: a connection that was accepted in the last moment appears only now
-            for connection in list(state.connections):
-                connection.shutdown()
-            await asyncio.sleep(0.02)
+        state = self.server_state
+        await self._close_connections(lambda connection: connection.shutdown())
         if state.connections or state.tasks:
-            log.info("closed %d connections with %d requests in progress", len(state.connections), len(state.tasks))
-        for task in state.tasks:
-            task.cancel()
+            log.info("connections closed during a request: %d", len(state.connections))
+            await self._close_connections(lambda connection: connection.transport.abort())
+
+    async def _close_connections(self, close: Callable[[Any], object]) -> None:
+        deadline = clock.monotonic() + _SHUTDOWN_S
+        while (self.server_state.connections or self.server_state.tasks) and clock.monotonic() < deadline:
+            # every time again: a connection that was accepted in the last moment appears later
+            for connection in list(self.server_state.connections):
+                close(connection)
+            await asyncio.sleep(0.02)
